@@ -1,0 +1,61 @@
+# `make demo` and `make test` are all the set-up there is: each makes what it needs first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+UV     := $(VENV)/.lock
+
+# Says what a target does, and how long it took. $(1) is the sentence, $(2) the command.
+define step
+	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
+endef
+
+.PHONY: help demo test lint test-cluster controlplane cluster-up cluster-down bench coverage lock clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@echo "== a virtual environment in $(VENV), from hash-pinned requirements"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ruleop needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Say which to use: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP)  ## check, render and plan the App example
+	$(call step,the App example: check it / render it / plan it,./bench/demo.sh $(BIN)/ruleop)
+
+test: $(STAMP)  ## the fast tests, no cluster needed
+	$(call step,the fast tests,$(BIN)/pytest -q)
+
+coverage: $(STAMP)  ## the fast tests, with the branch coverage of each room
+	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered)
+
+lint: $(STAMP)  ## ruff, mypy strict, import-linter
+	$(call step,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
+	$(call step,mypy --strict,$(BIN)/mypy)
+	$(call step,import-linter,$(BIN)/lint-imports)
+
+controlplane:  ## build the real control plane for the tests (about ten minutes the first time)
+	$(call step,the control plane,$(PYTHON) tests/controlplane/up.py build)
+
+test-cluster: $(STAMP) controlplane  ## the tests against a real API server
+	$(call step,the tests against a real control plane,$(BIN)/pytest -q --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
+
+cluster-up: controlplane  ## a real control plane for people, with a kubeconfig
+	@$(PYTHON) tests/controlplane/up.py up
+
+cluster-down:  ## stop it
+	@$(PYTHON) tests/controlplane/up.py down
+
+bench: $(STAMP)  ## render, plan, merge and load times beside their budgets
+	$(call step,the benchmarks,$(BIN)/python bench/core.py)
+
+lock:  ## write requirements/*.txt anew from pyproject.toml
+	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
+	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml -o requirements/run.txt
+	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --group dev -o requirements/dev.txt
+
+clean:  ## remove the virtual environment and all caches of the project
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,42 @@
+"""The one exception tree. A message says what is wrong, where, and what to do; it never holds a Secret's value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class RuleopError(Exception):
+    """Something a user can read and act on. Anything else that escapes is a bug of ruleop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's files. Lines and columns count from 1; 0 says that only the file is known."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.path
+        return f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
+
+
+class RuleError(RuleopError):
+    """A mistake in the project's files, found before anything runs."""
+
+    def __init__(self, message: str, site: Site) -> None:
+        super().__init__(f"{site}: {message}")
+        self.message = message
+        self.site = site
+
+
+class RenderError(RuleopError):
+    """A template or expression that cannot be evaluated for this CR."""
+
+    def __init__(self, message: str, site: Site, *, expression: str = "") -> None:
+        super().__init__(f"{site}: {message}")
+        self.message = message
+        self.site = site
+        self.expression = expression

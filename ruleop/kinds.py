@@ -1,0 +1,72 @@
+"""The names by which the Kubernetes API knows things. Every room uses them, and they know nothing of any room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+JSON: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen everywhere: never mutate one you were given."""
+
+Object: TypeAlias = Mapping[str, Any]
+"""A Kubernetes object as plain JSON."""
+
+
+class Kind(NamedTuple):
+    """A group, version and kind. The core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> Kind:
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @classmethod
+    def of(cls, obj: Object) -> Kind:
+        return cls.parse(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def versionless(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.api_version} {self.kind}"
+
+
+class GroupKind(NamedTuple):
+    """A kind whatever its version: two versions of a kind are the same objects."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class ObjectKey(NamedTuple):
+    """What an object is: its group, kind, namespace and name; never its version. Cluster-scoped objects have the namespace ''."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, obj: Object) -> ObjectKey:
+        kind = Kind.of(obj)
+        metadata = obj.get("metadata") or {}
+        return cls(kind.group, kind.kind, metadata.get("namespace") or "", metadata.get("name") or "")
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
