@@ -1,7 +1,7 @@
 """What the API says about the shape of a kind, as far as merging needs it: which lists are sets, which are maps and by which keys,
 which maps are atomic, and which fields of a list's key have a default.
 
-A `Schema` says nothing about what is valid; the API server does that. Where nothing is known, maps are granular and lists atomic, as
+A `Shape` says nothing about what is valid; the API server does that. Where nothing is known, maps are granular and lists atomic, as
 the server treats a custom resource without declarations.
 """
 
@@ -16,19 +16,19 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
-class Schema:
+class Shape:
     """One node of a kind's shape. Built once per kind and treated as frozen from then on; it may refer to itself (JSONSchemaProps does),
     which is why it cannot be a frozen dataclass and compares by identity."""
 
     type: Literal["object", "list", "scalar", "any"] = "any"
     # objects
-    fields: Mapping[str, Schema] = field(default_factory=lambda: EMPTY)  # the declared properties
-    values: Schema | None = None  # additionalProperties: an open map, such as labels
+    fields: Mapping[str, Shape] = field(default_factory=lambda: EMPTY)  # the declared properties
+    values: Shape | None = None  # additionalProperties: an open map, such as labels
     preserve_unknown: bool = False
     atomic: bool = False  # x-kubernetes-map-type: atomic
     retain_keys: bool = False  # x-kubernetes-patch-strategy has retainKeys: members exclude each other (a volume's source)
     # lists
-    items: Schema | None = None
+    items: Shape | None = None
     list_type: Literal["atomic", "set", "map"] = "atomic"
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # e.g. {"protocol": "TCP"}
@@ -36,4 +36,4 @@ class Schema:
     format: str = ""  # "quantity", "int-or-string", "date-time", "byte", "int32", "int64", "double", ""
 
 
-UNKNOWN = Schema()
+UNKNOWN = Shape()
