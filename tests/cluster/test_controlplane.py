@@ -1,0 +1,253 @@
+"""The control plane of the tests is a real one, and does what the other tests rely on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from controlplane.api import ApiError
+from controlplane.build import kubernetes_version
+from controlplane.process import ControlPlaneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+TESTS = Path(__file__).resolve().parent.parent
+CONTAINERS = [{"name": "main", "image": "example.com/never-pulled:1"}]
+
+
+def eventually(probe: Callable[[], Any], timeout: float = 20.0) -> Any:
+    """Calls probe until what it returns is true, and returns that; fails with the last answer."""
+    deadline = time.monotonic() + timeout
+    while not (found := probe()):
+        assert time.monotonic() < deadline, f"waited {timeout:.0f} s in vain; the last answer was {found!r}"
+        time.sleep(0.05)
+    return found
+
+
+def workload(kind: str, name: str, **spec: Any) -> str:
+    """A Deployment or StatefulSet as JSON."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS}}
+    full = {"selector": {"matchLabels": labels}, "template": template, **spec}
+    return json.dumps({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": full})
+
+
+def config_map(name: str, **metadata: Any) -> dict[str, Any]:
+    """An object that no controller does anything with."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
+
+
+def test_versions(control_plane: ControlPlane) -> None:
+    """The client and the server call themselves what they are, not v0.0.0-master."""
+    assert kubernetes_version() == "v1.36.3"
+    versions = json.loads(control_plane.kubectl("version", "--output=json"))
+    assert versions["clientVersion"]["gitVersion"] == "v1.36.3"
+    assert versions["serverVersion"]["gitVersion"] == "v1.36.3"
+    said = control_plane.kubectl("version")
+    assert "Client Version: v1.36.3" in said
+    assert "Server Version: v1.36.3" in said
+
+
+def test_deployment_rolls_out(kubectl: Kubectl) -> None:
+    """The controllers make pods, the scheduler places them, and kwok makes them ready."""
+    kubectl("create", "--filename=-", stdin=workload("Deployment", "web", replicas=3))
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    pods = json.loads(kubectl("get", "pods", "--output=json"))["items"]
+    assert len(pods) == 3
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1"}
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+
+    kubectl("set", "image", "deployment/web", "main=example.com/never-pulled:2")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    assert kubectl("get", "deployment/web", "--output=jsonpath={.status.updatedReplicas}") == "3"
+
+
+def test_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
+    """Claims are bound, in order, without anybody making volumes."""
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    kubectl("create", "--filename=-", stdin=workload("StatefulSet", "db", replicas=2, serviceName="db", volumeClaimTemplates=[claim]))
+    kubectl("rollout", "status", "statefulset/db", "--timeout=30s")
+    assert kubectl("get", "pvc", "--output=jsonpath={.items[*].status.phase}") == "Bound Bound"
+
+
+def test_job_completes(kubectl: Kubectl) -> None:
+    """kwok ends the pods of Jobs with success."""
+    kubectl("create", "job", "once", "--image=example.com/never-pulled:1")
+    kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")
+
+
+def test_deleting_an_owner_collects_its_dependents(control_plane: ControlPlane, namespace: str) -> None:
+    """The garbage collector runs, and leaves alone what has another owner too."""
+    api, path = control_plane.api(), f"/api/v1/namespaces/{namespace}/configmaps"
+    owners = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": api.post(path, config_map(name))["metadata"]["uid"]}
+        for name in ("first", "second")
+    ]
+    api.post(path, config_map("of-one", ownerReferences=owners[:1]))
+    api.post(path, config_map("of-both", ownerReferences=owners))
+    api.delete(f"{path}/first", {"propagationPolicy": "Background"})
+
+    def names() -> set[str]:
+        return {each["metadata"]["name"] for each in api.get(path)["items"]}
+
+    eventually(lambda: "of-one" not in names())
+    assert {"second", "of-both"} <= names()
+
+
+def test_new_kinds_are_collected_after_a_restart_of_the_controllers(control_plane: ControlPlane, namespace: str) -> None:
+    """A test with a CRD of its own need not wait until the garbage collector looks for new kinds."""
+    api, plural = control_plane.api(), f"widgets{namespace[-8:]}"
+    crds, kind, group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", plural.capitalize(), "test.example.com"
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": spec,
+    }
+    api.post(crds, definition)
+    try:
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s")
+        control_plane.restart_controllers(watching=[f"{plural}.{group}"])
+        path, maps = f"/apis/{group}/v1/namespaces/{namespace}/{plural}", f"/api/v1/namespaces/{namespace}/configmaps"
+        owner = api.post(path, {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "owner"}})
+        reference = {"apiVersion": f"{group}/v1", "kind": kind, "name": "owner", "uid": owner["metadata"]["uid"]}
+        api.post(maps, config_map("owned", ownerReferences=[reference]))
+        api.delete(f"{path}/owner")
+        eventually(lambda: "owned" not in {each["metadata"]["name"] for each in api.get(maps)["items"]}, timeout=10.0)
+    finally:
+        api.delete(f"{crds}/{plural}.{group}")
+
+
+def test_audit_log_tells_who_did_what(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> None:
+    """Requests are found by user and time, refused ones too."""
+    before, mark = time.time(), control_plane.audit_log.mark()
+    with pytest.raises(ControlPlaneError, match="forbidden"):
+        kubectl("create", "configmap", "mine", user="operator")
+    kubectl("create", "rolebinding", "operator", "--clusterrole=edit", "--user=operator")
+    # The API server learns of a binding by a watch of its own.
+    eventually(lambda: kubectl("auth", "can-i", "create", "configmaps").strip() == "yes")
+    eventually(lambda: _creates(kubectl, "mine"))
+    after = time.time()
+    kubectl("delete", "configmap", "mine", user="operator")
+
+    found = eventually(
+        lambda: control_plane.audit(
+            mark=mark, user="operator", verb="create", resource="configmaps", namespace=namespace, since=before, until=after
+        )
+    )
+    codes = [event["responseStatus"]["code"] for event in found]
+    assert codes[0] == 403
+    assert codes[-1] == 201
+    last = found[-1]
+    assert last["stage"] == "ResponseComplete"
+    assert last["objectRef"]["name"] == "mine"
+    assert last["requestURI"].startswith(f"/api/v1/namespaces/{namespace}/configmaps")
+    assert last["userAgent"].startswith("kubectl/v1.36.3")
+    assert control_plane.audit(mark=mark, user="operator", verb="create", resource="configmaps", since=after) == []
+
+
+def _creates(kubectl: Kubectl, name: str) -> bool:
+    try:
+        kubectl("create", "configmap", name, user="operator")
+    except ControlPlaneError:
+        return False
+    return True
+
+
+def test_watches_are_in_the_audit_log_from_their_start(control_plane: ControlPlane) -> None:
+    """The controllers' watches, which have not ended, are there with the stage ResponseStarted."""
+    started = control_plane.audit(user="system:kube-controller-manager", verb="watch", stage="ResponseStarted")
+    assert {"deployments", "configmaps"} <= {event["objectRef"]["resource"] for event in started}
+
+
+def test_api_server_paused_and_restarted(control_plane: ControlPlane, namespace: str) -> None:
+    """Paused it does not answer; stopped it refuses; after a crash it has what it had, at the same address."""
+    api, path = control_plane.api(), f"/api/v1/namespaces/{namespace}/configmaps"
+    api.post(path, config_map("kept"))
+    server = control_plane.server
+    control_plane.pause_apiserver()
+    try:
+        with pytest.raises(TimeoutError):
+            api.text("GET", path, timeout=0.5)
+    finally:
+        control_plane.resume_apiserver()
+    api.get(f"{path}/kept")
+    control_plane.stop_apiserver()
+    try:
+        with pytest.raises(OSError, match="refused"):
+            api.get(path)
+    finally:
+        control_plane.start_apiserver()
+    control_plane.restart_apiserver()
+    assert control_plane.server == server
+    api.get(f"{path}/kept")
+    control_plane.check()
+
+
+def test_users_can_be_added(control_plane: ControlPlane, namespace: str) -> None:
+    """A user who came later is known after a restart, with the groups given."""
+    control_plane.token_for("auditor", ["system:authenticated", "auditors"])
+    control_plane.restart_apiserver()
+    control_plane.kubectl("create", "rolebinding", "auditors", "--clusterrole=view", "--group=auditors", f"--namespace={namespace}")
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    eventually(lambda: _allowed(control_plane, "auditor", path))
+    assert not _allowed(control_plane, "tenant", path)
+    assert control_plane.kubeconfig("auditor").exists()
+
+
+def _allowed(control_plane: ControlPlane, user: str, path: str) -> bool:
+    try:
+        control_plane.api(user).get(path)
+    except ApiError as error:
+        if error.status == 403:
+            return False
+        raise
+    return True
+
+
+KILLED_RUN = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from controlplane.cluster import ControlPlane
+plane = ControlPlane(controllers=False)
+plane.start()
+print(plane.server, plane.layout.etcd_url, plane.layout.work, plane.layout.etcd_data, sep="\\n", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_killed_run_leaves_nothing_behind() -> None:
+    """SIGKILL to the process that started a cluster ends the cluster and removes its files."""
+    run = subprocess.Popen([sys.executable, "-c", KILLED_RUN, str(TESTS)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None
+        server, etcd, work, data = (run.stdout.readline().strip() for _ in range(4))
+        assert _listens(server)
+        assert _listens(etcd)
+        assert Path(work).is_dir()
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+    eventually(lambda: not _listens(server) and not _listens(etcd))
+    eventually(lambda: not Path(work).exists() and not Path(data).exists())
+
+
+def _listens(url: str) -> bool:
+    address = urlsplit(url)
+    with socket.socket() as probe:
+        return probe.connect_ex((address.hostname, address.port)) == 0

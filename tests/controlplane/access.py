@@ -1,0 +1,106 @@
+"""Who may talk to the control plane: users with bearer tokens, and a kubeconfig for each.
+
+A token file is the plainest way to have several users, and several users are what makes the audit log tell an operator's
+requests from the controllers' and a tenant's. The API server reads the file only when it starts.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ADMINS = "system:masters"
+
+
+@dataclass(frozen=True)
+class User:
+    """An identity: the name that RBAC and the audit log see, its groups, and its token."""
+
+    name: str
+    groups: tuple[str, ...]
+    token: str
+
+
+# Short name: (what the API server calls it, its groups). 'operator' and 'tenant' may do nothing until a test grants it.
+KNOWN_USERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "admin": ("admin", (ADMINS,)),
+    "operator": ("operator", ()),
+    "tenant": ("tenant", ()),
+    # One identity for all its controllers needs the rights of all of them, which no built-in role has.
+    "controller-manager": ("system:kube-controller-manager", (ADMINS,)),
+    "scheduler": ("system:kube-scheduler", ()),
+    "kwok": ("kwok", (ADMINS,)),
+}
+
+
+class Users:
+    """The users of one cluster."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, User] = {}
+        for short, (name, groups) in KNOWN_USERS.items():
+            self._users[short] = User(name, groups, secrets.token_urlsafe(24))
+
+    def __getitem__(self, short: str) -> User:
+        return self._users[short]
+
+    def __contains__(self, short: str) -> bool:
+        return short in self._users
+
+    def names(self) -> list[str]:
+        """The short names."""
+        return list(self._users)
+
+    def add(self, name: str, groups: Sequence[str]) -> User:
+        """Adds a user; the API server knows it from its next start."""
+        user = User(name, tuple(groups), secrets.token_urlsafe(24))
+        self._users[name] = user
+        return user
+
+    def write_token_file(self, path: Path) -> None:
+        """Writes the file for --token-auth-file: token, user, uid, "group,group"."""
+        path.touch(mode=0o600)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            for short, user in self._users.items():
+                writer.writerow([user.token, user.name, f"uid-{short}", ",".join(user.groups)])
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters:
+- name: ruleop
+  cluster:
+    server: {server}
+    certificate-authority-data: {authority}
+users:
+- name: {user}
+  user:
+    token: {token}
+contexts:
+- name: ruleop
+  context:
+    cluster: ruleop
+    user: {user}
+current-context: ruleop
+"""
+
+
+def write_kubeconfig(path: Path, server: str, authority: Path, user: User) -> None:
+    """Writes a kubeconfig that needs no other file, so that it may be copied anywhere."""
+    text = KUBECONFIG.format(
+        server=server,
+        authority=base64.b64encode(authority.read_bytes()).decode(),
+        user=user.name,
+        token=user.token,
+    )
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")

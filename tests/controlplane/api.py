@@ -1,0 +1,81 @@
+"""A client for the API server that does just what starting, probing and small tests need.
+
+Not ruleop's own client: a test of that client must not lean on it.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ApiError(Exception):
+    """The API server refused."""
+
+    def __init__(self, method: str, path: str, status: int, text: str) -> None:
+        super().__init__(f"{method} {path}: {status}: {text.strip()}")
+        self.status = status
+
+
+class Api:
+    """Requests as one user."""
+
+    def __init__(self, server: str, authority: Path, token: str) -> None:
+        self.server = server
+        self._token = token
+        context = ssl.create_default_context(cafile=str(authority))
+        # No proxies from the environment: the server is on loopback.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+    def text(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "*/*",
+        timeout: float = 10.0,
+    ) -> str:
+        """Sends a request, with the body as JSON, and returns the answer's text."""
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "User-Agent": "ruleop-controlplane"}
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = content_type
+        request = urllib.request.Request(self.server + path, data=data, headers=headers, method=method)  # noqa: S310 - always https
+        try:
+            with self._opener.open(request, timeout=timeout) as answer:
+                text: str = answer.read().decode()
+                return text
+        except urllib.error.HTTPError as error:
+            with error:
+                raise ApiError(method, path, error.code, error.read().decode(errors="replace")) from None
+        except urllib.error.URLError as error:
+            # Unwrapped: TimeoutError or ConnectionRefusedError tells what happened, whichever step of a request it came in.
+            raise error.reason if isinstance(error.reason, OSError) else error from None
+
+    def json(self, method: str, path: str, body: object = None, content_type: str = "application/json", timeout: float = 10.0) -> Any:
+        """The same for answers in JSON."""
+        return json.loads(self.text(method, path, body, content_type, "application/json", timeout))
+
+    def get(self, path: str) -> Any:
+        """Reads an object or a list."""
+        return self.json("GET", path)
+
+    def post(self, path: str, body: object) -> Any:
+        """Creates an object."""
+        return self.json("POST", path, body)
+
+    def merge(self, path: str, body: object) -> Any:
+        """Changes an object with a JSON merge patch."""
+        return self.json("PATCH", path, body, "application/merge-patch+json")
+
+    def delete(self, path: str, body: object = None) -> Any:
+        """Deletes an object; the body may be DeleteOptions."""
+        return self.json("DELETE", path, body)
