@@ -1,0 +1,145 @@
+"""What a project says, as frozen typed objects: the tables of the rules language, one class a table.
+
+Everything here was checked when it was loaded. What holds an expression or a template holds it compiled, so that planning only evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from ruleop.errors import Site
+from ruleop.kinds import JSON, Kind
+from ruleop.merge import Path
+from ruleop.schema.crds import CustomResource
+from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+
+Strategy = Literal["merge", "server-side", "create-only", "replace"]
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector. Matches everything when empty."""
+
+    match_labels: Mapping[str, StringTemplate] = field(default_factory=lambda: EMPTY)
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[StringTemplate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """A path that ruleop sets on creation and then leaves to others; with `when`, only while that holds."""
+
+    path: Path
+    when: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    strategy: Strategy | None = None  # None: the kind's own default (create-only for Jobs, else merge)
+    ignore: tuple[Ignore, ...] = ()
+    on_immutable: Literal["fail", "recreate"] = "fail"
+    on_immutable_explicit: bool = False  # said by the child itself, as a PVC, PV, Namespace or CRD demands
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    id: str
+    site: Site
+    body: TextTemplate | Tree
+    kinds: frozenset[Kind]  # what the body can render, known without rendering it
+    many: bool  # forEach, or a `---` in the source: the id is a list
+    final: bool = False  # one of `finalize`
+    when: Expression | None = None
+    wait_for: Expression | None = None
+    for_each: Expression | None = None
+    item_name: str = "item"
+    depends_on: tuple[str, ...] = ()
+    ready_when: Expression | None = None
+    apply: Apply = field(default_factory=Apply)
+    adopt: Literal["never", "orphans"] = "never"
+    deletion: StringTemplate | None = None  # gives "delete" or "orphan"; None is delete
+    propagation: Literal["background", "foreground"] = "background"
+    namespace: StringTemplate | None = None
+    optional: bool = False
+    mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
+    observes: frozenset[str] = frozenset()  # ids of observed resources that it reads, also through let
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """A resource that ruleop reads and watches but never writes: one by `name`, or a list by `selector`."""
+
+    id: str
+    site: Site
+    kind: Kind
+    name: StringTemplate | None = None
+    selector: Selector | None = None
+    namespace: StringTemplate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    type: str
+    site: Site
+    status: Expression
+    reason: StringTemplate | None = None
+    message: StringTemplate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    rule: Expression
+    message: StringTemplate
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One watch: what becomes of the CRs of one kind that match its selector and namespaces."""
+
+    kind: Kind
+    name: str  # "" unless the kind has several watches
+    site: Site
+    children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
+    observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
+    status: Tree | TextTemplate | None = None
+    conditions: tuple[Condition, ...] = ()
+    validate: tuple[Validation, ...] = ()
+    vars: Mapping[str, JSON] = field(default_factory=lambda: EMPTY)
+    let: Mapping[str, Tree] = field(default_factory=lambda: EMPTY)  # in the order of the file
+    finalize: Mapping[str, Child] = field(default_factory=lambda: EMPTY)
+    selector: Selector | None = None  # its strings are constants here
+    namespaces: tuple[str, ...] = ()  # empty: all
+    reconcile_period: float = 36000.0  # seconds; 0 is never
+    max_concurrent: int = 16
+    manage_status: bool = True
+    reach: Literal["namespace", "cluster"] = "namespace"
+    order: tuple[str, ...] = ()  # ids of children (not finalize) such that what is mentioned or depended on comes first; ties in file order
+    final_order: tuple[str, ...] = ()  # the same of finalize
+    schema: JSON | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What was loaded from disk: rules, templates, the watched kinds' definitions. Frozen, with a digest of all that it was made from."""
+
+    root: str
+    rules: tuple[Rule, ...]
+    crds: tuple[CustomResource, ...]  # from crds/
+    templates: Mapping[str, str]  # name -> source
+    digest: str
+    warnings: tuple[Any, ...] = ()  # findings that do not forbid loading
