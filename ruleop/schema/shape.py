@@ -33,6 +33,7 @@ class Shape:
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # e.g. {"protocol": "TCP"}
     # scalars
+    scalar: Literal["", "string", "integer", "number", "boolean"] = ""  # "" where several are welcome: a quantity, an int-or-string
     format: str = ""  # "quantity", "int-or-string", "date-time", "byte", "int32", "int64", "double", ""
 
 

@@ -1,0 +1,163 @@
+"""From what an API server publishes at /openapi/v3/... to the shape of each kind.
+
+The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so that a merge made here
+and one made there agree:
+
+- `x-kubernetes-list-type` and `-list-map-keys` say what a list is; only where they are silent, `x-kubernetes-patch-strategy: merge` does, as
+  a map by its one patch-merge-key, or as a set without one. (Where both speak, the patch extensions lie: ports are keyed by two fields.)
+- extensions stand on the property, beside the `allOf` that refers to the type, and win over what the type says of itself: a
+  PersistentVolume's claimRef is granular although ObjectReference is atomic.
+- an object that declares nothing is free-form.
+
+A type is visited once and its shape shared by reference, which is also what lets JSONSchemaProps contain itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from ruleop.kinds import Kind, Object
+from ruleop.schema.shape import UNKNOWN, Shape
+
+Schema: TypeAlias = Mapping[str, Any]
+"""An OpenAPI v3 schema as plain JSON. Treated as frozen."""
+
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+_KNOWN_BY_NAME: Mapping[str, Shape] = {
+    # Published as `oneOf: [string, number]`; only the name tells that 1000m and 1 are the same.
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Shape(type="scalar", format="quantity"),
+    # Any object at all, and the server replaces it as a whole.
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": Shape(type="object", preserve_unknown=True, atomic=True),
+}
+
+
+class OpenApi:
+    """The shapes of one group version's document. Nothing is built before it is asked for."""
+
+    def __init__(self, document: Object) -> None:
+        self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
+        self._builder = ShapeBuilder(self._schemas)
+        self._names = {
+            Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
+            for name, schema in self._schemas.items()
+            for entry in schema.get("x-kubernetes-group-version-kind") or ()
+        }
+
+    def shape(self, kind: Kind) -> Shape | None:
+        """The kind's shape, the same object each time; None if the document does not know the kind."""
+        name = self._names.get(kind)
+        return self._builder.named(name) if name else None
+
+
+class ShapeBuilder:
+    """Turns schemas into shapes. `schemas` are the types that `$ref` may name; `known` are shapes that some of these names already have."""
+
+    def __init__(self, schemas: Mapping[str, Schema], known: Mapping[str, Shape] | None = None) -> None:
+        self._schemas = schemas
+        self._known = {**_KNOWN_BY_NAME, **(known or {})}
+        self._built: dict[tuple[str, str, bool], Shape] = {}
+
+    def named(self, name: str) -> Shape:
+        return self.of({"$ref": name})
+
+    def of(self, schema: Schema, *, retain_keys: bool = False) -> Shape:
+        """The shape of a schema. `retain_keys` is what a list says of its items."""
+        map_type = schema.get("x-kubernetes-map-type") or ""
+        if schema.get("type") != "array":
+            retain_keys = retain_keys or "retainKeys" in _patch_strategy(schema)
+        name = _reference(schema)
+        if not name:
+            shape = Shape()
+            self._fill(shape, schema, map_type=map_type, retain_keys=retain_keys)
+            return shape
+        if name in self._known:
+            return self._known[name]
+        if name not in self._schemas:
+            return UNKNOWN
+        key = (name, map_type, retain_keys)
+        if key not in self._built:
+            target = self._schemas[name]
+            # Registered before it is filled: a type may contain itself.
+            self._built[key] = Shape()
+            map_type = map_type or target.get("x-kubernetes-map-type") or ""
+            self._fill(self._built[key], target, map_type=map_type, retain_keys=retain_keys)
+        return self._built[key]
+
+    def _fill(self, shape: Shape, schema: Schema, *, map_type: str, retain_keys: bool) -> None:
+        declared = schema.get("type", "")
+        preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+            shape.type, shape.format = "scalar", "int-or-string"
+        elif declared in ("string", "integer", "number", "boolean"):
+            shape.type, shape.scalar, shape.format = "scalar", declared, schema.get("format", "")
+        elif declared == "array":
+            self._fill_list(shape, schema)
+        elif declared == "object" or "properties" in schema or "additionalProperties" in schema:
+            shape.atomic, shape.retain_keys = map_type == "atomic", retain_keys
+            self._fill_object(shape, schema)
+        else:
+            shape.preserve_unknown = preserve
+
+    def _fill_object(self, shape: Shape, schema: Schema) -> None:
+        shape.type = "object"
+        fields = {name: self.of(property_schema) for name, property_schema in (schema.get("properties") or {}).items()}
+        if schema.get("x-kubernetes-embedded-resource"):
+            # What the server adds to the schema on its own, whatever the author wrote there.
+            text = Shape(type="scalar", scalar="string")
+            fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
+        shape.fields = fields
+        others = schema.get("additionalProperties")
+        if isinstance(others, Mapping):
+            shape.values = self.of(others)
+        elif others is True:
+            shape.values = UNKNOWN
+        shape.preserve_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or (not fields and others is None)
+
+    def _fill_list(self, shape: Shape, schema: Schema) -> None:
+        shape.type = "list"
+        strategy = _patch_strategy(schema)
+        items = schema.get("items")
+        item_schema: Schema = items if isinstance(items, Mapping) else {}
+        shape.items = self.of(item_schema, retain_keys="retainKeys" in strategy)
+        list_type = schema.get("x-kubernetes-list-type")
+        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        if list_type is None and "merge" in strategy:
+            merge_key = schema.get("x-kubernetes-patch-merge-key")
+            list_type, keys = ("map", (merge_key,)) if merge_key else ("set", ())
+        if list_type == "map" and keys:
+            shape.list_type, shape.keys = "map", keys
+            shape.key_defaults = self._key_defaults(item_schema, keys)
+        elif list_type == "set":
+            shape.list_type = "set"
+
+    def _key_defaults(self, item_schema: Schema, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a Service's
+        port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
+
+        A required field's "" or 0 is no default but Go's zero value, which the generator of these documents writes down everywhere.
+        """
+        target = self._schemas.get(_reference(item_schema), item_schema)
+        required = target.get("required") or ()
+        defaults = {}
+        for key in keys:
+            default = ((target.get("properties") or {}).get(key) or {}).get("default")
+            if default is not None and (default or key not in required):
+                defaults[key] = default
+        return defaults
+
+
+def _reference(schema: Schema) -> str:
+    """The name of the type that a schema refers to: directly, or through an `allOf` of one, which is how extensions find room beside it."""
+    target = schema
+    alternatives = schema.get("allOf")
+    if isinstance(alternatives, list) and len(alternatives) == 1:
+        target = alternatives[0]
+    name: str = target.get("$ref") or ""
+    return name.rpartition("/")[2]
+
+
+def _patch_strategy(schema: Schema) -> list[str]:
+    strategy: str = schema.get("x-kubernetes-patch-strategy") or ""
+    return strategy.split(",")

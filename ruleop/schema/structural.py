@@ -1,0 +1,211 @@
+"""What the API server does to a custom resource by its structural schema before anybody sees it: drop what is unknown, drop nulls that
+may not be, fill in defaults. Offline commands do the same, so that a template meets the object it will meet in a cluster.
+
+A port of apiextensions-apiserver (pkg/apiserver/schema: pruning, defaulting), in its order: prune, drop nulls, default. What surprises people:
+
+- `type: object` without properties keeps nothing; `x-kubernetes-preserve-unknown-fields` or `additionalProperties` opens it.
+- preserve-unknown-fields reaches down through undeclared fields, but a declared property below it is pruned again.
+- `additionalProperties: true` keeps scalars and the keys of maps, and empties the maps below them.
+- a default appears only where its parent exists: `spec.a.b: {default: 1}` does nothing without `spec.a` (or a default of `{}` there).
+
+A schema here is the plain JSON of `openAPIV3Schema`. Nothing given is changed; what comes back may share parts with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ruleop.kinds import JSON, Object
+from ruleop.schema.findings import Path
+from ruleop.schema.openapi import Schema
+
+META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+_EMPTY: Schema = {}
+
+
+def prune(obj: Object, schema: Schema) -> dict[str, Any]:
+    """The custom resource without the fields that its schema does not know. apiVersion, kind and metadata stay as they are."""
+    pruned: dict[str, Any] = _prune(obj, _as_resource(schema))
+    return pruned
+
+
+def default(obj: Object, schema: Schema) -> dict[str, Any]:
+    """The custom resource, pruned or not, without the nulls that its schema does not allow and with the schema's defaults."""
+    defaulted: dict[str, Any] = _default(_drop_nulls(obj, schema), schema)
+    return defaulted
+
+
+def drop_unknown(value: JSON, schema: Schema) -> JSON:
+    """A value from inside a custom resource (such as its status, with the schema of status) without anything that the server would
+    not keep. To write what this leaves out would be to write it again for ever."""
+    return _drop_nulls(_prune(value, schema), schema)
+
+
+def unknown_fields(obj: Object, schema: Schema) -> tuple[Path, ...]:
+    """The paths of the fields that `prune` takes away; below a field that goes as a whole, nothing more is named."""
+    return tuple(_lost(obj, prune(obj, schema), ()))
+
+
+def has_room(schema: Schema, path: tuple[str, ...]) -> bool:
+    """Whether the server keeps something that is written at this path of a custom resource. Lists on the way count as their items."""
+    here: Schema | None = _as_resource(schema)
+    free = False
+    for name in path:
+        here, free = _through_lists(here, free=free)
+        if here is not None and here.get("x-kubernetes-embedded-resource") and name in META_FIELDS:
+            return True
+        free = free or _preserves(here)
+        declared, here = _property(here, name)
+        if not declared and not free:
+            return False
+        if declared:
+            free = here is not None and _preserves(here)
+    return True
+
+
+def schema_at(schema: Schema, path: Path) -> Schema | None:
+    """The schema of what stands at this path; None where the schema says nothing. An index is a list's item, and lists may be left out."""
+    here: Schema | None = schema
+    for part in path:
+        if isinstance(part, int):
+            here = here.get("items") if here is not None else None
+            continue
+        here, _ = _through_lists(here, free=False)
+        here = _property(here, part)[1]
+    return here
+
+
+def _as_resource(schema: Schema) -> Schema:
+    return {**schema, "x-kubernetes-embedded-resource": True}
+
+
+def _preserves(schema: Schema | None) -> bool:
+    return schema is not None and schema.get("x-kubernetes-preserve-unknown-fields") is True
+
+
+def _property(schema: Schema | None, name: str) -> tuple[bool, Schema | None]:
+    """Whether the schema declares a field of this name, and what it says of it: the property's schema, else that of additionalProperties,
+    which is None where these are just `true`."""
+    if schema is None:
+        return False, None
+    properties = schema.get("properties") or _EMPTY
+    if name in properties:
+        return True, properties[name]
+    others = schema.get("additionalProperties")
+    if others is None:
+        return False, None
+    return True, others if isinstance(others, Mapping) else None
+
+
+def _items(schema: Schema | None) -> Schema | None:
+    return schema.get("items") if schema is not None else None
+
+
+def _through_lists(schema: Schema | None, *, free: bool) -> tuple[Schema | None, bool]:
+    while schema is not None and "items" in schema:
+        free = free or _preserves(schema)
+        schema = schema["items"]
+    return schema, free
+
+
+def _prune(value: JSON, schema: Schema | None) -> JSON:
+    if schema is not None and _preserves(schema):
+        return _prune_declared(value, schema)
+    if isinstance(value, Mapping):
+        kept = {}
+        resource = schema is not None and schema.get("x-kubernetes-embedded-resource")
+        for name, member in value.items():
+            if resource and name in META_FIELDS:
+                kept[name] = member
+                continue
+            declared, member_schema = _property(schema, name)
+            if declared:
+                kept[name] = _prune(member, member_schema)
+        return kept
+    if isinstance(value, list):
+        return [_prune(item, _items(schema)) for item in value]
+    return value
+
+
+def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
+    """Below preserve-unknown-fields: what is declared is pruned by its declaration, all else stays."""
+    if schema is None:
+        return value
+    if isinstance(value, Mapping):
+        kept = {}
+        resource = schema.get("x-kubernetes-embedded-resource")
+        for name, member in value.items():
+            declared, member_schema = _property(schema, name)
+            kept[name] = _prune(member, member_schema) if declared and not (resource and name in META_FIELDS) else member
+        return kept
+    if isinstance(value, list):
+        return [_prune_declared(item, _items(schema)) for item in value]
+    return value
+
+
+def _drop_nulls(value: JSON, schema: Schema | None) -> JSON:
+    """Without nulls in maps that are neither nullable nor about to become a default. A null in a list stays: to drop it would move the others."""
+    if isinstance(value, Mapping):
+        kept = {}
+        for name, member in value.items():
+            member_schema = _property(schema, name)[1]
+            if member is None and _forbids_null(member_schema) and not _has_default(member_schema):
+                continue
+            kept[name] = _drop_nulls(member, member_schema)
+        return kept
+    if isinstance(value, list):
+        return [_drop_nulls(item, _items(schema)) for item in value]
+    return value
+
+
+def _default(value: JSON, schema: Schema | None) -> JSON:
+    if schema is None:
+        return value
+    if isinstance(value, Mapping):
+        filled = dict(value)
+        for name, property_schema in (schema.get("properties") or _EMPTY).items():
+            missing = name not in filled or (filled[name] is None and _forbids_null(property_schema))
+            if missing and _has_default(property_schema):
+                filled[name] = _default_value(property_schema)
+        for name, member in filled.items():
+            _, member_schema = _property(schema, name)
+            filled[name] = _default(_unless_null(member, member_schema), member_schema)
+        return filled
+    if isinstance(value, list):
+        items = _items(schema)
+        return [_default(_unless_null(item, items), items) for item in value]
+    return value
+
+
+def _unless_null(value: JSON, schema: Schema | None) -> JSON:
+    if value is None and schema is not None and _forbids_null(schema) and _has_default(schema):
+        return _default_value(schema)
+    return value
+
+
+def _forbids_null(schema: Schema | None) -> bool:
+    return schema is not None and schema.get("nullable") is not True
+
+
+def _has_default(schema: Schema | None) -> bool:
+    # A default of null counts as none, as in Go.
+    return schema is not None and schema.get("default") is not None
+
+
+def _default_value(schema: Schema) -> JSON:
+    # The server prunes the defaults themselves when it reads the CRD.
+    return _prune(schema["default"], schema)
+
+
+def _lost(before: JSON, after: JSON, path: Path) -> Iterator[Path]:
+    if isinstance(before, Mapping):
+        for name, member in before.items():
+            if name in after:
+                yield from _lost(member, after[name], (*path, name))
+            else:
+                yield (*path, name)
+    elif isinstance(before, list):
+        for index, (item, kept) in enumerate(zip(before, after, strict=True)):
+            yield from _lost(item, kept, (*path, index))

@@ -1,0 +1,202 @@
+"""What this release of ruleop knows about Kubernetes' own kinds without asking a cluster.
+
+`builtin.json` is made by `build_table` from the documents of a real API server and shipped with the package. It holds each kind's names and
+its shape and nothing else. One kind and one shape per line, so that a new Kubernetes release is a readable diff.
+
+Equal shapes are stored once. "Equal" includes shapes that contain themselves, so it is settled as for automata: begin with
+classes by what is written on a node, and split them by the classes of their children until nothing splits any more. Every group version
+publishes its own copy of PodSpec and ObjectMeta; they all fall into one class.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ruleop.kinds import GroupKind, Kind, Object
+from ruleop.schema.openapi import OpenApi
+from ruleop.schema.shape import UNKNOWN, Shape
+
+_LOCAL_ATTRIBUTES = ("type", "preserve_unknown", "atomic", "retain_keys", "list_type", "keys", "key_defaults", "scalar", "format")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInfo:
+    """How the API serves a kind."""
+
+    plural: str
+    namespaced: bool
+    status_subresource: bool
+    kind: Kind
+
+
+def builtin_kinds() -> tuple[Kind, ...]:
+    """All built-in kinds; by group, and within a group the server's preferred version first."""
+    return tuple(_table().resources)
+
+
+def builtin_resource(kind: Kind | GroupKind) -> ResourceInfo | None:
+    """How a built-in kind is served; for a kind without version, in the version that the server prefers."""
+    if isinstance(kind, Kind):
+        return _table().resources.get(kind)
+    return _table().preferred.get(kind)
+
+
+def builtin_shape(kind: Kind) -> Shape | None:
+    """A built-in kind's shape, the same object each time; None for kinds that Kubernetes does not bring along."""
+    return _table().shapes.get(kind)
+
+
+def builtin_release() -> str:
+    """The Kubernetes release that the table was made from, such as 1.36. For messages: an unknown kind may be a newer one."""
+    return _table().release
+
+
+def object_meta() -> Shape:
+    """The shape of `metadata`, which is the same for every kind."""
+    return _table().shapes[Kind("", "v1", "ConfigMap")].fields["metadata"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    release: str
+    resources: Mapping[Kind, ResourceInfo]
+    preferred: Mapping[GroupKind, ResourceInfo]
+    shapes: Mapping[Kind, Shape]
+
+
+@functools.cache
+def _table() -> _Table:
+    return read_table(importlib.resources.files(__package__).joinpath("builtin.json").read_bytes())
+
+
+def read_table(data: bytes) -> _Table:
+    """The inverse of `build_table`."""
+    written = orjson.loads(data)
+    nodes: list[dict[str, Any]] = written["shapes"]
+    # Two passes, because a shape may refer to one that comes later, or to itself.
+    shapes = [Shape() for _ in nodes]
+    for shape, node in zip(shapes, nodes, strict=True):
+        for attribute, value in node.items():
+            if attribute == "fields":
+                shape.fields = {name: shapes[number] for name, number in value.items()}
+            elif attribute in ("values", "items"):
+                setattr(shape, attribute, shapes[value])
+            else:
+                setattr(shape, attribute, tuple(value) if attribute == "keys" else value)
+    resources: dict[Kind, ResourceInfo] = {}
+    preferred: dict[GroupKind, ResourceInfo] = {}
+    kind_shapes: dict[Kind, Shape] = {}
+    for row in written["kinds"]:
+        kind = Kind.parse(row["apiVersion"], row["kind"])
+        resources[kind] = ResourceInfo(row["plural"], row["namespaced"], row["status"], kind)
+        preferred.setdefault(kind.versionless, resources[kind])
+        kind_shapes[kind] = shapes[row["shape"]]
+    return _Table(written["kubernetes"], resources, preferred, kind_shapes)
+
+
+def build_table(documents: Mapping[str, Object], discovery: Iterable[Object]) -> bytes:
+    """The table, byte for byte the same for the same API.
+
+    `documents` are the server's OpenAPI v3 documents by their path below /openapi/v3 (api/v1, apis/apps/v1); `discovery` are the
+    APIGroupDiscoveryLists of /api and /apis. The kinds are those that discovery serves as resources, so neither lists nor options are among them.
+    """
+    readers = {path: OpenApi(document) for path, document in documents.items()}
+    release = next(iter(documents.values()))["info"]["version"]
+    rows: list[tuple[ResourceInfo, Shape]] = []
+    for resource in _served(discovery):
+        kind = resource.kind
+        reader = readers.get(f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}")
+        rows.append((resource, (reader.shape(kind) if reader else None) or UNKNOWN))
+    nodes, numbers = _minimised([shape for _, shape in rows])
+    kinds = [
+        {
+            "apiVersion": resource.kind.api_version,
+            "kind": resource.kind.kind,
+            "plural": resource.plural,
+            "namespaced": resource.namespaced,
+            "status": resource.status_subresource,
+            "shape": number,
+        }
+        for (resource, _), number in zip(rows, numbers, strict=True)
+    ]
+    lines = [
+        b'{"kubernetes":' + orjson.dumps(release) + b',"kinds":[',
+        b",\n".join(orjson.dumps(row) for row in kinds),
+        b'],"shapes":[',
+        b",\n".join(orjson.dumps(node) for node in nodes),
+        b"]}\n",
+    ]
+    return b"\n".join(lines)
+
+
+def _served(discovery: Iterable[Object]) -> list[ResourceInfo]:
+    found: list[tuple[str, int, str, ResourceInfo]] = []
+    for group_list in discovery:
+        for group in group_list["items"]:
+            name = group["metadata"].get("name", "")
+            for preference, version in enumerate(group["versions"]):
+                for resource in version["resources"]:
+                    kind = Kind(name, version["version"], resource["responseKind"]["kind"])
+                    status = any(subresource["subresource"] == "status" for subresource in resource.get("subresources") or ())
+                    info = ResourceInfo(resource["resource"], resource["scope"] == "Namespaced", status, kind)
+                    found.append((name, preference, kind.kind, info))
+    return [info for *_, info in sorted(found, key=lambda entry: entry[:3])]
+
+
+def _children(shape: Shape) -> Iterator[tuple[str, Shape]]:
+    yield from sorted(shape.fields.items())
+    if shape.values is not None:
+        yield "additionalProperties", shape.values
+    if shape.items is not None:
+        yield "items", shape.items
+
+
+def _local(shape: Shape) -> dict[str, Any]:
+    """What is written on a shape itself, as far as it differs from the default."""
+    plain = {name: getattr(shape, name) for name in _LOCAL_ATTRIBUTES}
+    return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}
+
+
+def _minimised(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
+    """One node per class of equal shapes, numbered as they are first met from the roots, and the number of each root."""
+    met: dict[int, Shape] = {}
+    waiting = list(reversed(roots))
+    while waiting:
+        shape = waiting.pop()
+        if id(shape) not in met:
+            met[id(shape)] = shape
+            waiting.extend(child for _, child in reversed(list(_children(shape))))
+
+    # Values, items and fields cannot be confused: which of them a shape has is part of what is written on it.
+    signature: dict[int, Any] = {
+        key: (orjson.dumps(_local(shape)), shape.values is not None, shape.items is not None, tuple(sorted(shape.fields))) for key, shape in met.items()
+    }
+    classes, count = _numbered(signature), 0
+    while count != (count := len(set(classes.values()))):
+        classes = _numbered(
+            {key: (classes[key], tuple((name, classes[id(child)]) for name, child in _children(shape))) for key, shape in met.items()}
+        )
+
+    nodes: list[dict[str, Any]] = []
+    for key, shape in met.items():
+        if classes[key] == len(nodes):
+            node = _local(shape)
+            if shape.fields:
+                node["fields"] = {name: classes[id(child)] for name, child in sorted(shape.fields.items())}
+            for attribute in ("values", "items"):
+                child = getattr(shape, attribute)
+                if child is not None:
+                    node[attribute] = classes[id(child)]
+            nodes.append(node)
+    return nodes, [classes[id(root)] for root in roots]
+
+
+def _numbered(signatures: Mapping[int, Any]) -> dict[int, int]:
+    numbers: dict[Any, int] = {}
+    return {key: numbers.setdefault(signature, len(numbers)) for key, signature in signatures.items()}
