@@ -181,10 +181,11 @@ def _build_into(folder: Path) -> None:
     flags = ldflags()
     for name, package in PROGRAMS.items():
         begun = time.monotonic()
-        print(f"  {name:<24}", end=" ", flush=True)
+        # A line of its own: Go tells below it what it fetches.
+        print(f"  {name} ...", flush=True)
         _go("build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags, "-o", str(folder / name), package)
         size = (folder / name).stat().st_size
-        print(f"{time.monotonic() - begun:6.1f} s {size / 2**20:7.1f} MiB", flush=True)
+        print(f"  {name:<24} {time.monotonic() - begun:6.1f} s {size / 2**20:7.1f} MiB", flush=True)
     module = Path(_go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", KWOK_MODULE).strip())
     (folder / "stages").mkdir()
     for name in KWOK_STAGES:
