@@ -1,19 +1,23 @@
 """Which known name someone meant. Every refusal of an unknown name ends in "did you mean ...?", and a bad guess is worse than none.
 
-The distance is Damerau-Levenshtein restricted to neighbours (optimal string alignment): a missing, an extra or a wrong letter, or two swapped
-ones, cost one each. Case and the separators - and _ cost nothing, because `matchlabels`, `match_labels` and `matchLabels` are one thought.
+The distance is Damerau-Levenshtein restricted to neighbours (optimal string alignment): a missing, an extra or a wrong letter, or two
+swapped ones, cost one each. Case and the separators - and _ cost nothing, because `matchlabels`, `match_labels` and `matchLabels` are
+one thought.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `name` is most probably a slip of, or None if none is near enough. Ties go to the first in alphabetical order.
 
     Near enough is one slip per three letters, and at least one, so `imag` is `image` but `cpu` is not `ip`. Beyond that, a name that
-    was cut short or written in full (`env` for `envVars`, `replicaCount` for `replicas`) counts if three letters or more agree from the start
+    was cut short or written longer (`env` for `envVars`, `portNumber` for `port`) counts if three letters or more agree from the start
     and nothing else begins so.
     """
     folded = _fold(name)

@@ -1,10 +1,11 @@
 """From what an API server publishes at /openapi/v3/... to the shape of each kind.
 
-The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so that a merge made here
-and one made there agree:
+The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so that a merge made
+here and one made there agree:
 
-- `x-kubernetes-list-type` and `-list-map-keys` say what a list is; only where they are silent, `x-kubernetes-patch-strategy: merge` does, as
-  a map by its one patch-merge-key, or as a set without one. (Where both speak, the patch extensions lie: ports are keyed by two fields.)
+- `x-kubernetes-list-type` and `-list-map-keys` say what a list is; only where they are silent, `x-kubernetes-patch-strategy: merge`
+  does, as a map by its one patch-merge-key, or as a set without one. (Where both speak, the patch extensions lie: ports are keyed by
+  two fields.)
 - extensions stand on the property, beside the `allOf` that refers to the type, and win over what the type says of itself: a
   PersistentVolume's claimRef is granular although ObjectReference is atomic.
 - an object that declares nothing is free-form.
@@ -133,8 +134,8 @@ class ShapeBuilder:
             shape.list_type = "set"
 
     def _key_defaults(self, item_schema: Schema, keys: tuple[str, ...]) -> Mapping[str, Any]:
-        """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a Service's
-        port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
+        """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a
+        Service's port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
 
         A required field's "" or 0 is no default but Go's zero value, which the generator of these documents writes down everywhere.
         """

@@ -7,10 +7,12 @@ the server treats a custom resource without declarations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 

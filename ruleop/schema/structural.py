@@ -1,7 +1,8 @@
-"""What the API server does to a custom resource by its structural schema before anybody sees it: drop what is unknown, drop nulls that
-may not be, fill in defaults. Offline commands do the same, so that a template meets the object it will meet in a cluster.
+"""What the API server does to a custom resource by its structural schema before anybody sees it: drop what is unknown, drop nulls
+that may not be, fill in defaults. Offline commands do the same, so that a template meets the object it will meet in a cluster.
 
-A port of apiextensions-apiserver (pkg/apiserver/schema: pruning, defaulting), in its order: prune, drop nulls, default. What surprises people:
+A port of apiextensions-apiserver (pkg/apiserver/schema: pruning, defaulting), in its order: prune, drop nulls, default. What
+surprises people:
 
 - `type: object` without properties keeps nothing; `x-kubernetes-preserve-unknown-fields` or `additionalProperties` opens it.
 - preserve-unknown-fields reaches down through undeclared fields, but a declared property below it is pruned again.
@@ -14,11 +15,12 @@ A schema here is the plain JSON of `openAPIV3Schema`. Nothing given is changed; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kinds import JSON, Object
-from ruleop.schema.findings import Path
-from ruleop.schema.openapi import Schema
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON, Object
+    from ruleop.schema.findings import Path
+    from ruleop.schema.openapi import Schema
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -146,7 +148,7 @@ def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _drop_nulls(value: JSON, schema: Schema | None) -> JSON:
-    """Without nulls in maps that are neither nullable nor about to become a default. A null in a list stays: to drop it would move the others."""
+    """Without nulls in maps that are neither nullable nor about to become a default. A null in a list stays: the others would move."""
     if isinstance(value, Mapping):
         kept = {}
         for name, member in value.items():

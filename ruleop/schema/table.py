@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kinds import GroupKind, Kind, Object
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.shape import UNKNOWN, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 _LOCAL_ATTRIBUTES = ("type", "preserve_unknown", "atomic", "retain_keys", "list_type", "keys", "key_defaults", "scalar", "format")
 
@@ -104,7 +106,7 @@ def build_table(documents: Mapping[str, Object], discovery: Iterable[Object]) ->
     """The table, byte for byte the same for the same API.
 
     `documents` are the server's OpenAPI v3 documents by their path below /openapi/v3 (api/v1, apis/apps/v1); `discovery` are the
-    APIGroupDiscoveryLists of /api and /apis. The kinds are those that discovery serves as resources, so neither lists nor options are among them.
+    APIGroupDiscoveryLists of /api and /apis. The kinds are those that discovery serves as resources: no lists, no options.
     """
     readers = {path: OpenApi(document) for path, document in documents.items()}
     release = next(iter(documents.values()))["info"]["version"]
@@ -175,7 +177,8 @@ def _minimised(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
 
     # Values, items and fields cannot be confused: which of them a shape has is part of what is written on it.
     signature: dict[int, Any] = {
-        key: (orjson.dumps(_local(shape)), shape.values is not None, shape.items is not None, tuple(sorted(shape.fields))) for key, shape in met.items()
+        key: (orjson.dumps(_local(shape)), shape.values is not None, shape.items is not None, tuple(sorted(shape.fields)))
+        for key, shape in met.items()
     }
     classes, count = _numbered(signature), 0
     while count != (count := len(set(classes.values()))):

@@ -8,12 +8,13 @@ discovery of /api and /apis as discovery-api.json and discovery-apis.json.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from ruleop.schema.table import build_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,10 +31,6 @@ def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 
 
 def main() -> None:
-    if importlib.util.find_spec("ruleop") is None:
-        sys.path.insert(0, str(ROOT))
-    from ruleop.schema.table import build_table
-
     target = ROOT / "ruleop" / "schema" / "builtin.json"
     target.write_bytes(build_table(*load_dump(Path(sys.argv[1]))))
     sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
