@@ -1,0 +1,132 @@
+"""Which fields of an object ruleop applied: what the record on a child remembers.
+
+A field set has the form of the object without its values. Names and list keys are in it, because without them a field could not be found
+again; members of sets are in it as fingerprints; nothing else is. So a Secret's record says that `data.password` is ours and no more.
+
+Containers (maps and lists) are marked when they were created by us, because only what we created may be removed as a whole. Each list
+remembers what kind of list it was: when the API has changed its mind since, the record no longer tells whose items are whose.
+
+The JSON form, version by version the same bytes for the same fields:
+
+    1 / "l" / "m"                        a scalar; a list or map that is replaced as a whole
+    {"name": ...}                        a map that was there before us
+    [{"name": ...}]                      a map that we created
+    ["k", created, [keys], [[values..., fields]...]]    a list of items known by keys
+    ["s", created, "fingerprint", ...]   a list that is a set
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from ruleop.kinds import JSON
+from ruleop.merge.equality import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Leaf(Enum):
+    """A field without fields of its own."""
+
+    SCALAR = 1
+    LIST = "l"  # an atomic list
+    MAP = "m"  # an atomic map
+
+
+ItemKey: TypeAlias = tuple[JSON, ...]
+"""What tells an item of a list from the others; see `ruleop.merge.lists.item_key`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapFields:
+    members: Mapping[str, Fields]
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedFields:
+    keys: tuple[str, ...]
+    items: Mapping[ItemKey, Fields]
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetFields:
+    fingerprints: frozenset[str]
+    created: bool
+
+
+Fields: TypeAlias = Leaf | MapFields | KeyedFields | SetFields
+
+NO_MEMBERS = MapFields({}, created=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSet:
+    """The fields of one object. Immutable; equal when they are the same fields with the same marks."""
+
+    root: MapFields = NO_MEMBERS
+
+    def to_json(self) -> JSON:
+        return _to_json(self.root)
+
+    @classmethod
+    def from_json(cls, data: JSON) -> FieldSet:
+        """Raises ValueError for anything that `to_json` does not write: half a record must not pass for a whole one."""
+        root = _from_json(data)
+        if type(root) is not MapFields:
+            raise ValueError("the fields of an object form a map")
+        return cls(root)
+
+
+def _to_json(fields: Fields) -> JSON:
+    if isinstance(fields, Leaf):
+        return fields.value
+    if isinstance(fields, MapFields):
+        members = {name: _to_json(fields.members[name]) for name in sorted(fields.members)}
+        return [members] if fields.created else members
+    if isinstance(fields, SetFields):
+        return ["s", int(fields.created), *sorted(fields.fingerprints)]
+    items = [[*_key_to_json(key), _to_json(item)] for key, item in fields.items.items()]
+    return ["k", int(fields.created), list(fields.keys), sorted(items, key=canonical)]
+
+
+def _key_to_json(key: ItemKey) -> list[JSON]:
+    return [list(value) if type(value) is tuple else value for value in key]
+
+
+def _from_json(data: JSON) -> Fields:
+    match data:
+        case dict():
+            return MapFields(_members(data), created=False)
+        case [dict() as members]:
+            return MapFields(_members(members), created=True)
+        case ["s", 0 | 1 as created, *fingerprints] if all(type(text) is str for text in fingerprints):
+            return SetFields(frozenset(fingerprints), bool(created))
+        case ["k", 0 | 1 as created, list() as keys, list() as items] if keys and all(type(name) is str for name in keys):
+            return KeyedFields(tuple(keys), dict(_item(item, len(keys)) for item in items), bool(created))
+        case str() | int() if type(data) is not bool:
+            return Leaf(data)
+    raise ValueError("not a field set")
+
+
+def _members(data: Mapping[str, JSON]) -> dict[str, Fields]:
+    return {name: _from_json(member) for name, member in data.items()}
+
+
+def _item(data: JSON, keys: int) -> tuple[ItemKey, Fields]:
+    if type(data) is not list or len(data) != keys + 1:
+        raise ValueError("not an item of a field set")
+    return tuple(_key_from_json(value) for value in data[:-1]), _from_json(data[-1])
+
+
+def _key_from_json(value: JSON) -> JSON:
+    match value:
+        case [str() as text]:
+            return (text,)
+        case str() | int() if type(value) is not bool:
+            return value
+    raise ValueError("not the key of an item")

@@ -1,0 +1,48 @@
+"""What the API server makes of every object before it stores it, done beforehand, so that wanted and live can be compared at all.
+
+Only what holds for a whole kind belongs here. What a server makes of single values is learned from its answers (`ruleop.merge.learned`).
+"""
+
+from __future__ import annotations
+
+import base64
+
+from ruleop.kinds import JSON, Kind, Object
+
+_SECRET = Kind("", "v1", "Secret")
+
+
+def normalise_wanted(wanted: Object, kind: Kind) -> Object:
+    """`wanted` as the server would store it: without nulls, a Secret's `stringData` as `data`. `wanted` itself if it is so already."""
+    wanted = without_nulls(wanted)
+    if kind == _SECRET and "stringData" in wanted:
+        return _with_plain_data(wanted)
+    return wanted
+
+
+def without_nulls(value: JSON) -> JSON:
+    """Members that are null mean absent, at any depth. A null that is an item of a list is a value and stays."""
+    if type(value) is dict:
+        cleaned = {name: without_nulls(member) for name, member in value.items() if member is not None}
+        if len(cleaned) == len(value) and all(member is value[name] for name, member in cleaned.items()):
+            return value
+        return cleaned
+    if type(value) is list:
+        items = [without_nulls(item) for item in value]
+        return value if all(map(_is, items, value)) else items
+    return value
+
+
+def _is(a: JSON, b: JSON) -> bool:
+    return a is b
+
+
+def _with_plain_data(secret: Object) -> Object:
+    """`stringData` is write-only: the server encodes it into `data`, over what is there, and never shows it again."""
+    plain, data = secret["stringData"], secret.get("data", {})
+    if type(plain) is not dict or type(data) is not dict or not all(type(text) is str for text in plain.values()):
+        return secret  # the server says what is wrong with it better than a guess of ours would
+    rest = {name: value for name, value in secret.items() if name != "stringData"}
+    if plain:
+        rest["data"] = {**data, **{name: base64.b64encode(text.encode()).decode() for name, text in plain.items()}}
+    return rest
