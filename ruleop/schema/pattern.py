@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -98,21 +99,22 @@ def _escape(text: str) -> str:
         raise InvalidPatternError(f"{text} refers back to a group, which the API server's engine (RE2) does not know")
     if name == "z":
         return r"\Z"
-    if name in ("A", "b", "B") or name in _SAME_ESCAPES or not name.isalnum():
-        return text
     if name == "s":
         return r"[\t\n\f\r ]"
     if name == "S":
         return r"[^\t\n\f\r ]"
     if name.startswith("x") and len(name) > 1:
         code = int(name.strip("x{}"), 16)
-        if code <= 0x10FFFF:
-            return re.escape(chr(code))
+        if code > sys.maxunicode:
+            raise InvalidPatternError(f"{text} is beyond Unicode")
+        return re.escape(chr(code))
+    if name in ("A", "b", "B") or name in _SAME_ESCAPES or not name.isalnum():
+        return text
     raise _UncheckableError
 
 
 def _group(text: str, *, at_start: bool) -> str:
-    if text.endswith(">"):
+    if "<" in text and text.endswith(">"):
         return f"(?P<{text.partition('<')[2]}"
     if text.endswith(":") or (text.endswith(")") and at_start):
         return text

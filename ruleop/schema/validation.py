@@ -264,6 +264,8 @@ def _shown(value: JSON) -> str:
     return text if len(text) <= 60 else "a long string"
 
 
+# Python's own parser also takes 20260228 and 2026-W01-1.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 _DATE_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)\Z",
     re.ASCII,
@@ -273,7 +275,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 
 def _is_date(text: str) -> bool:
     try:
-        return len(text) == 10 and bool(dt.date.fromisoformat(text))
+        return _DATE.match(text) is not None and bool(dt.date.fromisoformat(text))
     except ValueError:
         return False
 

@@ -32,7 +32,9 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def test_a_kind_is_found_by_its_group_version_and_kind():
-    api = OpenApi(document(**{"com.example.Widget": {"type": "object", "properties": {"a": {}}, "x-kubernetes-group-version-kind": gvk(WIDGET)}}))
+    api = OpenApi(
+        document(**{"com.example.Widget": {"type": "object", "properties": {"a": {}}, "x-kubernetes-group-version-kind": gvk(WIDGET)}})
+    )
     shape = api.shape(WIDGET)
     assert shape is not None
     assert set(shape.fields) == {"a"}
@@ -59,7 +61,8 @@ def test_a_type_that_the_document_lacks_is_anything():
 def test_the_property_wins_over_the_type_it_refers_to():
     reference = {"type": "object", "properties": {"name": {"type": "string"}}, "x-kubernetes-map-type": "atomic"}
     shape = shape_of(
-        {"type": "object", "properties": {"plain": ref("Ref"), "granular": {**ref("Ref"), "x-kubernetes-map-type": "granular"}}}, Ref=reference
+        {"type": "object", "properties": {"plain": ref("Ref"), "granular": {**ref("Ref"), "x-kubernetes-map-type": "granular"}}},
+        Ref=reference,
     )
     assert shape.fields["plain"].atomic
     assert not shape.fields["granular"].atomic
@@ -120,10 +123,18 @@ def test_a_zero_value_of_a_required_key_is_no_default():
     item = {
         "type": "object",
         "required": ["port", "level"],
-        "properties": {"port": {"default": 0}, "level": {"default": "low"}, "protocol": {"default": "TCP"}, "name": {"default": ""}, "id": {}},
+        "properties": {
+            "port": {"default": 0},
+            "level": {"default": "low"},
+            "protocol": {"default": "TCP"},
+            "name": {"default": ""},
+            "id": {},
+        },
     }
     keys = ["port", "level", "protocol", "name", "id", "absent"]
-    shape = shape_of({"type": "array", "items": ref("Item"), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}, Item=item)
+    shape = shape_of(
+        {"type": "array", "items": ref("Item"), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}, Item=item
+    )
     assert shape.key_defaults == {"level": "low", "protocol": "TCP", "name": ""}
 
 
@@ -220,7 +231,12 @@ DISCOVERY = [
 def test_the_table_brings_back_what_was_put_in():
     table = read_table(build_table(TREES, DISCOVERY))
     assert table.release == "1.0"
-    assert [str(kind) for kind in table.resources] == ["v1 Old", "example.com/v1 Gadget", "example.com/v1 Unpublished", "example.com/v1 Widget"]
+    assert [str(kind) for kind in table.resources] == [
+        "v1 Old",
+        "example.com/v1 Gadget",
+        "example.com/v1 Unpublished",
+        "example.com/v1 Widget",
+    ]
     widget = table.resources[WIDGET]
     assert (widget.plural, widget.namespaced, widget.status_subresource) == ("widgets", True, True)
     gadget = table.preferred[GroupKind("example.com", "Gadget")]
