@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 
 from ruleop.kinds import JSON, Kind, Object
+from ruleop.merge.equality import canonical
 
 _SECRET = Kind("", "v1", "Secret")
 
@@ -22,19 +23,15 @@ def normalise_wanted(wanted: Object, kind: Kind) -> Object:
 
 def without_nulls(value: JSON) -> JSON:
     """Members that are null mean absent, at any depth. A null that is an item of a list is a value and stays."""
+    if b"null" not in canonical(value):  # a fast no; a text with that word in it merely costs the walk
+        return value
+    return _cleaned(value)
+
+
+def _cleaned(value: JSON) -> JSON:
     if type(value) is dict:
-        cleaned = {name: without_nulls(member) for name, member in value.items() if member is not None}
-        if len(cleaned) == len(value) and all(member is value[name] for name, member in cleaned.items()):
-            return value
-        return cleaned
-    if type(value) is list:
-        items = [without_nulls(item) for item in value]
-        return value if all(map(_is, items, value)) else items
-    return value
-
-
-def _is(a: JSON, b: JSON) -> bool:
-    return a is b
+        return {name: _cleaned(member) for name, member in value.items() if member is not None}
+    return [_cleaned(item) for item in value] if type(value) is list else value
 
 
 def _with_plain_data(secret: Object) -> Object:

@@ -1,8 +1,7 @@
 """The merge itself: what we applied last, what is live, and what we want, by the API's own declaration of the kind's shape.
 
 Fields we want are set. Fields we applied and no longer want are taken back (`ruleop.merge.giving_up`). Everything else belongs to others
-and is left alone. Most merges find nothing to do, and they happen for every child at every reconcile; so nothing is built until something
-differs, and where nothing differs the answer *is* the live object and the field set *is* the one that was recorded.
+and is left alone. Where nothing differs the answer *is* the live object, and where nothing changed the field set *is* the one recorded.
 
 Every function here walks live, wanted, the recorded fields and the shape at once, with notes where something below the same point is
 ignored or learned, and answers with the merged value and its fields.
@@ -15,6 +14,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ruleop.merge.at_rest import at_rest
 from ruleop.merge.creation import create_fields, fields_of_new
 from ruleop.merge.equality import fingerprint, same
 from ruleop.merge.fields import NO_MEMBERS, Fields, FieldSet, ItemKey, KeyedFields, Leaf, MapFields, SetFields
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
     from ruleop.merge.path import Path
 
-_SCALAR, _LIST, _MAP = Leaf.SCALAR, Leaf.LIST, Leaf.MAP
 _NO_ITEMS: Mapping[ItemKey, Fields] = MappingProxyType({})
 
 
@@ -87,8 +86,11 @@ def three_way(
     """
     if live is None:
         return Merged(without_nulls(wanted), create_fields(wanted, shape, ignore=ignore))
+    notes = _noted(ignored_at(ignore), learned.answers)
+    if notes is None and applied is not None and at_rest(live, wanted, applied.root, shape):
+        return Merged(live, applied)
     before = applied.root if applied is not None else NO_MEMBERS
-    merged, fields = _map(live, wanted, before, shape, _noted(ignored_at(ignore), learned.answers))
+    merged, fields = _map(live, wanted, before, shape, notes)
     return Merged(merged, applied if applied is not None and fields is before else FieldSet(fields))
 
 
@@ -111,22 +113,16 @@ def _map(
     as_recorded = True
     for name, value in wanted.items():
         before, was = live.get(name), recorded.get(name)
-        if type(value) is str and value == before and notes is None:  # the most common case, kept short
-            fields: Fields = _SCALAR
-        elif value is None:
+        inner = notes.member(name) if notes is not None else None
+        if value is None or (inner is not None and inner.leave_alone):
             continue
-        else:
-            inner = notes.member(name) if notes is not None else None
-            if inner is not None and inner.leave_alone:
-                continue
-            try:
-                after, fields = _value(before, value, was, declared.get(name) or values, inner)
-            except MergeError as error:
-                raise error.within(name) from None
-            if after is not before:
-                changes[name] = after
-        now[name] = fields
-        if fields is not was:
+        try:
+            after, now[name] = _value(before, value, was, declared.get(name) or values, inner)
+        except MergeError as error:
+            raise error.within(name) from None
+        if after is not before:
+            changes[name] = after
+        if now[name] is not was:
             as_recorded = False
     if not as_recorded or len(now) != len(recorded):
         as_recorded = False
@@ -165,18 +161,20 @@ def _excluded(live: Object, now: Mapping[str, Fields], notes: _Notes | None, kee
 def _value(live: JSON, wanted: JSON, was: Fields | None, shape: Shape, notes: _Notes | None) -> _Outcome:
     """One member or item, whatever it is. Its kind is that of the wanted value; a live value of another kind is replaced."""
     kind = type(wanted)
+    if notes is None and was is not None and at_rest(live, wanted, was, shape):
+        return live, was
     if kind is dict:
         if shape.atomic:
-            return _whole(live, wanted, shape, notes), _MAP
+            return _whole(live, wanted, shape, notes), Leaf.MAP
         if type(live) is dict:
             return _map(live, wanted, was if type(was) is MapFields else NO_MEMBERS, shape, notes)
     elif kind is list:
         if shape.list_type == "atomic":
-            return _whole(live, wanted, shape, notes), _LIST
+            return _whole(live, wanted, shape, notes), Leaf.LIST
         if type(live) is list:
             return (_set if shape.list_type == "set" else _keyed)(live, wanted, was, shape, notes)
     else:
-        return _scalar(live, wanted, shape, notes), _SCALAR
+        return _scalar(live, wanted, shape, notes), Leaf.SCALAR
     fields = fields_of_new(wanted, shape, notes.ignored if notes is not None else None)
     fresh = without_nulls(wanted)
     return live if _covered(fresh, live, notes) else fresh, was if was == fields and was is not None else fields
@@ -261,6 +259,8 @@ def _item(live: JSON, wanted: JSON, was: Fields | None, key: ItemKey, shape: Sha
     items = shape.items or UNKNOWN
     try:
         if type(live) is dict and not items.atomic:
+            if inner is None and was is not None and at_rest(live, wanted, was, items):
+                return live, was
             return _map(live, wanted, was if type(was) is MapFields else NO_MEMBERS, items, inner, keep=shape.keys)
         return _value(live, wanted, was, items, inner)
     except MergeError as error:

@@ -77,5 +77,7 @@ DEPLOYMENT = struct(
     ),
 )
 SERVICE_PORTS = keyed(struct(port=TEXT, protocol=TEXT, name=TEXT, nodePort=TEXT, targetPort=TEXT), "port", "protocol", protocol="TCP")
-SERVICE = struct(metadata=METADATA, spec=struct(ports=SERVICE_PORTS, selector=Shape(type="object", atomic=True, values=TEXT), clusterIP=TEXT))
+SERVICE = struct(
+    metadata=METADATA, spec=struct(ports=SERVICE_PORTS, selector=Shape(type="object", atomic=True, values=TEXT), clusterIP=TEXT)
+)
 CONFIG_MAP = struct(metadata=METADATA, data=TEXTS)
