@@ -9,6 +9,7 @@ CEL rules are not compiled here.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from ruleop.schema.fields import shape_at, unknown_to_shape
 from ruleop.schema.findings import Finding, Path
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.structural import META_FIELDS, default, drop_unknown
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import subschemas, validate
@@ -58,10 +60,8 @@ def check_crd(document: Object) -> list[Finding]:
 
 
 def _definition(document: Object, crd: CustomResourceDefinition) -> Iterator[Finding]:
-    shape = builtin_shape(_KIND)
-    if shape is not None:
-        # Schemas have a walk of their own below.
-        yield from (finding for finding in unknown_to_shape(document, shape) if "openAPIV3Schema" not in finding.path[:-1])
+    # Schemas have a walk of their own below.
+    yield from (finding for finding in unknown_to_shape(document, _own_shape()) if "openAPIV3Schema" not in finding.path[:-1])
     name = (document.get("metadata") or {}).get("name")
     if name != crd.name:
         yield Finding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
@@ -127,7 +127,7 @@ def _root(schema: Schema, path: Path) -> Iterator[Finding]:
     if schema.get("nullable"):
         yield Finding((*path, "nullable"), "must not be used at the root")
     metadata = (schema.get("properties") or {}).get("metadata") or {}
-    restricted = set(metadata) - {"type", "description", "properties"} or set(metadata.get("properties") or ()) - {"name", "generateName"}
+    restricted = set(metadata) - {"type", "description", "properties"} | set(metadata.get("properties") or ()) - {"name", "generateName"}
     if restricted:
         yield Finding((*path, "properties", "metadata"), f"may restrict only name and generateName, not {', '.join(sorted(restricted))}")
     yield from _schema(schema, path, root=True)
@@ -190,7 +190,7 @@ def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
     for keyword in schema:
         if keyword in _UNSUPPORTED:
             yield Finding((*path, keyword), "is not supported in a CRD")
-        elif keywords and keyword not in keywords:
+        elif keyword not in keywords:
             yield Finding((*path, keyword), f"is not a keyword of a CRD's schema{did_you_mean(keyword, keywords)}")
     declared = schema.get("type")
     if declared == "null":
@@ -286,7 +286,11 @@ def _junction(path: Path) -> str:
     return next(str(part) for part in reversed(path) if part in ("allOf", "anyOf", "oneOf", "not"))
 
 
+@functools.cache
 def _keywords() -> frozenset[str]:
-    shape = builtin_shape(_KIND)
-    schema_shape = shape_at(shape, _SCHEMA_PATH) if shape is not None else None
-    return frozenset(schema_shape.fields) if schema_shape is not None else frozenset()
+    schema_shape = shape_at(_own_shape(), _SCHEMA_PATH) or UNKNOWN
+    return frozenset(schema_shape.fields)
+
+
+def _own_shape() -> Shape:
+    return builtin_shape(_KIND) or UNKNOWN

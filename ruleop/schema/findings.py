@@ -15,7 +15,7 @@ from ruleop.errors import RuleopError
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and list indexes that lead to a value; () is the document itself."""
 
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
 def format_path(path: Path) -> str:

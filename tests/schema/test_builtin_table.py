@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.resources
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleop.kinds import GroupKind, Kind
 from ruleop.schema.fields import shape_at
-from ruleop.schema.shape import Shape
 from ruleop.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
+
+if TYPE_CHECKING:
+    from ruleop.schema.shape import Shape
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")
@@ -140,7 +143,7 @@ def test_a_volume_has_one_source_and_a_deployment_one_strategy():
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "format"),
+    ("kind", "path", "spelling"),
     [
         (DEPLOYMENT, (*CONTAINER, "resources", "limits", "cpu"), "quantity"),
         (DEPLOYMENT, (*CONTAINER, "resources", "requests", "anything/else"), "quantity"),
@@ -157,9 +160,9 @@ def test_a_volume_has_one_source_and_a_deployment_one_strategy():
         (DEPLOYMENT, ("metadata", "generation"), "int64"),
     ],
 )
-def test_these_scalars_have_more_than_one_spelling(kind: Kind, path: tuple[str, ...], format: str):
+def test_these_scalars_have_more_than_one_spelling(kind: Kind, path: tuple[str, ...], spelling: str):
     shape = at(kind, *path)
-    assert (shape.type, shape.format) == ("scalar", format)
+    assert (shape.type, shape.format) == ("scalar", spelling)
 
 
 def test_scalars_know_their_type_unless_several_are_welcome():

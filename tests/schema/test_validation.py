@@ -221,7 +221,7 @@ def test_all_any_one_and_not():
 
 
 @pytest.mark.parametrize(
-    ("text", "format", "accepted"),
+    ("text", "name", "accepted"),
     [
         ("2026-02-28T23:59:59Z", "date-time", True),
         ("2026-02-28t23:59:59.123456+01:00", "date-time", True),
@@ -253,8 +253,8 @@ def test_all_any_one_and_not():
         ("anything", "made-up", True),
     ],
 )
-def test_formats_of_texts(text: str, format: str, accepted: bool):
-    assert accepts(text, {"type": "string", "format": format}) is accepted
+def test_formats_of_texts(text: str, name: str, accepted: bool):
+    assert accepts(text, {"type": "string", "format": name}) is accepted
 
 
 def test_a_format_of_text_says_nothing_of_other_types():

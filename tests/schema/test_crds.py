@@ -1,0 +1,482 @@
+"""Reading CustomResourceDefinitions, and what is wrong with those that the API server would send back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from ruleop.kinds import Kind
+from ruleop.schema.crd_checks import check_crd
+from ruleop.schema.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.schema.fields import shape_at
+from ruleop.schema.findings import SchemaError
+from ruleop.schema.table import object_meta
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": {
+            "type": "object",
+            "required": ["size"],
+            "properties": {
+                "size": {"type": "integer", "minimum": 1, "default": 3},
+                "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "ports": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["port", "protocol"],
+                    "items": {
+                        "type": "object",
+                        "required": ["port"],
+                        "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}},
+                    },
+                },
+                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "args": {"type": "array", "items": {"type": "string"}},
+                "selector": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+                "template": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+                "values": {"x-kubernetes-preserve-unknown-fields": True},
+            },
+        },
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "memcacheds.cache.example.com", "annotations": {"a": "b"}},
+    "spec": {
+        "group": "cache.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Memcached", "plural": "memcacheds", "shortNames": ["mc"], "categories": ["all"]},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": SCHEMA},
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}],
+            },
+            {"name": "v1alpha0", "served": False, "storage": False, "deprecated": True, "schema": {"openAPIV3Schema": SCHEMA}},
+        ],
+    },
+}
+
+
+def changed(*path: str | int, to: Any) -> dict[str, Any]:
+    """The good CRD with one place changed; `...` takes the place away."""
+    crd = copy.deepcopy(CRD)
+    place: Any = crd
+    for part in path[:-1]:
+        place = place[part]
+    if to is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return crd
+
+
+def with_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    crd = copy.deepcopy(CRD)
+    del crd["spec"]["versions"][1]
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    return crd
+
+
+def found(crd: dict[str, Any]) -> list[str]:
+    return [str(finding) for finding in check_crd(crd)]
+
+
+ROOT = "spec.versions[0].schema.openAPIV3Schema"
+
+
+def found_in_spec(spec: dict[str, Any]) -> list[str]:
+    """What is found in a schema whose `spec` is this, with paths from there."""
+    lines = found(with_schema({"type": "object", "properties": {"spec": spec}}))
+    assert all(line.startswith(f"{ROOT}.properties.spec") for line in lines), lines
+    return [line.removeprefix(f"{ROOT}.properties.spec").removeprefix(".") for line in lines]
+
+
+def test_a_crd_says_how_its_kind_is_called_and_served():
+    crd = parse_crd(CRD)
+    assert (crd.group, crd.kind, crd.plural, crd.name) == ("cache.example.com", "Memcached", "memcacheds", "memcacheds.cache.example.com")
+    assert (crd.singular, crd.list_kind) == ("memcached", "MemcachedList"), "as the server fills them in"
+    assert (crd.short_names, crd.categories, crd.namespaced) == (("mc",), ("all",), True)
+    version = crd.version("v1alpha1")
+    assert version == CrdVersion(
+        name="v1alpha1",
+        served=True,
+        storage=True,
+        schema=SCHEMA,
+        status_subresource=True,
+        scale_subresource=False,
+        printer_columns=(PrinterColumn("Size", "integer", ".spec.size", priority=1),),
+    )
+    old = crd.version("v1alpha0")
+    assert old is not None
+    assert (old.served, old.deprecated, old.status_subresource, old.printer_columns) == (False, True, False, ())
+    assert crd.version("v2") is None
+
+
+def test_what_the_author_names_is_kept():
+    names = {"kind": "Foo", "plural": "foos", "singular": "fu", "listKind": "FooCollection"}
+    crd = parse_crd(changed("spec", "names", to=names))
+    assert (crd.singular, crd.list_kind, crd.short_names) == ("fu", "FooCollection", ())
+
+
+def test_only_served_versions_are_resources():
+    crd = parse_crd(CRD)
+    resource = crd.resource("v1alpha1")
+    assert resource is not None
+    assert (resource.plural, resource.namespaced, resource.status_subresource) == ("memcacheds", True, True)
+    assert resource.kind == Kind("cache.example.com", "v1alpha1", "Memcached")
+    assert crd.resource("v1alpha0") is None
+    assert crd.resource("v2") is None
+
+
+def test_scope_and_subresources():
+    assert not parse_crd(changed("spec", "scope", to="Cluster")).namespaced
+    version = parse_crd(changed("spec", "versions", 0, "subresources", to={"status": None, "scale": {}})).versions[0]
+    assert (version.status_subresource, version.scale_subresource) == (False, True)
+
+
+def test_the_shape_of_its_objects():
+    shape = parse_crd(CRD).shape("v1alpha1")
+    assert shape is not None
+    ports = shape_at(shape, ("spec", "ports"))
+    assert ports is not None
+    assert (ports.list_type, ports.keys, ports.key_defaults) == ("map", ("port", "protocol"), {"protocol": "TCP"})
+    spec = shape.fields["spec"].fields
+    assert (spec["tags"].list_type, spec["args"].list_type) == ("set", "atomic")
+    assert spec["selector"].atomic
+    assert (spec["port"].type, spec["port"].format) == ("scalar", "int-or-string")
+    assert spec["values"].preserve_unknown
+    assert shape.fields["status"].preserve_unknown
+    assert shape.fields["metadata"] is object_meta(), "although the schema says only `type: object`"
+    assert spec["template"].fields["metadata"] is object_meta()
+    assert parse_crd(CRD).shape("v2") is None
+
+
+def test_a_version_without_a_schema_has_the_shape_of_any_resource():
+    shape = parse_crd(changed("spec", "versions", 0, "schema", to=...)).shape("v1alpha1")
+    assert shape is not None
+    assert set(shape.fields) == {"apiVersion", "kind", "metadata"}
+
+
+@pytest.mark.parametrize(
+    ("crd", "message"),
+    [
+        ({}, "kind: must be CustomResourceDefinition, not None"),
+        (
+            changed("apiVersion", to="apiextensions.k8s.io/v1beta1"),
+            "apiVersion: must be apiextensions.k8s.io/v1, not 'apiextensions.k8s.io/v1beta1'; older ones are gone since Kubernetes 1.22",
+        ),
+        (changed("spec", to=...), "spec: is required, and must be a mapping"),
+        (changed("spec", "names", to=[]), "spec.names: is required, and must be a mapping"),
+        (changed("spec", "group", to=...), "spec.group: is required, and must be a string"),
+        (changed("spec", "names", "kind", to=1), "spec.names.kind: is required, and must be a string"),
+        (changed("spec", "names", "plural", to=""), "spec.names.plural: is required, and must be a string"),
+        (changed("spec", "names", "shortNames", to="mc"), "spec.names.shortNames: must be a list of strings"),
+        (changed("spec", "names", "categories", to=[1]), "spec.names.categories: must be a list of strings"),
+        (changed("spec", "scope", to="Namespace"), "spec.scope: must be Namespaced or Cluster, not 'Namespace'"),
+        (changed("spec", "versions", to=[]), "spec.versions: must be a list with at least one version"),
+        (changed("spec", "versions", to={}), "spec.versions: must be a list with at least one version"),
+        (changed("spec", "versions", 1, to="v1"), "spec.versions[1]: must be a mapping"),
+        (changed("spec", "versions", 1, "name", to=...), "spec.versions[1].name: is required, and must be a string"),
+        (changed("spec", "versions", 0, "schema", to=[1]), "spec.versions[0].schema.openAPIV3Schema: must be a mapping"),
+        (changed("spec", "versions", 0, "schema", "openAPIV3Schema", to=[]), "spec.versions[0].schema.openAPIV3Schema: must be a mapping"),
+        (changed("spec", "versions", 0, "subresources", to=["status"]), "spec.versions[0].subresources: must be a mapping"),
+        (
+            changed("spec", "versions", 0, "additionalPrinterColumns", to={"a": 1}),
+            "spec.versions[0].additionalPrinterColumns: must be a list of mappings",
+        ),
+        (
+            changed("spec", "versions", 0, "additionalPrinterColumns", to=["a"]),
+            "spec.versions[0].additionalPrinterColumns: must be a list of mappings",
+        ),
+    ],
+)
+def test_what_is_no_crd_is_refused_with_the_place(crd: dict[str, Any], message: str):
+    with pytest.raises(SchemaError) as caught:
+        parse_crd(crd)
+    assert str(caught.value) == message == str(caught.value.finding)
+
+
+def test_a_good_crd_has_no_findings():
+    assert found(CRD) == []
+
+
+@pytest.mark.parametrize(
+    ("crd", "expected"),
+    [
+        (
+            changed("metadata", "name", to="memcached.cache.example.com"),
+            ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not 'memcached.cache.example.com'"],
+        ),
+        (changed("metadata", to=None), ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None"]),
+        (changed("spec", "versions", 0, "storage", to=False), ["spec.versions: exactly one version must have storage: true, not 0"]),
+        (changed("spec", "versions", 1, "storage", to=True), ["spec.versions: exactly one version must have storage: true, not 2"]),
+        (changed("spec", "versions", 1, "name", to="v1alpha1"), ["spec.versions[1].name: v1alpha1 is there twice"]),
+        (changed("spec", "versions", 1, "name", to="1.0"), ["spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'"]),
+        (
+            changed("spec", "preserveUnknownFields", to=True),
+            ["spec.preserveUnknownFields: must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it"],
+        ),
+        (
+            changed("spec", "names", "shortNames", to=["mc", "M_C"]),
+            ["spec.names.shortNames[1]: must be letters, digits and dashes, and begin with a letter (only kinds may have capitals)"],
+        ),
+        (changed("spec", "names", "listKind", to="Memcached"), ["spec.names.listKind: must differ from kind"]),
+        (changed("spec", "versions", 0, "schema", to=...), [f"{ROOT}: is required; without a schema the server keeps no field"]),
+        (
+            changed("spec", "versions", 0, "additionalPrinterColumns", to=[{"type": "int", "jsonPath": "spec.size"}]),
+            [
+                "spec.versions[0].additionalPrinterColumns[0].name: is required",
+                "spec.versions[0].additionalPrinterColumns[0].type: must be one of boolean, date, integer, number, string (did you mean integer?)",
+                "spec.versions[0].additionalPrinterColumns[0].jsonPath: must be a path that begins with a dot, such as .spec.size",
+            ],
+        ),
+        (
+            changed("spec", "versions", 0, "subresource", to={}),
+            ["spec.versions[0].subresource: is not a known field (did you mean subresources?)"],
+        ),
+    ],
+)
+def test_mistakes_in_the_definition(crd: dict[str, Any], expected: list[str]):
+    assert found(crd) == expected
+
+
+def test_a_group_is_a_domain_name():
+    crd = changed("spec", "group", to="cache")
+    crd["metadata"]["name"] = "memcacheds.cache"
+    assert found(crd) == ["spec.group: must be a domain name with a dot, in lower case, not 'cache'"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"properties": {"spec": {"type": "string"}}}, ["type: must be object at the root"]),
+        ({"type": "object", "nullable": True}, ["nullable: must not be used at the root"]),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, ["additionalProperties: must not be used at the root"]),
+        (
+            {
+                "type": "object",
+                "properties": {"metadata": {"type": "object", "required": ["name"], "properties": {"labels": {"type": "object"}}}},
+            },
+            ["properties.metadata: may restrict only name and generateName, not labels, required"],
+        ),
+        (
+            {"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}},
+            [],
+        ),
+        ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
+    ],
+)
+def test_mistakes_at_the_root_of_a_schema(schema: dict[str, Any], expected: list[str]):
+    assert found(with_schema(schema)) == [f"{ROOT}.{line}" for line in expected]
+
+
+ITEM = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}
+
+
+def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"properties": {"a": {"type": "string"}}}, ["type: is required, to be structural"]),
+        ({"type": "object", "properties": {"a": {}}}, ["properties.a.type: is required, to be structural"]),
+        ({"type": "object", "properties": {"a": {"x-kubernetes-preserve-unknown-fields": True}}}, []),
+        ({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}, []),
+        ({"type": "array"}, ["items: is required: the schema of the list's items"]),
+        ({"type": "array", "items": {}}, ["items.type: is required, to be structural"]),
+        (
+            {"type": "array", "items": [{"type": "string"}]},
+            ["items: must be one schema, not a list of them", "items: is required: the schema of the list's items"],
+        ),
+        ({"type": "object", "additionalProperties": {}}, ["additionalProperties.type: is required, to be structural"]),
+        ({"type": "object", "additionalProperties": True}, []),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
+            ["additionalProperties: and properties exclude each other"],
+        ),
+        ({"type": "objekt"}, ["type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)"]),
+        ({"type": "null"}, ["type: must not be null; nullable: true beside the type allows it"]),
+        ({"type": "object", "$ref": "#/x"}, ["$ref: is not supported in a CRD"]),
+        ({"type": "object", "patternProperties": {}}, ["patternProperties: is not supported in a CRD"]),
+        ({"type": "object", "requred": ["a"]}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
+        (
+            {"type": "string", "pattern": "(?=a)"},
+            [
+                "pattern: is not a regular expression of the API server: (?=...) is not known to the API server's engine (RE2), which has no look-around"
+            ],
+        ),
+        ({"type": "string", "pattern": "^a$"}, []),
+        (
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            ["uniqueItems: must not be true; x-kubernetes-list-type: set says the same"],
+        ),
+        (
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
+            ["x-kubernetes-preserve-unknown-fields: must be true or left out"],
+        ),
+        (
+            {"type": "object", "required": ["size", "sice"], "properties": {"size": {"type": "integer"}}},
+            ["required[1]: sice is not a property, so no object could ever be valid (did you mean size?)"],
+        ),
+        ({"type": "object", "required": ["any"], "additionalProperties": {"type": "string"}}, []),
+        ({"type": "object", "required": ["any"], "x-kubernetes-preserve-unknown-fields": True}, []),
+        ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, []),
+        (
+            {"type": "object", "x-kubernetes-embedded-resource": True},
+            ["properties: is required with x-kubernetes-embedded-resource, or x-kubernetes-preserve-unknown-fields is"],
+        ),
+        ({"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, ["type: is required, to be structural"]),
+    ],
+)
+def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
+    assert found_in_spec(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (map_list(ITEM, "name"), []),
+        (map_list(ITEM, "nane"), ["x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)"]),
+        (map_list(ITEM, "name", "name"), ["x-kubernetes-list-map-keys[1]: name is there twice"]),
+        (map_list(ITEM), ["x-kubernetes-list-map-keys: is required with x-kubernetes-list-type: map"]),
+        (map_list(ITEM, "n"), ["items.properties.n: must be required or have a default, because it is a key of the list"]),
+        (map_list({"type": "string"}, "name"), ["items.type: must be object in a list of type map"]),
+        (map_list({**ITEM, "nullable": True}, "name"), ["items.nullable: must not be used in a list of type map"]),
+        (
+            map_list({"type": "object", "properties": {"k": {"type": "object", "default": {}, "nullable": True}}}, "k"),
+            [
+                "items.properties.k.type: must be a scalar, because it is a key of the list",
+                "items.properties.k.nullable: must not be used for a key of the list",
+            ],
+        ),
+        (
+            {"type": "array", "items": ITEM, "x-kubernetes-list-map-keys": ["name"]},
+            ["x-kubernetes-list-map-keys: needs x-kubernetes-list-type: map"],
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "Set"},
+            ["x-kubernetes-list-type: must be atomic, set or map, not 'Set'"],
+        ),
+        ({"type": "object", "x-kubernetes-list-type": "set"}, ["x-kubernetes-list-type: needs type: array"]),
+        ({"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"}, ["items: of a list of type set must be scalars or atomic"]),
+        ({"type": "array", "items": {**ITEM, "x-kubernetes-map-type": "atomic"}, "x-kubernetes-list-type": "set"}, []),
+        (
+            {
+                "type": "array",
+                "x-kubernetes-list-type": "set",
+                "items": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            },
+            ["items: of a list of type set must be scalars or atomic"],
+        ),
+        ({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}, []),
+        (
+            {"type": "object", "x-kubernetes-map-type": "set"},
+            ["x-kubernetes-map-type: must be atomic or granular, not 'set'"],
+        ),
+        ({"type": "string", "x-kubernetes-map-type": "atomic"}, ["x-kubernetes-map-type: needs type: object"]),
+    ],
+)
+def test_mistakes_in_how_lists_and_maps_merge(spec: dict[str, Any], expected: list[str]):
+    assert found_in_spec(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "integer", "default": "3"}, ['default: is not valid by its own schema: must be an integer, not "3"']),
+        ({"type": "integer", "default": 0, "minimum": 1}, ["default: is not valid by its own schema: must be at least 1, not 0"]),
+        ({"type": "object", "default": {"a": 1}}, ["default: holds fields that the schema does not know"]),
+        (
+            {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string"}}},
+            ["default.a: is not valid by its own schema: is required"],
+        ),
+        ({"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}}, []),
+        ({"type": "boolean", "default": False}, []),
+        ({"type": "string", "default": None}, []),
+    ],
+)
+def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[str]):
+    assert found_in_spec(schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}},
+                "oneOf": [{"required": ["a"]}, {"properties": {"a": {"minLength": 1}}}],
+            },
+            [],
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"properties": {"a": {"type": "string"}}}]},
+            ["oneOf[0].properties.a.type: must stand outside of oneOf, to be structural"],
+        ),
+        (
+            {"type": "object", "properties": {"size": {"type": "string"}}, "allOf": [{"properties": {"sizes": {"minLength": 1}}}]},
+            ["allOf[0].properties.sizes: must also be declared outside of allOf, to be structural (did you mean size?)"],
+        ),
+        ({"type": "object", "additionalProperties": {"type": "string"}, "not": {"properties": {"a": {"minLength": 1}}}}, []),
+        (
+            {"type": "object", "not": {"default": {}, "nullable": True, "description": "x"}},
+            [
+                "not.default: must stand outside of not, to be structural",
+                "not.description: must stand outside of not, to be structural",
+                "not.nullable: must stand outside of not, to be structural",
+            ],
+        ),
+        ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, []),
+        (
+            {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"pattern": "a"}]},
+            [],
+        ),
+        (
+            {"type": "string", "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            [
+                "anyOf[0].type: must stand outside of anyOf, to be structural",
+                "anyOf[1].type: must stand outside of anyOf, to be structural",
+            ],
+        ),
+        (
+            {
+                "type": "array",
+                "items": {"type": "object", "properties": {"a": {"type": "string"}}},
+                "not": {"items": {"properties": {"b": {}}}},
+            },
+            ["not.items.properties.b: must also be declared outside of not, to be structural"],
+        ),
+        (
+            {"type": "object", "anyOf": [{"additionalProperties": {"type": "string"}}]},
+            ["anyOf[0].additionalProperties: must stand outside of anyOf, to be structural"],
+        ),
+        (
+            {"type": "object", "anyOf": [{"not": {"$ref": "#/x", "type": "object"}}]},
+            ["anyOf[0].not.$ref: is not supported in a CRD", "anyOf[0].not.type: must stand outside of not, to be structural"],
+        ),
+    ],
+)
+def test_all_of_and_its_like_only_narrow(spec: dict[str, Any], expected: list[str]):
+    assert found_in_spec(spec) == expected
+
+
+def test_several_mistakes_are_found_at_once():
+    crd = changed("spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "size", to={"type": "int"})
+    crd["metadata"]["name"] = "x"
+    assert len(found(crd)) == 3, "the second version has the same schema as before"
