@@ -1,0 +1,250 @@
+"""What a template or expression reads, known without running it: names, the chains of fields below them, and the functions it uses.
+
+The rules room refuses names that do not exist and finds out which children a template mentions; later, `check` types the chains against the
+CRD's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jinja2 import nodes
+from jinja2.meta import find_undeclared_variables
+
+from ruleop.errors import Site
+
+Path = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A chain of fields from a free name, such as ("credentials", "data", "password"). A step that is computed is None."""
+
+    path: Path
+    site: Site
+
+    @property
+    def name(self) -> str:
+        return self.path[0] or ""
+
+
+@dataclass(slots=True)
+class Reads:
+    names: frozenset[str] = frozenset()
+    references: tuple[Reference, ...] = ()
+    calls: tuple[tuple[str, Site], ...] = ()
+    assigned: tuple[tuple[str, Site], ...] = ()
+
+
+def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozenset[str] | None = None) -> Reads:
+    names = frozenset(find_undeclared_variables(tree)) if free is None else free
+    walker = _Walker(path, first_line, names)
+    walker.block(tree.body, {})
+    return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))
+
+
+_ATTRIBUTE_FILTERS = frozenset({"map", "selectattr", "rejectattr", "sort", "sum", "groupby", "unique", "min", "max", "join"})
+_LIKE_ITS_INPUT = frozenset({"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d"})
+"""Filters whose items are items of their input: a loop over them reads what a loop over the input would."""
+_ITEM: str | None = None
+
+
+@dataclass(slots=True)
+class _Walker:
+    path: str
+    first_line: int
+    free: frozenset[str]
+    references: list[Reference] = field(default_factory=list)
+    calls: list[tuple[str, Site]] = field(default_factory=list)
+    assigned: list[tuple[str, Site]] = field(default_factory=list)
+
+    def site(self, node: nodes.Node) -> Site:
+        return Site(self.path, (node.lineno or 1) + self.first_line - 1)
+
+    def block(self, body: list[Any], known: dict[str, Path | None]) -> None:
+        """`known` says what a local name stands for: a chain, or None where nobody can tell."""
+        for node in body:
+            self.statement(node, known)
+
+    def statement(self, node: nodes.Node, known: dict[str, Path | None]) -> None:
+        if isinstance(node, nodes.For):
+            chain = self.expression(node.iter, known)
+            inner = dict(known)
+            for name in _targets(node.target):
+                self.assigned.append((name, self.site(node)))
+                inner[name] = None
+            if isinstance(node.target, nodes.Name):
+                inner[node.target.name] = (*chain, _ITEM) if chain else None
+            inner["loop"] = None
+            for part in (node.test,):
+                if part is not None:
+                    self.expression(part, inner)
+            self.block(node.body, inner)
+            self.block(node.else_, dict(known))
+        elif isinstance(node, nodes.Assign):
+            chain = self.expression(node.node, known)
+            for name in _targets(node.target):
+                self.assigned.append((name, self.site(node)))
+                known[name] = chain if isinstance(node.target, nodes.Name) else None
+        elif isinstance(node, (nodes.Macro, nodes.CallBlock)):
+            inner = dict(known)
+            if isinstance(node, nodes.Macro):
+                self.assigned.append((node.name, self.site(node)))
+                known[node.name] = None
+            for arg in node.args:
+                inner[arg.name] = None
+            inner.update(dict.fromkeys(("caller", "varargs", "kwargs")))
+            for default in node.defaults:
+                self.expression(default, known)
+            if isinstance(node, nodes.CallBlock):
+                self.expression(node.call, known)
+            self.block(node.body, inner)
+        elif isinstance(node, nodes.With):
+            inner = dict(known)
+            for target, value in zip(node.targets, node.values, strict=True):
+                chain = self.expression(value, known)
+                for name in _targets(target):
+                    inner[name] = chain if isinstance(target, nodes.Name) else None
+            self.block(node.body, inner)
+        elif isinstance(node, (nodes.Import, nodes.FromImport)):
+            for name in _imported(node):
+                self.assigned.append((name, self.site(node)))
+                known[name] = None
+        elif isinstance(node, nodes.AssignBlock):
+            for name in _targets(node.target):
+                self.assigned.append((name, self.site(node)))
+                known[name] = None
+            if node.filter is not None:
+                self.expression(node.filter, known)
+            self.block(node.body, dict(known))
+        else:
+            for child in node.iter_child_nodes():
+                if isinstance(child, nodes.Expr):
+                    self.expression(child, known)
+                else:
+                    self.statement(child, known if isinstance(node, nodes.If) else known)
+
+    def expression(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+        """Records what is read, and gives the chain that the value is, if it is one."""
+        chain = self._chain(node, known)
+        if chain is not None:
+            return chain
+        if isinstance(node, nodes.Filter):
+            return self._filter(node, known)
+        if isinstance(node, nodes.Test):
+            self.calls.append((node.name, self.site(node)))
+            if node.name in {"defined", "undefined"}:
+                self._quiet(node.node, known)
+            else:
+                self.expression(node.node, known)
+            for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
+                self.expression(arg, known)
+            return None
+        if isinstance(node, nodes.Call):
+            if isinstance(node.node, nodes.Name):
+                self.calls.append((node.node.name, self.site(node)))
+            elif isinstance(node.node, nodes.Getattr):
+                self.calls.append((f".{node.node.attr}", self.site(node)))
+                self.expression(node.node.node, known)
+            else:
+                self.expression(node.node, known)
+            for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
+                self.expression(arg, known)
+            for more in (node.dyn_args, node.dyn_kwargs):
+                if more is not None:
+                    self.expression(more, known)
+            return None
+        for child in node.iter_child_nodes():
+            self.expression(child, known)
+        return None
+
+    def _filter(self, node: nodes.Filter, known: dict[str, Path | None]) -> Path | None:
+        if node.name.strip() != node.name:  # our own, around a loop's list
+            return self.expression(node.node, known) if node.node is not None else None
+        self.calls.append((node.name, self.site(node)))
+        attribute = _attribute(node) if node.name in _ATTRIBUTE_FILTERS else None
+        before = len(self.references)
+        chain = None
+        if node.node is not None:
+            chain = self._quiet(node.node, known) if node.name in {"length", "count"} else self.expression(node.node, known)
+        if attribute is not None and chain is not None and len(self.references) > before:
+            steps = tuple(None if part.isdigit() else part for part in attribute.split("."))
+            found = self.references[-1]
+            if node.name in {"map", "sum", "join"}:
+                self.references[-1] = Reference((*found.path, _ITEM, *steps), found.site)
+                chain = None
+            else:
+                self.references.append(Reference((*found.path, _ITEM, *steps), found.site))
+        for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
+            self.expression(arg, known)
+        return chain if node.name in _LIKE_ITS_INPUT else None
+
+    def _quiet(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+        """A value of which only the presence or number counts: its chain is recorded with a last step `?`."""
+        before = len(self.references)
+        chain = self.expression(node, known)
+        if chain is not None and len(self.references) > before:
+            found = self.references[-1]
+            self.references[-1] = Reference((*found.path, "?"), found.site)
+        return chain
+
+    def _chain(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+        steps: list[str | None] = []
+        at: nodes.Node = node
+        while isinstance(at, (nodes.Getattr, nodes.Getitem)):
+            if isinstance(at, nodes.Getattr):
+                steps.append(at.attr)
+            elif isinstance(at.arg, nodes.Const) and isinstance(at.arg.value, str):
+                steps.append(at.arg.value)
+            else:
+                if not isinstance(at.arg, nodes.Const):
+                    self.expression(at.arg, known)
+                steps.append(_ITEM)
+            at = at.node
+        if not isinstance(at, nodes.Name):
+            if steps:
+                self.expression(at, known)
+            return () if steps else None
+        steps.reverse()
+        if at.name in known:
+            base = known[at.name]
+            if base is None:
+                return ()
+            path: Path = (*base, *steps)
+        elif at.name in self.free:
+            path = (at.name, *steps)
+        else:
+            return ()
+        if path:
+            self.references.append(Reference(path, self.site(node)))
+        return path
+
+
+def _attribute(node: nodes.Filter) -> str | None:
+    for keyword in node.kwargs:
+        if keyword.key == "attribute" and isinstance(keyword.value, nodes.Const):
+            return str(keyword.value.value)
+    if node.name in {"selectattr", "rejectattr", "groupby"} and node.args and isinstance(node.args[0], nodes.Const):
+        return str(node.args[0].value)
+    return None
+
+
+def _targets(node: nodes.Node) -> Iterator[str]:
+    if isinstance(node, nodes.Name):
+        yield node.name
+    elif isinstance(node, (nodes.Tuple, nodes.List)):
+        for item in node.items:
+            yield from _targets(item)
+
+
+def _imported(node: nodes.Import | nodes.FromImport) -> Iterator[str]:
+    if isinstance(node, nodes.Import):
+        yield node.target
+    else:
+        for name in node.names:
+            yield name[1] if isinstance(name, tuple) else name
+
+
+__all__ = ["Reads", "Reference", "read_tree"]

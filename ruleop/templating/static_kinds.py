@@ -1,0 +1,90 @@
+"""Which kinds a template can render, found in its plain text. The engine watches them, and a role is written for them, before anything is rendered.
+
+`apiVersion` and `kind` are looked for at the outermost level of each document, whatever branch they stand in. A file that is included or imported counts
+like the text itself. What a render gives is checked against this set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from jinja2 import nodes
+
+from ruleop.errors import RuleError, Site
+from ruleop.kinds import Kind
+
+_SLOT = "\ufdd0"
+_FIELD = re.compile(r"(apiVersion|kind)[ ]*:[ ]*(.*?)[ ]*(?:#.*)?\Z")
+_FLOW = re.compile(r"[{,][ ]*(apiVersion|kind)[ ]*:[ ]*([^,}\s]*)")
+_VALUE = re.compile(r"""(["']?)([A-Za-z0-9./-]+)\1\Z""")
+
+
+def kinds_in(files: Iterable[tuple[nodes.Template, str]], mistakes: list[RuleError]) -> tuple[frozenset[Kind], int]:
+    """The kinds, and how many documents the first file's source holds."""
+    kinds: set[Kind] = set()
+    documents = 1
+    loose: dict[str, list[str]] = {"apiVersion": [], "kind": []}
+    for number, (tree, path) in enumerate(files):
+        found: dict[str, list[str]] = {"apiVersion": [], "kind": []}
+        separators = 0
+        for line, text in _lines(tree):
+            if text.startswith("---"):
+                separators += 1
+                _pair(found, kinds, loose)
+                found = {"apiVersion": [], "kind": []}
+                continue
+            for key, value in _fields(text):
+                if _SLOT in value:
+                    mistakes.append(RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", Site(path, line)))
+                elif match := _VALUE.match(value):
+                    found[key].append(match[2])
+        _pair(found, kinds, loose)
+        if number == 0 and separators:
+            documents = separators + 1
+    if loose["apiVersion"] and loose["kind"]:
+        kinds.update(Kind.parse(version, kind) for version in loose["apiVersion"] for kind in loose["kind"])
+    if any(kind.kind == "List" for kind in kinds):
+        mistakes.append(RuleError("`kind: List` is refused: write its items as documents, with --- between them", Site(path, 1)))
+    return frozenset(kinds), documents
+
+
+def _pair(found: dict[str, list[str]], kinds: set[Kind], loose: dict[str, list[str]]) -> None:
+    """Both in one document belong together; in branches, each version may go with each kind unless they come in pairs."""
+    versions, names = found["apiVersion"], found["kind"]
+    if len(versions) == len(names):
+        kinds.update(Kind.parse(version, name) for version, name in zip(versions, names, strict=True))
+    elif versions and names:
+        kinds.update(Kind.parse(version, name) for version in versions for name in names)
+    else:
+        loose["apiVersion"].extend(versions)
+        loose["kind"].extend(names)
+
+
+def _fields(text: str) -> Iterable[tuple[str, str]]:
+    if match := _FIELD.match(text):
+        yield match[1], match[2]
+    elif text.startswith("{"):
+        depth_one = re.sub(r"(?<=.)\{[^{}]*\}", "", text)
+        for match in _FLOW.finditer(depth_one):
+            yield match[1], match[2].strip("\"'") if _SLOT not in match[2] else match[2]
+
+
+def _lines(tree: nodes.Node) -> Iterable[tuple[int, str]]:
+    """The template's own text, line by line, with a mark for each slot."""
+    line, text = 1, ""
+    for node in tree.find_all(nodes.Output):
+        for child in node.nodes:
+            if not isinstance(child, nodes.TemplateData):
+                text += _SLOT
+                continue
+            pieces = child.data.split("\n")
+            if not text:
+                line = child.lineno or node.lineno
+            for piece in pieces[:-1]:
+                yield line, text + piece
+                text = ""
+                line += 1
+            text += pieces[-1]
+    if text:
+        yield line, text
