@@ -182,7 +182,7 @@ class Generator(CodeGenerator):
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
         if not isinstance(node.node, nodes.Getattr):
-            super().visit_Call(node, frame, forward_caller)
+            super().visit_Call(node, frame, forward_caller=forward_caller)
             return
         self.write("environment.call_method(context, ")
         self.visit(node.node.node, frame)

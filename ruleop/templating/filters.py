@@ -319,6 +319,10 @@ def sum_(environment: Environment, value: Iterable[Any], attribute: Any = None, 
     return sum(map(_argument, items), start)
 
 
+def list_(value: Iterable[Any]) -> list[Any]:
+    return list(value)
+
+
 def first(value: Any) -> Any:
     return next(iter(value), _nothing("first"))
 
@@ -576,7 +580,7 @@ def regex_findall(value: Any, pattern: str) -> list[Any]:
 
 OURS: dict[str, Filter] = {
     "default": default, "d": default, "required": required, "string": string, "indent": indent, "trim": trim, "center": center,
-    "format": format_text, "split": split, "quote": quote, "shell_quote": shell_quote, "first": first, "last": last, "items": items,
+    "format": format_text, "split": split, "list": list_, "quote": quote, "shell_quote": shell_quote, "first": first, "last": last, "items": items,
     "dictsort": dictsort, "combine": combine, "b64encode": b64encode, "b64decode": b64decode, "sha256": sha256, "dns_label": dns_label,
     "quantity": quantity, "condition": condition, "regex_match": regex_match, "regex_findall": regex_findall,
 }  # fmt: skip
@@ -587,7 +591,7 @@ WITH_ENVIRONMENT: dict[str, Filter] = {
     "regex_replace": regex_replace,
 }  # fmt: skip
 JINJAS = (
-    "abs", "capitalize", "count", "filesizeformat", "float", "int", "length", "list", "lower", "reverse", "round", "title", "truncate", "upper",
+    "abs", "capitalize", "count", "filesizeformat", "float", "int", "length", "lower", "reverse", "round", "title", "truncate", "upper",
     "urlencode", "wordcount",
 )  # fmt: skip
 
