@@ -77,7 +77,7 @@ class FieldSet:
     def from_json(cls, data: JSON) -> FieldSet:
         """Raises ValueError for anything that `to_json` does not write: half a record must not pass for a whole one."""
         root = _from_json(data)
-        if type(root) is not MapFields:
+        if type(root) is not MapFields or root.created:
             raise ValueError("the fields of an object form a map")
         return cls(root)
 

@@ -1,0 +1,184 @@
+"""Single values: when two are the same, what a quantity amounts to, what is sent, and what the server makes of whole kinds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.kinds import Kind
+from ruleop.merge import merge_patch, normalise_wanted, parse_quantity, quantity_equal, same
+from ruleop.merge.equality import canonical, fingerprint
+
+DIFFERENT = [
+    None,
+    False,
+    True,
+    0,
+    1,
+    1.0,
+    0.0,
+    "",
+    "1",
+    "true",
+    [],
+    [0],
+    [False],
+    [[1]],
+    [[True]],
+    {},
+    {"a": 1},
+    {"a": 1.0},
+    {"a": True},
+    {"a": [1]},
+]
+
+
+@pytest.mark.parametrize("a", range(len(DIFFERENT)))
+def test_values_of_different_kinds_are_never_the_same(a):
+    for b, other in enumerate(DIFFERENT):
+        assert same(DIFFERENT[a], other) is (a == b)
+        assert (canonical(DIFFERENT[a]) == canonical(other)) is (a == b)
+        assert (fingerprint(DIFFERENT[a]) == fingerprint(other)) is (a == b)
+
+
+def test_the_order_of_names_is_of_no_interest():
+    assert same({"a": 1, "b": [{"c": 1, "d": 2}]}, {"b": [{"d": 2, "c": 1}], "a": 1})
+    assert not same([1, 2], [2, 1])
+    assert canonical({"b": 1, "a": {"d": 1, "c": 2}}) == b'{"a":{"c":2,"d":1},"b":1}'
+
+
+def test_integers_beyond_64_bits_and_odd_texts_are_values_too():
+    assert canonical({"b": 2**70, "a": 1}) == b'{"a":1,"b":1180591620717411303424}'
+    assert fingerprint(2**70) != fingerprint(2**70 + 1)
+    assert fingerprint("\ud800") != fingerprint("\ud801")
+    assert not same(2**70, 2**70 + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("0", 0),
+        ("1", 1),
+        ("+1", 1),
+        ("-1", -1),
+        ("1.5", Fraction(3, 2)),
+        ("1.", 1),
+        (".5", Fraction(1, 2)),
+        ("-.5Gi", -(2**29)),
+        ("100n", Fraction(1, 10**7)),
+        ("100u", Fraction(1, 10**4)),
+        ("100m", Fraction(1, 10)),
+        ("1k", 1000),
+        ("1M", 10**6),
+        ("1G", 10**9),
+        ("1T", 10**12),
+        ("1P", 10**15),
+        ("1E", 10**18),
+        ("1Ki", 2**10),
+        ("1Mi", 2**20),
+        ("1Gi", 2**30),
+        ("1Ti", 2**40),
+        ("1Pi", 2**50),
+        ("1Ei", 2**60),
+        ("1e3", 1000),
+        ("1E3", 1000),
+        ("1e-3", Fraction(1, 1000)),
+        ("1e+3", 1000),
+        ("1.5e3", 1500),
+        (5, 5),
+        (0.5, Fraction(1, 2)),
+        (-2, -2),
+        (1e21, 10**21),
+    ],
+)
+def test_a_quantity_is_an_exact_number(text, amount):
+    assert parse_quantity(text) == amount
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "1 Gi", "1gi", "1K", "1mi", "1e", "e3", ".", "-", "--1", "1e3Gi", "1e1000", "٣", "1\n", "1" * 101, True, None, [], {}]
+)
+def test_anything_else_is_no_quantity(text):
+    assert parse_quantity(text) is None
+    assert not quantity_equal(text, text)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("1000m", "1"), ("1024Mi", "1Gi"), ("1", 1), ("0.5", "500m"), (1.5, "1500m"), ("1e3", "1k"), ("0", "0Gi")]
+)
+def test_one_amount_in_two_spellings(a, b):
+    assert quantity_equal(a, b)
+    assert quantity_equal(b, a)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("1000m", "1001m"), ("1G", "1Gi"), ("1", "x"), ("x", "1"), ("1", "-1"), ("9007199254740993", "9007199254740992")]
+)
+def test_two_amounts(a, b):
+    assert not quantity_equal(a, b)
+
+
+@given(st.integers(-(10**18), 10**18), st.sampled_from(["", "k", "M", "G", "T", "P", "E"]))
+def test_a_suffix_is_a_power_of_a_thousand(number, suffix):
+    assert quantity_equal(f"{number}{suffix}", number * 1000 ** ["", "k", "M", "G", "T", "P", "E"].index(suffix))
+
+
+@pytest.mark.parametrize(
+    ("live", "merged", "patch"),
+    [
+        ({"a": 1}, {"a": 1}, None),
+        ({"a": 1}, {"a": True}, {"a": True}),
+        ({"a": 1}, {"a": 1.0}, {"a": 1.0}),
+        ({"a": 1}, {}, {"a": None}),
+        ({}, {"a": {}}, {"a": {}}),
+        ({"a": {"b": 1}}, {"a": {}}, {"a": {"b": None}}),
+        ({"a": {"b": 1, "c": 1}}, {"a": {"b": 2, "c": 1}}, {"a": {"b": 2}}),
+        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 1}}}, None),
+        ({"a": [1, 2]}, {"a": [1, 2]}, None),
+        ({"a": [1, 2]}, {"a": [2]}, {"a": [2]}),
+        ({"a": {"b": 1}}, {"a": [1]}, {"a": [1]}),
+        ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": None}, {"a": None}, None),
+        ({"a": None}, {}, {"a": None}),
+        ({"a": None}, {"a": 1}, {"a": 1}),
+    ],
+)
+def test_a_merge_patch_says_the_difference_and_no_more(live, merged, patch):
+    assert merge_patch(live, merged) == patch
+    assert same(merge_patch(live, merged), patch)
+
+
+SECRET = Kind("", "v1", "Secret")
+
+
+def test_string_data_of_a_secret_is_encoded_over_its_data():
+    wanted = {"kind": "Secret", "data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "né", "c": ""}}
+    assert normalise_wanted(wanted, SECRET) == {"kind": "Secret", "data": {"a": "bsOp", "b": "Yg==", "c": ""}}
+    assert set(wanted) == {"kind", "data", "stringData"}
+    assert wanted["data"] == {"a": "b2xk", "b": "Yg=="}
+    assert normalise_wanted({"stringData": {"a": "x"}}, SECRET) == {"data": {"a": "eA=="}}
+    assert normalise_wanted({"stringData": {}}, SECRET) == {}
+
+
+@pytest.mark.parametrize("wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}])
+def test_a_secret_that_the_server_will_refuse_is_left_to_the_server(wrong):
+    assert normalise_wanted(wrong, SECRET) is wrong
+
+
+@pytest.mark.parametrize("kind", [Kind("", "v1", "ConfigMap"), Kind("example.com", "v1", "Secret")])
+def test_string_data_means_nothing_elsewhere(kind):
+    wanted = {"stringData": {"a": "x"}}
+    assert normalise_wanted(wanted, kind) is wanted
+
+
+def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
+    kind = Kind("", "v1", "ConfigMap")
+    wanted = {"a": None, "b": {"c": None}, "l": [None, {"d": None, "e": 1}, [{"f": None}]], "t": "null"}
+    assert normalise_wanted(wanted, kind) == {"b": {}, "l": [None, {"e": 1}, [{}]], "t": "null"}
+    assert "a" in wanted
+    assert normalise_wanted({"t": "null"}, kind) == {"t": "null"}
+    plain = {"a": {"b": [1]}}
+    assert normalise_wanted(plain, kind) is plain
