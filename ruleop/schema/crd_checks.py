@@ -21,7 +21,7 @@ from ruleop.schema.findings import Finding, Path
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
 from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.structural import META_FIELDS, default, drop_unknown
+from ruleop.schema.structural import META_FIELDS, drop_unknown
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import subschemas, validate
 
@@ -159,36 +159,45 @@ def _schema(schema: Schema, path: Path, *, root: bool = False) -> Iterator[Findi
             if not (root and part == ("properties", "metadata")):
                 yield from _schema(sub, (*path, *part))
         else:
-            yield from _narrowing(sub, (*path, *part), outside=schema)
+            # The server compares only the junctions of the root with what is declared; further in, undeclared fields are pruned anyway.
+            yield from _narrowing(sub, (*path, *part), outside=schema if root else None, typed=_int_or_string_paths(schema, path))
 
 
-def _narrowing(schema: Schema, path: Path, *, outside: Schema) -> Iterator[Finding]:
-    """A schema inside allOf, anyOf, oneOf or not. It may only narrow what `outside` has said already."""
+def _narrowing(schema: Schema, path: Path, *, outside: Schema | None, typed: frozenset[Path]) -> Iterator[Finding]:
+    """A schema inside allOf, anyOf, oneOf or not. It may only narrow what `outside` has said already (None: nobody asks), and may name
+    types only at the paths in `typed`."""
     yield from _any_schema(schema, path)
-    int_or_string = outside.get("x-kubernetes-int-or-string") and _INT_OR_STRING in (outside.get("anyOf"), _first_any_of(outside))
     for keyword in _ONLY_OUTSIDE:
-        if keyword in schema and not (keyword == "type" and int_or_string):
+        if keyword in schema and not (keyword == "type" and path in typed):
             yield Finding((*path, keyword), f"must stand outside of {_junction(path)}, to be structural")
-    known = outside.get("properties") or {}
     for part, sub in subschemas(schema):
         inner: Path = (*path, *part)
-        if part[0] == "properties":
-            name = part[1]
-            if name not in known and not isinstance(outside.get("additionalProperties"), Mapping):
-                message = f"must also be declared outside of {_junction(path)}, to be structural{did_you_mean(str(name), known)}"
-                yield Finding(inner, message)
-            yield from _narrowing(sub, inner, outside=known.get(name) or {})
-        elif part == ("items",):
-            yield from _narrowing(sub, inner, outside=outside.get("items") or {})
-        elif part != ("additionalProperties",):
-            yield from _narrowing(sub, inner, outside=outside)
+        inner_outside = outside
+        if outside is not None and part[0] in ("properties", "items"):
+            known = outside.get("properties") or {}
+            inner_outside = known.get(part[1]) if part[0] == "properties" else outside.get("items")
+            if inner_outside is None:
+                hint = did_you_mean(str(part[-1]), known) if part[0] == "properties" else ""
+                yield Finding(inner, f"must also be declared outside of {_junction(path)}, to be structural{hint}")
+        if part != ("additionalProperties",):
+            yield from _narrowing(sub, inner, outside=inner_outside, typed=typed)
+
+
+def _int_or_string_paths(schema: Schema, path: Path) -> frozenset[Path]:
+    """Where types may be named inside a junction: the two alternatives "integer" and "string", in the two places the server looks at."""
+    places: list[Path] = []
+    if schema.get("anyOf") == _INT_OR_STRING:
+        places.append((*path, "anyOf"))
+    if (schema.get("allOf") or [{}])[0].get("anyOf") == _INT_OR_STRING:
+        places.append((*path, "allOf", 0, "anyOf"))
+    return frozenset((*place, index) for place in places for index in (0, 1))
 
 
 def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
     """What is asked of each schema, wherever it stands."""
     keywords = _keywords()
     for keyword in schema:
-        if keyword in _UNSUPPORTED:
+        if keyword in _UNSUPPORTED and schema[keyword]:
             yield Finding((*path, keyword), "is not supported in a CRD")
         elif keyword not in keywords:
             yield Finding((*path, keyword), f"is not a keyword of a CRD's schema{did_you_mean(keyword, keywords)}")
@@ -271,15 +280,9 @@ def _default(schema: Schema, path: Path) -> Iterator[Finding]:
         return
     if drop_unknown(value, schema) != value:
         yield Finding((*path, "default"), "holds fields that the schema does not know")
-    # Wrapped, so that the defaults inside a default and null at its top are treated as they will be in an object.
-    whole = {"properties": {"default": schema}}
-    for finding in validate(default({"default": value}, whole), whole):
-        yield Finding((*path, *finding.path), f"is not valid by its own schema: {finding.message}")
-
-
-def _first_any_of(schema: Schema) -> Any:
-    all_of = schema.get("allOf") or [{}]
-    return all_of[0].get("anyOf")
+    # As it is written: the server does not fill a default with the defaults inside it before it looks.
+    for finding in validate(value, schema):
+        yield Finding((*path, "default", *finding.path), f"is not valid by its own schema: {finding.message}")
 
 
 def _junction(path: Path) -> str:

@@ -2,9 +2,11 @@
 
 A port of kube-openapi's validator as far as people use it. Where JSON Schema in general and the API server differ, the server is right:
 
-- 1.0 and 1e3 are integers: the server decodes them as floats and asks whether they are whole and exact (up to 2**53). An integer beyond 64
+- 1.0 and 1e3 are integers: the server decodes them as floats and asks whether they are whole and exact (below 2**53). An integer beyond 64
   bits is none. True and False are never numbers, for any keyword.
 - null needs `nullable`, and never satisfies an `enum`, not even one that lists it.
+- a whole number is compared with limits cut to whole numbers, so `multipleOf: 0.5` is `multipleOf: 0` to it, which nothing fits; and
+  beside `type: integer`, a limit that is not whole refuses every value.
 - a keyword for another type than the value's does not apply: `minLength` says nothing of a number.
 - required means that the key is there.
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
     from ruleop.schema.openapi import Schema
 
-_LARGEST_EXACT_FLOAT = 2.0**53
+_LARGEST_EXACT_FLOAT = 2.0**53 - 1
 _INTEGER_BITS = {"int32": 31, "int64": 63}
 _ARTICLES = {
     "object": "an object",
@@ -169,19 +171,19 @@ def _number(value: float, schema: Schema, path: Path) -> Iterator[Finding]:
         bits = _INTEGER_BITS.get(schema.get("format", ""), 63)
         if not -(2**bits) <= value < 2**bits:
             yield Finding(path, f"must fit into int{bits + 1}")
-    for keyword, word in (("minimum", "least"), ("maximum", "most")):
-        limit = schema.get(keyword)
-        if limit is None:
+    limits = {keyword: schema[keyword] for keyword in ("minimum", "maximum", "multipleOf") if schema.get(keyword) is not None}
+    for keyword, given in limits.items():
+        if schema.get("type") == "integer" and not float(given).is_integer():
+            yield Finding(path, f"cannot be valid: the schema's {keyword} is {given}, which is no integer")
             continue
+        limit = int(given) if isinstance(value, int) else given
         exclusive = schema.get(f"exclusive{keyword.capitalize()}") is True
-        beyond = value < limit if keyword == "minimum" else value > limit
-        if exclusive and (beyond or value == limit):
-            yield Finding(path, f"must be {'more' if keyword == 'minimum' else 'less'} than {limit}, not {value}")
-        elif beyond:
-            yield Finding(path, f"must be at {word} {limit}, not {value}")
-    factor = schema.get("multipleOf")
-    if factor is not None and not _is_multiple(value, factor):
-        yield Finding(path, f"must be a multiple of {factor}, not {value}")
+        if keyword == "minimum" and (value <= limit if exclusive else value < limit):
+            yield Finding(path, f"must be {'more than' if exclusive else 'at least'} {limit}, not {value}")
+        elif keyword == "maximum" and (value >= limit if exclusive else value > limit):
+            yield Finding(path, f"must be {'less than' if exclusive else 'at most'} {limit}, not {value}")
+        elif keyword == "multipleOf" and not _is_multiple(value, limit):
+            yield Finding(path, f"must be a multiple of {given}, not {value}")
 
 
 def _bounds(size: int, schema: Schema, path: Path, *, keywords: tuple[str, str], unit: str) -> Iterator[Finding]:
@@ -236,15 +238,27 @@ def _same(value: JSON, member: JSON) -> bool:
 
 
 def _is_multiple(value: float, factor: float) -> bool:
-    if isinstance(value, int) and float(factor).is_integer():
-        return value % int(factor) == 0
+    if factor <= 0:
+        return False
+    if isinstance(value, int):
+        return value % factor == 0
     # 0.3 is three times 0.1 although no float says so; the tolerance is the server's.
     times = value / factor
     return math.isclose(times, round(times), rel_tol=1e-9, abs_tol=0.0)
 
 
 def _canonical(item: JSON) -> str:
-    return json.dumps(item, sort_keys=True)
+    """The same text for what the server holds for the same. It compares numbers with their types, and all else as the JSON it writes,
+    where 1.0 is written 1."""
+    return json.dumps(_as_written(item) if isinstance(item, list | Mapping) else item, sort_keys=True)
+
+
+def _as_written(value: JSON) -> JSON:
+    if isinstance(value, Mapping):
+        return {name: _as_written(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _either(names: tuple[str, ...]) -> str:
@@ -287,7 +301,7 @@ def _is_date_time(text: str) -> bool:
 
 def _is_base64(text: str) -> bool:
     try:
-        return bool(base64.b64decode(text, validate=True)) or not text
+        return bool(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         return False
 
