@@ -1,0 +1,39 @@
+"""watches.yaml, templates/ and crds/ as typed, frozen rules; every mistake in them with its place."""
+
+from ruleop.rules.durations import parse_duration
+from ruleop.rules.findings import Finding, ProjectErrors
+from ruleop.rules.loader import build_project, load_project
+from ruleop.rules.model import (
+    Apply,
+    Child,
+    Condition,
+    Ignore,
+    Observe,
+    Project,
+    Requirement,
+    Rule,
+    Selector,
+    Strategy,
+    Validation,
+)
+from ruleop.rules.schema_json import watches_schema
+
+__all__ = [
+    "Apply",
+    "Child",
+    "Condition",
+    "Finding",
+    "Ignore",
+    "Observe",
+    "Project",
+    "ProjectErrors",
+    "Requirement",
+    "Rule",
+    "Selector",
+    "Strategy",
+    "Validation",
+    "build_project",
+    "load_project",
+    "parse_duration",
+    "watches_schema",
+]

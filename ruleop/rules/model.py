@@ -5,16 +5,18 @@ Everything here was checked when it was loaded. What holds an expression or a te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ruleop.errors import Site
-from ruleop.kinds import JSON, Kind
-from ruleop.merge import Path
-from ruleop.schema.crds import CustomResource
-from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.errors import Site
+    from ruleop.kinds import JSON, Kind
+    from ruleop.merge import Path
+    from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
 Strategy = Literal["merge", "server-side", "create-only", "replace"]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -139,7 +141,7 @@ class Project:
 
     root: str
     rules: tuple[Rule, ...]
-    crds: tuple[CustomResource, ...]  # from crds/
+    crds: tuple[CustomResourceDefinition, ...]  # from crds/
     templates: Mapping[str, str]  # name -> source
     digest: str
     warnings: tuple[Any, ...] = ()  # findings that do not forbid loading

@@ -1,0 +1,101 @@
+"""What a child would make, as far as its text tells: kinds that are known, fields that are ruleop's own, and how far it reaches."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ruleop.kinds import GroupKind, Kind
+from ruleop.schema.table import builtin_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.errors import Site
+    from ruleop.rules.drafts import ChildDraft, Draft
+    from ruleop.rules.findings import Findings
+    from ruleop.rules.values import Templated
+    from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.templating import StringTemplate, YamlNode
+
+OWN_PREFIX = "ruleop.dev/"
+_OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
+_REACH = "say `reach: cluster` in the watch if that is meant"
+
+
+def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+    cluster_scoped = {GroupKind(crd.group, crd.kind) for crd in crds if not crd.namespaced}
+    for child in draft.everyone:
+        if child.body is None:
+            continue
+        site = child.body.node.site
+        for kind in sorted(child.kinds):
+            if draft.table.reach == "namespace" and _is_cluster_scoped(kind, cluster_scoped):
+                findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
+        _check_object(draft, child, findings)
+        _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
+    for entry in draft.observed.values():
+        if entry.value is not None:
+            _check_namespace(draft, entry.value.namespace, f'the observed resource "{entry.name}"', findings)
+
+
+def _is_cluster_scoped(kind: Kind, custom: set[GroupKind]) -> bool:
+    builtin = builtin_resource(kind.versionless)
+    return kind.versionless in custom or (builtin is not None and not builtin.namespaced)
+
+
+def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:
+    if namespace is not None and not _stays_at_home(draft, namespace.node):
+        findings.mistake("reach", f"{what} may be in another namespace than its CR: {_REACH}", namespace.node.site)
+
+
+def _stays_at_home(draft: Draft, node: YamlNode) -> bool:
+    """Whether a namespace is allowed, or is the CR's own for all that its text tells."""
+    text = str(node.value)
+    only = {word.text for word in draft.table.namespaces or ()}
+    return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
+
+
+def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
+    """An `object` is read like a document of a template, but its fields are known now."""
+    if child.table.object is None:
+        return
+    node = child.table.object.node
+    if (mistake := child.table.object.compiled.kind_mistake) is not None:
+        findings.take([mistake], "wrong-value")
+    if any(kind.kind == "List" for kind in child.kinds):
+        findings.mistake(
+            "wrong-value", "`kind: List` is refused: make each of its items a child, or use a template with `---` between them", node.site
+        )
+    metadata = _member(node, "metadata")
+    for path, site in _own_fields(node, metadata):
+        findings.mistake("wrong-value", f"`{path}` is ruleop's or the API server's to write: remove it", site)
+    if metadata is None or not isinstance(metadata.value, dict):
+        if metadata is None:
+            findings.mistake("missing-key", "the object needs metadata.name", node.site)
+        return
+    if "name" not in metadata.value and not any("{{" in key for key in metadata.value):
+        findings.mistake("missing-key", "the object needs metadata.name", metadata.site)
+    namespace = _member(metadata, "namespace")
+    if namespace is not None and not _stays_at_home(draft, namespace):
+        message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
+        findings.mistake("reach", message, namespace.site)
+
+
+def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str, Site]]:
+    if "status" in node.key_sites:
+        yield "status", node.key_sites["status"]
+    if metadata is None:
+        return
+    for name in ("generateName", "ownerReferences", "finalizers"):
+        if name in metadata.key_sites:
+            yield f"metadata.{name}", metadata.key_sites[name]
+    for name in ("labels", "annotations"):
+        below = _member(metadata, name)
+        for key, site in below.key_sites.items() if below is not None else ():
+            if key.startswith(OWN_PREFIX):
+                yield f"metadata.{name}['{key}']", site
+
+
+def _member(node: YamlNode, name: str) -> YamlNode | None:
+    return node.value.get(name) if isinstance(node.value, dict) else None

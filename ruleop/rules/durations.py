@@ -1,0 +1,22 @@
+"""Durations as Kubernetes writes them: 10h, 1h30m, 0s."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)", re.ASCII)
+PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds. Raises ValueError with a sentence that says how to write it; the annotation on a CR is read by this too."""
+    seconds, at = 0.0, 0
+    while match := _PART.match(text, at):
+        seconds += float(match[1]) * _UNITS[match[2]]
+        at = match.end()
+    if at != len(text) or not text:
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+            raise ValueError(f'the duration "{text}" needs a unit: "{text}s", "{text}m" or "{text}h"')
+        raise ValueError(f'"{text}" is no duration: write it like "10h", "1h30m" or "0s"')
+    return seconds

@@ -1,0 +1,138 @@
+"""A project's files as text, read from a folder. Everything else about loading is done in memory, on what this gives.
+
+What a template can reach is what lies below the folder, whatever links say: a link that leads out would let whoever may add a file to a
+project read the operator's own files. Links inside are followed, for Kubernetes mounts a ConfigMap as links to `..data`, itself a link to a
+folder that is swapped at each change; names that begin with a dot are therefore not looked at by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ruleop.errors import Site
+from ruleop.rules.includes import WATCHES, matches, patterns_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ruleop.rules.findings import Findings
+
+MAX_BYTES = 1024 * 1024  # of a file; a ConfigMap cannot hold more
+MAX_CRD_BYTES = 8 * 1024 * 1024  # generated ones are large: those of Prometheus have more than 1 MB
+MAX_FILES = 5000
+_TEMPLATE_NAME = re.compile(r"[A-Za-z0-9._/-]+", re.ASCII)
+
+
+class _TooManyFilesError(Exception):
+    pass
+
+
+def read_files(root: Path, findings: Findings) -> dict[str, str]:
+    """The files of a project by their path below its folder, with / between the parts."""
+    if not root.is_dir():
+        findings.mistake("unreadable", "there is no such folder", Site(str(root)))
+        return {}
+    return _Reader(root, findings).read()
+
+
+class _Reader:
+    def __init__(self, root: Path, findings: Findings) -> None:
+        self.root = root
+        self.findings = findings
+        self.texts: dict[str, str] = {}
+
+    def read(self) -> dict[str, str]:
+        try:
+            self._file(self.root / WATCHES, WATCHES, self.root)
+            for pattern in patterns_in(self.texts.get(WATCHES, "")):
+                for path in self._matching(pattern):
+                    self._file(self.root / path, path, self.root)
+            self._templates(self.root / "templates")
+            self._crds(self.root / "crds")
+        except _TooManyFilesError:
+            self.findings.mistake("unreadable", f"the project has more than {MAX_FILES} files", Site(str(self.root)))
+        return self.texts
+
+    def _matching(self, pattern: str) -> Iterator[str]:
+        folder = self.root.joinpath(*pattern.split("/")[:-1])
+        if not any(sign in pattern for sign in "*?["):
+            if (self.root / pattern).exists():
+                yield pattern
+            return
+        if any(sign in part for part in pattern.split("/")[:-1] for sign in "*?["):
+            candidates = sorted(self.root.glob(pattern))
+        else:
+            candidates = [folder / name for name in _names(folder)]
+        for candidate in candidates:
+            path = candidate.relative_to(self.root).as_posix()
+            if matches(path, pattern) and candidate.is_file():
+                yield path
+
+    def _templates(self, folder: Path) -> None:
+        if folder.is_dir():
+            self._folder(folder, "templates", folder, (folder.resolve(),))
+
+    def _folder(self, folder: Path, prefix: str, top: Path, around: tuple[Path, ...]) -> None:
+        for name in _names(folder):
+            entry, path = folder / name, f"{prefix}/{name}"
+            if entry.is_dir():
+                real = entry.resolve()
+                if not self._is_below(real, top.resolve(), path):
+                    continue
+                if real in around:
+                    self.findings.mistake("unreadable", "this link leads to a folder around it: remove it", Site(path))
+                    continue
+                self._folder(entry, path, top, (*around, real))
+            elif not _TEMPLATE_NAME.fullmatch(name):
+                self.findings.mistake("unreadable", "a template's name has only letters, digits and . _ - in it: rename it", Site(path))
+            else:
+                self._file(entry, path, top)
+
+    def _crds(self, folder: Path) -> None:
+        for name in _names(folder) if folder.is_dir() else ():
+            if name.endswith((".yaml", ".yml")):
+                self._file(folder / name, f"crds/{name}", folder, limit=MAX_CRD_BYTES)
+
+    def _file(self, file: Path, path: str, top: Path, *, limit: int = MAX_BYTES) -> None:
+        """Reads one file, if it is one, lies below `top` and is small enough."""
+        if path in self.texts:
+            return
+        if len(self.texts) >= MAX_FILES:
+            raise _TooManyFilesError
+        real = file.resolve()
+        if not self._is_below(real, top.resolve(), path):
+            return
+        if not real.is_file():
+            if file.is_symlink():
+                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
+            return
+        try:
+            with real.open("rb") as stream:
+                data = stream.read(limit + 1)
+        except OSError as error:
+            self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+            return
+        if len(data) > limit:
+            self.findings.mistake("unreadable", f"is larger than {limit // 1024} KiB", Site(path))
+            return
+        try:
+            self.texts[path] = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            self.findings.mistake("unreadable", "is no UTF-8 text", Site(path, line))
+
+    def _is_below(self, real: Path, top: Path, path: str) -> bool:
+        if real.is_relative_to(top):
+            return True
+        self.findings.mistake("unreadable", "this link leads out of the project's folder: only what lies inside is read", Site(path))
+        return False
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a folder, without hidden files and what editors leave behind."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.name.endswith("~"))
+    except OSError:
+        return []

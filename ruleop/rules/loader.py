@@ -1,0 +1,149 @@
+"""Loads a project, or says everything that is wrong with it at once.
+
+`build_project` does all the work in memory; `load_project` only reads the files for it. A reload is a second call: what the two give can be
+told apart by the digest, which covers every file and every environment variable that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ruleop.errors import Site
+from ruleop.rules.bodies import check_bodies
+from ruleop.rules.build import build_rule
+from ruleop.rules.definitions import check_definition, read_crds
+from ruleop.rules.drafts import Draft, Shared, join, read_file
+from ruleop.rules.environment import Constants, Environment
+from ruleop.rules.files import read_files
+from ruleop.rules.findings import Findings, ProjectErrors
+from ruleop.rules.includes import WATCHES, included
+from ruleop.rules.looks import warn_of_looks
+from ruleop.rules.model import Project
+from ruleop.rules.names import check_dependencies, check_given, check_let_reach, check_read
+from ruleop.rules.order import check_cycles, reads
+from ruleop.rules.randomness import check_random
+from ruleop.rules.secrecy import check_secrecy
+from ruleop.rules.usage import warn_of_unused
+from ruleop.rules.values import Reading
+from ruleop.rules.views import Part, parts
+from ruleop.rules.watches import check_watch, check_watches
+from ruleop.templating import Library, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.rules.language import FileTable
+    from ruleop.schema.crds import CustomResourceDefinition
+
+TEMPLATES = "templates/"
+CRDS = "crds/"
+
+
+def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes."""
+    files: dict[str, str] = {}
+    findings = Findings(files)
+    files.update(read_files(Path(root), findings))
+    return _Loading.of(files, environ, findings).project(str(root))
+
+
+def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
+    """The project that these files make, by their paths below its folder. Raises ProjectErrors with all its mistakes."""
+    return _Loading.of(files, environ, Findings(files)).project(root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    files: Mapping[str, str]
+    reading: Reading
+    constants: Constants
+
+    @classmethod
+    def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
+        templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
+        return cls(files, Reading(Library(templates), templates, findings), Constants(Environment(environ), findings))
+
+    @property
+    def findings(self) -> Findings:
+        return self.reading.findings
+
+    def project(self, root: str) -> Project:
+        crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
+        drafts = list(self._drafts())
+        every_part = [(draft, list(parts(draft))) for draft in drafts]
+        for draft, its_parts in every_part:
+            self._check(draft, its_parts, crds)
+        check_watches(drafts, self.findings)
+        if not self.findings.failed:
+            warn_of_unused(self.reading.templates, [part for _, its_parts in every_part for part in its_parts], self.findings)
+        found = self.findings.sorted()
+        if self.findings.failed:
+            raise ProjectErrors(found)
+        rules = tuple(build_rule(draft, its_parts) for draft, its_parts in every_part)
+        return Project(root, rules, crds, self.reading.templates, self._digest(), found)
+
+    def _drafts(self) -> Iterator[Draft]:
+        """The watches in order: those of watches.yaml first, then those of each included file."""
+        top = self._file(WATCHES)
+        if top is None:
+            return
+        outer = Shared().within(top, self.constants)
+        tables = [(watch, outer) for watch in top.watches]
+        for path in included(top.include, self.files, self.findings):
+            inner = self._file(path)
+            if inner is None:
+                continue
+            if inner.include:
+                message = "only watches.yaml may include files: name them there"
+                self.findings.mistake("conflict", message, inner.said["include"])
+            shared = outer.within(inner, self.constants)
+            tables += [(watch, shared) for watch in inner.watches]
+        for watch, shared in tables:
+            if (found := join(watch, shared, self.constants)) is not None:
+                yield found
+
+    def _file(self, path: str) -> FileTable | None:
+        if path not in self.files:
+            self.findings.mistake("missing-file", "there is no such file: it holds the rules of a project", Site(path))
+            return None
+        documents, mistakes = read_yaml(self.files[path], path)
+        self.findings.take(mistakes, "yaml")
+        if len(documents) > 1:
+            self.findings.mistake("wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site)
+        if not documents:
+            if not mistakes:
+                self.findings.mistake("missing-key", "the file holds no watches", Site(path))
+            return None
+        table = read_file(documents[0], self.reading)
+        if table is not None and not table.watches and not table.include and not {"watches", "include"} & set(table.said):
+            self.findings.mistake("missing-key", "the file holds no watches", Site(path))
+        return table
+
+    def _check(self, draft: Draft, its_parts: list[Part], crds: tuple[CustomResourceDefinition, ...]) -> None:
+        findings = self.findings
+        check_watch(draft, findings)
+        check_given(draft, findings)
+        check_read(draft, its_parts, findings)
+        check_let_reach(draft, its_parts, findings)
+        check_dependencies(draft, findings)
+        read = reads(draft, its_parts)
+        check_cycles(draft.children, read, findings)
+        check_cycles(draft.final, read, findings)
+        check_bodies(draft, crds, findings)
+        check_random(its_parts, self.reading.templates, findings)
+        check_secrecy(draft, its_parts, self.reading.templates, findings)
+        check_definition(draft, crds, findings)
+        warn_of_looks(its_parts, self.reading.library, findings)
+
+    def _digest(self) -> str:
+        """Of every file and every variable that was read; each part with its length, so that no two projects run together."""
+        digest = hashlib.sha256()
+        read = self.constants.environment.read
+        for name, text in [*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())]:
+            for part in (name, "" if text is None else f"={text}"):
+                data = part.encode("utf-8", "surrogatepass")
+                digest.update(len(data).to_bytes(8, "big") + data)
+        return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""Secret data must not end where anybody can read it: in the status, a condition or a message.
+
+A reference is judged by its path: a Secret's metadata and type may be shown; its data may not, nor may the whole of it, except where only its
+presence or the number of Secrets is asked for. A let that holds Secret data is as secret as what it holds. Where a text does not tell, the
+answer is no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, TemplateSyntaxError, nodes
+
+from ruleop.kinds import GroupKind
+from ruleop.templating import Reference, TextTemplate, YamlNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.rules.drafts import Draft
+    from ruleop.rules.findings import Findings
+    from ruleop.rules.views import Part
+
+SECRET = GroupKind("", "Secret")
+_SHOWN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+_SAME_ITEMS = frozenset({"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d"})
+_PARSER = Environment(autoescape=False)  # noqa: S701 - it only parses
+
+
+@dataclass(frozen=True, slots=True)
+class _Secrets:
+    many: Mapping[str, bool]  # id -> whether it is a list
+    lets: frozenset[str]  # those that hold Secret data
+
+
+def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+    parts = list(parts)
+    secrets = _Secrets(_ids(draft), frozenset())
+    for part in parts:
+        if part.let and any(_shows(part, reference, secrets, templates) for reference in part.compiled.references):
+            secrets = _Secrets(secrets.many, secrets.lets | {part.let})
+    for part in parts:
+        for reference in part.compiled.references if part.public else ():
+            if _shows(part, reference, secrets, templates):
+                path = ".".join(step or "*" for step in reference.path)
+                message = f"`{path}` would show the data of a Secret in {part.view.title}: show its metadata, or whether it is there"
+                findings.mistake("secret-data", message, reference.site)
+
+
+def _ids(draft: Draft) -> dict[str, bool]:
+    many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is not None and table.kind is not None and GroupKind(table.group.text, table.kind.text) == SECRET:
+            many[entry.name] = table.selector is not None
+    return many
+
+
+def _shows(part: Part, reference: Reference, secrets: _Secrets, templates: Mapping[str, str]) -> bool:
+    path = reference.path[1:] if reference.path[0] == "live" else reference.path
+    name = path[0] if path else None
+    if path[-1:] == ("?",):
+        return False  # only whether it is there, or how many
+    if name in secrets.lets:
+        return True
+    if name is None or name not in secrets.many:
+        return False
+    inner = path[1:]
+    if len(inner) == 0:
+        return not all(_is_harmless(use) for source in _sources(part, templates) for use in _whole_uses(source, name))
+    if secrets.many[name]:
+        inner = inner[1:]
+    return not inner or inner[0] not in _SHOWN
+
+
+def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(part.compiled, TextTemplate):
+        yield from (templates[name] for name in part.compiled.files)
+        return
+    for text in _texts(part.node):
+        yield text if "{{" in text or "{%" in text else "{{ " + text + " }}"
+
+
+def _texts(node: YamlNode) -> Iterator[str]:
+    if isinstance(node.value, dict):
+        for member in node.value.values():
+            yield from _texts(member)
+    elif isinstance(node.value, list):
+        for item in node.value:
+            yield from _texts(item)
+    elif isinstance(node.value, str):
+        yield node.value
+
+
+def _whole_uses(source: str, name: str) -> Iterator[list[nodes.Node]]:
+    """Where the id stands without an attribute behind it: the node, and all around it from the inside out."""
+    try:
+        tree = _PARSER.parse(source)
+    except TemplateSyntaxError:
+        return  # text that is no template
+    pending: list[list[nodes.Node]] = [[tree]]
+    while pending:
+        around = pending.pop()
+        if _is_id(around[0], name) and not isinstance(around[1], (nodes.Getattr, nodes.Getitem)):
+            yield around
+        pending += [[node, *around] for node in around[0].iter_child_nodes()]
+
+
+def _is_id(node: nodes.Node, name: str) -> bool:
+    if isinstance(node, nodes.Getattr):
+        return node.attr == name and isinstance(node.node, nodes.Name) and node.node.name == "live"
+    return isinstance(node, nodes.Name) and node.name == name
+
+
+def _is_harmless(use: list[nodes.Node]) -> bool:
+    """Whether a list of Secrets is only walked through: what is done with an item is a reference of its own."""
+    inner, *outer = use
+    for node in outer:
+        if isinstance(node, nodes.For):
+            return node.iter is inner
+        if isinstance(node, nodes.Test):
+            return node.name in ("defined", "undefined")
+        if not isinstance(node, nodes.Filter) or node.node is not inner:
+            return False
+        if node.name == "map":
+            return any(pair.key == "attribute" for pair in node.kwargs)
+        if node.name in ("length", "count"):
+            return True
+        if node.name not in _SAME_ITEMS:
+            return False
+        inner = node
+    return False
