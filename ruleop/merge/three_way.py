@@ -239,11 +239,9 @@ def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shap
         result = [item for _, item in standing]
     else:
         result = arranged(standing, order)
-    as_recorded = applied is not None and len(now) == len(recorded) and all(fields is recorded.get(key) for key, fields in now.items())
-    return (
-        live if _same_items(live, result) else result,
-        applied if applied is not None and as_recorded else KeyedFields(shape.keys, now, _created(was)),
-    )
+    if applied is None or len(now) != len(recorded) or any(fields is not recorded.get(key) for key, fields in now.items()):
+        applied = KeyedFields(shape.keys, now, _created(was))
+    return live if _same_items(live, result) else result, applied
 
 
 def _not_ignored(items: dict[ItemKey, JSON], shape: Shape, notes: _Notes | None) -> dict[ItemKey, JSON]:

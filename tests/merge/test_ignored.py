@@ -42,6 +42,20 @@ def test_afterwards_the_live_value_stays_whatever_it_is():
         assert again.fields == merged.fields
 
 
+def test_a_field_that_becomes_ignored_leaves_our_fields_also_when_it_is_as_we_left_it():
+    wanted = containers({"name": "app", "image": "v1", "env": [{"name": "A", "value": "1"}]})
+    for path, ours in {
+        "spec": {},
+        "spec.template.spec.containers": {"spec": {"template": {"spec": {}}}},
+        "spec.template.spec.containers[name=app].image": containers({"name": "app", "env": [{"name": "A", "value": "1"}]}),
+        "spec.template.spec.containers[name=app].env[name=A].value": containers({"name": "app", "image": "v1", "env": [{"name": "A"}]}),
+        "spec.template.spec.containers[name=app].env[name=A]": containers({"name": "app", "image": "v1", "env": []}),
+    }.items():
+        merged = merge(wanted, wanted, wanted, DEPLOYMENT, path)
+        assert merged.object is wanted
+        assert merged.fields == create_fields(ours, DEPLOYMENT)
+
+
 def test_a_field_that_is_ignored_and_no_longer_wanted_stays():
     assert merge(scaled(7, paused=True), {"spec": {}}, scaled(3, paused=True), DEPLOYMENT, "spec.replicas").object == scaled(7)
 
@@ -140,6 +154,9 @@ def test_a_place_inside_an_atomic_list_or_map():
     assert merge({"m": {"in": {"x": 1}}}, {"m": {"in": {"x": 2, "y": 3}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 1, "y": 3}}}
     assert merge({"m": {}}, {"m": {"in": {"x": 2}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 2}}}
     assert merge({"m": {"in": {"x": 1}}}, {"m": {}}, {}, nested, "m.in.x").object == {"m": {}}
+    for live, wanted in (({"x": 1}, 5), (5, {"x": 1}), ([1], {"x": 1}), ({"x": 1}, [1]), ([{"k": "a"}], "text"), ("text", [{"k": "a"}])):
+        ignore = ("m.in.x", "m.in[k=a].v", "m.in[k=a]")
+        assert merge({"m": {"in": live}}, {"m": {"in": wanted}}, {}, nested, *ignore).object == {"m": {"in": wanted}}
     assert merge({"l": ["a"]}, {"l": ["b"]}, {}, shape, "l[k=a]").object == {"l": ["b"]}, "an item without fields is not selected"
 
 

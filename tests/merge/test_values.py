@@ -161,6 +161,8 @@ def test_string_data_of_a_secret_is_encoded_over_its_data():
     assert wanted["data"] == {"a": "b2xk", "b": "Yg=="}
     assert normalise_wanted({"stringData": {"a": "x"}}, SECRET) == {"data": {"a": "eA=="}}
     assert normalise_wanted({"stringData": {}}, SECRET) == {}
+    encoded = {"data": {"a": "eA=="}}
+    assert normalise_wanted(encoded, SECRET) is encoded
 
 
 @pytest.mark.parametrize("wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}])
