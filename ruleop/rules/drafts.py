@@ -1,8 +1,8 @@
 """Files of watches as they were read, and each watch joined with what its file shares.
 
-Shared values reach a watch from the outside in: watches.yaml, then the included file that the watch stands in, then the watch itself. What is
-said further in wins: a var replaces the var of the same name; a let takes the place of the let of the same name, and there sees only the
-names before it. `apply` is joined key by key, its `ignore` lists one after the other.
+Shared values reach a watch from the outside in: watches.yaml, then the included file that the watch stands in, then the watch itself. What
+is said further in wins: a var replaces the var of the same name; a let takes the place of the let of the same name, and there sees only
+the names before it. `apply` is joined key by key, its `ignore` lists one after the other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ruleop.kinds import JSON, Kind
 from ruleop.rules.language import WATCHES, ApplyTable, ChildTable, FileTable, IgnoreTable, ObserveTable, OnImmutable, WatchTable
 from ruleop.rules.tables import TableOf
+from ruleop.rules.values import wrong_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,4 +136,7 @@ def read_file(node: YamlNode, reading: Reading) -> FileTable | None:
     if isinstance(node.value, dict) and "kind" in node.value and "watches" not in node.value:
         reading.findings.mistake("wrong-type", "a watch stands in a list: begin it with `- `, and indent what belongs to it", node.site)
         return None
-    return TableOf(FileTable).read(node, "a file of watches", reading)
+    if isinstance(node.value, dict):
+        return TableOf(FileTable).read(node, "", reading)
+    wrong_type(node, "a file of watches", 'a list of watches, or a mapping with the key "watches"', reading)
+    return None

@@ -76,20 +76,24 @@ class Findings:
     files: Mapping[str, str]  # the texts that sites are in
     _found: dict[Finding, None] = field(default_factory=dict)
 
-    def mistake(self, code: Code, message: str, site: Site, *, word: str = "") -> None:
-        self._found[Finding(self._sharpened(site, word), message, "error", code)] = None
+    def mistake(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
+        self._found[Finding(self.sharpened(site, word, start), message, "error", code)] = None
 
-    def warning(self, code: Code, message: str, site: Site, *, word: str = "") -> None:
-        self._found[Finding(self._sharpened(site, word), message, "warning", code)] = None
+    def warning(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
+        self._found[Finding(self.sharpened(site, word, start), message, "warning", code)] = None
 
-    def _sharpened(self, site: Site, word: str) -> Site:
+    def sharpened(self, site: Site, word: str, start: Site | None = None) -> Site:
         """Jinja knows the line of what it reads, but no column: there the word itself is looked for. In a block scalar its count begins
-        on the line of the `|`, so the line after is looked at as well."""
+        on the line of the `|`, so the line after is looked at as well. A word before a colon is a key of YAML. `start` is where the text
+        that is read begins."""
         if site.column or not site.line or not word:
             return site
         lines = self.files.get(site.path, "").split("\n")
         for line in (site.line, site.line + 1):
-            if line <= len(lines) and (match := re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", lines[line - 1])):
+            if line > len(lines):
+                break
+            before = start.column - 1 if start is not None and (start.path, start.line) == (site.path, line) else 0
+            if match := re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?! *:)").search(lines[line - 1], before):
                 return Site(site.path, line, match.start() + 1)
         return site
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.rules.findings import Findings, meant
-from ruleop.rules.views import RESERVED, Part
+from ruleop.rules.views import ALWAYS, RESERVED, Part
 from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_read(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
         for name in sorted(part.compiled.names - known - JINJA_NAMES):
             _refuse(draft, part, name, findings)
         for name, site in part.compiled.assigned:
-            if name in RESERVED or name in known:
+            if name in ALWAYS or name in known:
                 findings.mistake(
                     "taken-name", f'a template cannot set "{name}", which has a meaning already: choose another name', site, word=name
                 )
@@ -86,11 +86,13 @@ def _refuse(draft: Draft, part: Part, name: str, findings: Findings) -> None:
     read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
     site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
     if reason := _why_unseen(draft, part, name):
-        findings.mistake("out-of-place", reason, site, word=name)
+        findings.mistake("out-of-place", reason, site, word=name, start=part.site)
     elif any(called == name for called, _ in part.compiled.calls):
-        findings.mistake("unknown-name", f'there is no function "{name}"{meant(name, _FUNCTIONS)}', site, word=name)
+        findings.mistake("unknown-name", f'there is no function "{name}"{meant(name, _FUNCTIONS)}', site, word=name, start=part.site)
     else:
-        findings.mistake("unknown-name", f'"{name}" is not known in {part.view.title}{meant(name, part.view.names)}', site, word=name)
+        findings.mistake(
+            "unknown-name", f'"{name}" is not known in {part.view.title}{meant(name, part.view.names)}', site, word=name, start=part.site
+        )
 
 
 def _why_unseen(draft: Draft, part: Part, name: str) -> str:
@@ -130,9 +132,9 @@ def _why_no_child(draft: Draft, part: Part, name: str) -> str:
 def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
     head, *rest = _steps(reference)
     if head == "cr" and rest[:1] == ["status"] and not part.view.reads_status:
-        findings.mistake("out-of-place", _why_unseen(draft, part, "status"), reference.site, word="cr")
+        findings.mistake("out-of-place", _why_unseen(draft, part, "status"), reference.site, word="cr", start=part.site)
     elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
-        findings.warning("unknown-name", f'vars has no "{rest[0]}"{meant(rest[0], draft.vars)}', reference.site, word=head)
+        findings.warning("unknown-name", f'vars has no "{rest[0]}"{meant(rest[0], draft.vars)}', reference.site, word=head, start=part.site)
     elif head in ("live", "ready") and head in part.view.names:
         ids = part.view.live if head == "live" else part.view.children
         if not rest or rest[0] is None:
@@ -185,10 +187,10 @@ def check_let_reach(draft: Draft, parts: Iterable[Part], findings: Findings) -> 
             reached = heads_through_lets(draft, name)
             if part.key == "observe" and (observed := sorted(reached & set(draft.observed))):
                 message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
-                findings.mistake("out-of-place", message, reference.site, word=name)
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
             if part.key == "status" and "status" in reached:
                 message = f"`status` cannot read the let `{name}`, which reads `status`: it would change what it reads"
-                findings.mistake("out-of-place", message, reference.site, word=name)
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
 
 
 def heads_through_lets(draft: Draft, name: str) -> frozenset[str]:

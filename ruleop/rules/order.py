@@ -27,7 +27,8 @@ class Link:
 
     target: str
     site: Site
-    depends: bool = False  # by dependsOn, not by reading it
+    word: str = ""  # what reads it: an id, or `ready`; by dependsOn if empty
+    start: Site | None = None  # where the text begins that reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> Reads:
     heads = frozenset(name for part in parts for name in part.compiled.names)
     heads |= frozenset(reached for name in heads for reached in heads_through_lets(draft, name))
     peers = draft.final if child.final else draft.children
-    depends = [Link(word.text, word.site, depends=True) for word in child.table.depends_on if word.text in peers]
+    depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
     return Reads(frozenset(link.target for link in links), heads & frozenset(draft.observed), (*links, *depends))
 
 
@@ -62,7 +63,7 @@ def _mentions(part: Part) -> Iterator[Link]:
         head, *rest = reference.path
         name = rest[0] if head == "ready" and rest else head
         if name in part.view.children:
-            yield Link(name, reference.site)
+            yield Link(name, reference.site, head, part.site)
 
 
 def topological(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -99,7 +100,8 @@ def check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, Reads], 
         cycle = _shortest_cycle(name, read)
         if not cycle:
             continue  # it only comes after a cycle
-        findings.mistake("cycle", _sentence(name, cycle), cycle[0].site, word=cycle[0].target)
+        first = cycle[0]
+        findings.mistake("cycle", _sentence(name, cycle, findings), first.site, word=first.word, start=first.start)
         stuck -= {link.target for link in cycle}
 
 
@@ -120,14 +122,15 @@ def _shortest_cycle(start: str, read: Mapping[str, Reads]) -> list[Link]:
     return []
 
 
-def _sentence(start: str, cycle: list[Link]) -> str:
-    if len(cycle) == 1 and not cycle[0].depends:
+def _sentence(start: str, cycle: list[Link], findings: Findings) -> str:
+    if len(cycle) == 1 and cycle[0].word:
         return f'"{start}" reads itself, which it is to become: read what exists of it, `live.{start}`'
     if len(cycle) == 1:
         return f'"{start}" depends on itself: remove it from its `dependsOn`'
     source = start
     links = []
     for link in cycle:
-        links.append(f'"{source}" {"depends on" if link.depends else "reads"} "{link.target}" ({link.site})')
+        site = findings.sharpened(link.site, link.word, link.start)
+        links.append(f'"{source}" {"reads" if link.word else "depends on"} "{link.target}" ({site})')
         source = link.target
     return f"a cycle: {', '.join(links)}; break it by reading what exists, `live.<id>`, which waits for nothing"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
-_INLINE_NAME = re.compile(r"metadata: *\{[^}]*?\bname: *((?:\{\{.*?\}\}|[^,}])*)")
+_INLINE_NAME = re.compile(r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)")
 
 
 def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
@@ -31,11 +31,11 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
                 message = (
                     f"`{name}` gives something else each time: only the body of a child with `apply: {{strategy: create-only}}` may use it"
                 )
-                findings.mistake("random", message, site, word=name)
+                findings.mistake("random", message, site, word=name, start=part.site)
             continue
         for name, site in _in_names(part, templates):
             message = f"`{name}` in metadata.name gives another object each time: make the name from the CR"
-            findings.mistake("random", message, site, word=name)
+            findings.mistake("random", message, site, word=name, start=part.site)
 
 
 def _in_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:

@@ -1,8 +1,8 @@
 """Secret data must not end where anybody can read it: in the status, a condition or a message.
 
-A reference is judged by its path: a Secret's metadata and type may be shown; its data may not, nor may the whole of it, except where only its
-presence or the number of Secrets is asked for. A let that holds Secret data is as secret as what it holds. Where a text does not tell, the
-answer is no.
+A reference is judged by its path: a Secret's metadata and type may be shown; its data may not, nor may the whole of it, except where only
+its presence or the number of Secrets is asked for. A let that holds Secret data is as secret as what it holds. Where a text does not tell,
+the answer is no.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
+from ruleop.errors import Site
 from ruleop.kinds import GroupKind
 from ruleop.templating import Reference, TextTemplate, YamlNode
 
@@ -45,7 +46,7 @@ def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, s
             if _shows(part, reference, secrets, templates):
                 path = ".".join(step or "*" for step in reference.path)
                 message = f"`{path}` would show the data of a Secret in {part.view.title}: show its metadata, or whether it is there"
-                findings.mistake("secret-data", message, reference.site)
+                findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
 
 
 def _ids(draft: Draft) -> dict[str, bool]:
@@ -68,21 +69,23 @@ def _shows(part: Part, reference: Reference, secrets: _Secrets, templates: Mappi
         return False
     inner = path[1:]
     if len(inner) == 0:
-        return not all(_is_harmless(use) for source in _sources(part, templates) for use in _whole_uses(source, name))
+        return not all(_is_harmless(use) for source in _sources(part, templates) for use in _whole_uses(source, name, reference.site))
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or inner[0] not in _SHOWN
 
 
-def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[str]:
+def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+    """The texts of a part, and where each begins."""
     if isinstance(part.compiled, TextTemplate):
-        yield from (templates[name] for name in part.compiled.files)
+        for name in part.compiled.files:
+            yield templates[name], Site(f"templates/{name}", 1)
         return
-    for text in _texts(part.node):
-        yield text if "{{" in text or "{%" in text else "{{ " + text + " }}"
+    for text, site in _texts(part.node):
+        yield text if "{{" in text or "{%" in text else "{{ " + text + " }}", site
 
 
-def _texts(node: YamlNode) -> Iterator[str]:
+def _texts(node: YamlNode) -> Iterator[tuple[str, Site]]:
     if isinstance(node.value, dict):
         for member in node.value.values():
             yield from _texts(member)
@@ -90,19 +93,23 @@ def _texts(node: YamlNode) -> Iterator[str]:
         for item in node.value:
             yield from _texts(item)
     elif isinstance(node.value, str):
-        yield node.value
+        yield node.value, node.site
 
 
-def _whole_uses(source: str, name: str) -> Iterator[list[nodes.Node]]:
-    """Where the id stands without an attribute behind it: the node, and all around it from the inside out."""
+def _whole_uses(source: tuple[str, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
+    """Where, on the line of a reference, the id stands without an attribute behind it: the node, and all around it from the inside out."""
+    text, begin = source
+    if begin.path != where.path:
+        return
     try:
-        tree = _PARSER.parse(source)
+        tree = _PARSER.parse(text)
     except TemplateSyntaxError:
         return  # text that is no template
     pending: list[list[nodes.Node]] = [[tree]]
     while pending:
         around = pending.pop()
-        if _is_id(around[0], name) and not isinstance(around[1], (nodes.Getattr, nodes.Getitem)):
+        line = (around[0].lineno or 1) + begin.line - 1
+        if _is_id(around[0], name) and line == where.line and not isinstance(around[1], (nodes.Getattr, nodes.Getitem)):
             yield around
         pending += [[node, *around] for node in around[0].iter_child_nodes()]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from ruleop.rules.findings import listed, meant
 from ruleop.rules.values import Reading, Type, wrong_type
+from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,22 +115,25 @@ class TableOf(Type[R], Generic[R]):
             return table(node.site, {})
         known = dict(keys(table))
         names = {known_key.name for known_key in known.values()}
-        for name in node.value:
+        said = dict(node.value)
+        for name, member in node.value.items():
             if name not in names:
                 message = f'unknown key "{name}" in {table.TITLE}{meant(name, names)}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
+                # One slip is one mistake: the key that was meant is not missing as well.
+                said.setdefault(nearest(name, names) or name, member)
         values: dict[str, Any] = {}
         for field, known_key in known.items():
             if (written := node.value.get(known_key.name)) is not None:
                 value = known_key.type.read(written, f'"{known_key.name}"', reading)
                 if value is not None:
                     values[field] = value
-            elif known_key.required:
+            elif known_key.required and known_key.name not in said:
                 reading.findings.mistake("missing-key", f'{table.TITLE} needs the key "{known_key.name}"', node.site)
         for constraint in table.CONSTRAINTS:
-            if broken := constraint.broken(node.value):
+            if broken := constraint.broken(said):
                 message, about = broken
-                reading.findings.mistake("conflict", f"{table.TITLE} {message}", node.key_sites[about] if about else node.site)
+                reading.findings.mistake("conflict", f"{table.TITLE} {message}", node.key_sites.get(about, node.site))
         return table(node.site, dict(node.key_sites), **values)
 
     def schema(self) -> dict[str, JSON]:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ruleop.rules.language import FullSelectorTable
 
 RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
-RESERVED = RESOURCE | {"live", "ready", "item", "index", "this"}
+ALWAYS = RESOURCE | {"live", "ready"}
+RESERVED = ALWAYS | {"item", "index", "this"}
 
 
 @dataclass(frozen=True, slots=True)
