@@ -141,6 +141,12 @@ def test_only_served_versions_are_resources():
     assert crd.resource("v2") is None
 
 
+def test_a_column_without_a_priority_is_always_shown():
+    columns = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
+    crd = parse_crd(changed("spec", "versions", 0, "additionalPrinterColumns", to=columns))
+    assert crd.versions[0].printer_columns == (PrinterColumn("Size", "integer", ".spec.size", description="", format="", priority=0),)
+
+
 def test_scope_and_subresources():
     assert not parse_crd(changed("spec", "scope", to="Cluster")).namespaced
     version = parse_crd(changed("spec", "versions", 0, "subresources", to={"status": None, "scale": {}})).versions[0]
@@ -277,6 +283,7 @@ def test_a_group_is_a_domain_name():
             [],
         ),
         ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
+        ({"type": "object", "required": ["spec"]}, ["required[0]: spec is not a property, so no object could ever be valid"]),
         (
             {
                 "type": "object",
@@ -350,6 +357,7 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
             {"type": "object", "required": ["size", "sice"], "properties": {"size": {"type": "integer"}}},
             ["required[1]: sice is not a property, so no object could ever be valid (did you mean size?)"],
         ),
+        ({"type": "object", "required": ["kind"]}, ["required[0]: kind is not a property, so no object could ever be valid"]),
         ({"type": "object", "required": ["any"], "additionalProperties": {"type": "string"}}, []),
         ({"type": "object", "required": ["any"], "x-kubernetes-preserve-unknown-fields": True}, []),
         ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, []),

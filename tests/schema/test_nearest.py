@@ -38,6 +38,8 @@ CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "names
         ("affinty", POD_FIELDS, "affinity"),
         ("hostPid", POD_FIELDS, "hostPID"),
         ("cat", ["bat", "car"], "bat"),
+        ("imge", ["image", "size"], "image"),
+        ("simage", ["image", "size"], "image"),
     ],
 )
 def test_a_slip_is_understood(written: str, candidates: list[str], meant: str):
@@ -51,6 +53,7 @@ def test_a_slip_is_understood(written: str, candidates: list[str], meant: str):
         ("id", ["ip", "as"]),
         ("password", POD_FIELDS),
         ("host", POD_FIELDS),
+        ("name", ["node"]),
         ("x", ["y", "xy"]),
         ("", ["a", ""]),
         ("--", ["a"]),

@@ -85,6 +85,9 @@ def test_an_embedded_resource_keeps_the_parts_of_every_resource():
     spec = {"apiVersion": "v1", "kind": "P", "metadata": {"x": 1}, "spec": {"a": "1", "b": 2}, "c": 3}
     assert pruned(spec, schema) == {"apiVersion": "v1", "kind": "P", "metadata": {"x": 1}, "spec": {"a": "1"}}
     assert pruned(spec, {**tree(metadata=tree()), "x-kubernetes-embedded-resource": True, **OPEN}) == spec
+    closed = {**tree(metadata=tree(), spec=tree()), "x-kubernetes-embedded-resource": True, **OPEN}
+    assert pruned(spec, closed) == {**spec, "spec": {}}
+    assert pruned(spec, {**tree(metadata=tree()), **OPEN}) == {**spec, "metadata": {}}
 
 
 def test_a_value_of_another_type_than_declared_is_left_to_validation():
