@@ -13,18 +13,14 @@ from ruleop.merge.equality import same
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
-_ABSENT = object()
-
 
 def merge_patch(live: Object, merged: Object) -> dict[str, JSON] | None:
     """What to send, or None when there is nothing to say."""
-    if merged is live:  # what `three_way` answers when nothing differs
+    if merged is live:  # what `three_way` answers when nothing differs, for the whole as for every part
         return None
     patch: dict[str, JSON] = dict.fromkeys(name for name in live if name not in merged)
     for name, value in merged.items():
-        before = live.get(name, _ABSENT)
-        if value is before:
-            continue
+        before = live.get(name)
         if type(value) is dict and type(before) is dict:
             inner = merge_patch(before, value)
             if inner is not None:

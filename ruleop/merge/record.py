@@ -12,6 +12,7 @@ import base64
 import binascii
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
@@ -25,6 +26,7 @@ _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this
 _PLAIN_UP_TO = 32 * 1024
 _LARGEST = 128 * 1024
+_SHARED_UP_TO = 8 * 1024
 _LARGEST_UNPACKED = 16 * 1024 * 1024  # somebody else may write the annotation; a few bytes must not unpack to all of our memory
 
 
@@ -54,8 +56,20 @@ def encode(record: Record) -> str:
 
 def decode(text: str | None) -> Record | None:
     """The record, or None when there is none that can be read."""
+    if not text:
+        return None
+    return _decoded(text) if len(text) > _SHARED_UP_TO else _shared(text)
+
+
+@lru_cache(maxsize=1024)
+def _shared(text: str) -> Record | None:
+    """A record has no values, so the children that one template makes for a thousand CRs mostly have one record between them."""
+    return _decoded(text)
+
+
+def _decoded(text: str) -> Record | None:
     try:
-        data = orjson.loads(_unpacked(text)) if text else None
+        data = orjson.loads(_unpacked(text))
         match data:
             case {"v": int() as version, "id": str() as id_, "fields": fields} if version == _VERSION:
                 return Record(id_, FieldSet.from_json(fields))

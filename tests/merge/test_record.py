@@ -31,6 +31,11 @@ def test_a_record_is_read_back_as_it_was_written():
         assert decode(encode(record)) == record
 
 
+def test_equal_records_share_their_memory():
+    text = encode(Record("web", create_fields(WANTED, DEPLOYMENT)))
+    assert decode(text) is decode("".join(list(text)))
+
+
 def test_the_form_of_a_record_is_fixed():
     """Records outlive a release of ruleop: a new form needs a new version, and this one must still be read."""
     assert encode(Record("web", create_fields(WANTED, DEPLOYMENT))) == (
