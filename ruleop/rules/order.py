@@ -63,7 +63,7 @@ def _mentions(part: Part) -> Iterator[Link]:
         head, *rest = reference.path
         name = rest[0] if head == "ready" and rest else head
         if name in part.view.children:
-            yield Link(name, reference.site, head, part.site)
+            yield Link(name, reference.site, reference.name, part.site)
 
 
 def topological(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -1,0 +1,74 @@
+"""Small projects in memory, and what loading says about them."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+
+import pytest
+
+from ruleop.rules import Project, ProjectErrors, Rule, build_project
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+
+
+def watch(body: str = "") -> str:
+    """A watch of App; its body begins on line 4, two columns in."""
+    return HEAD + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
+
+
+def load(watches: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> Project:
+    """A project of this watches.yaml, with a Service in templates/a.yaml and App's CRD."""
+    everything = {"watches.yaml": watches, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD, **(files or {})}
+    return build_project(everything, root="/project", environ=environ or {})
+
+
+def rule(body: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> Rule:
+    (only,) = load(watch(body), files, environ).rules
+    return only
+
+
+def said(watches: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> list[str]:
+    """All that loading has to say: mistakes, and warnings without those of unused templates."""
+    try:
+        found = load(watches, files, environ).warnings
+    except ProjectErrors as error:
+        found = error.findings
+    return [str(finding) for finding in found if finding.code != "unused-template"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A project, and all that loading says about it."""
+
+    title: str
+    watches: str
+    said: list[str]
+    files: dict[str, str] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
+
+
+def table(*rows: Row) -> pytest.MarkDecorator:
+    """Runs a test once for each row."""
+    return pytest.mark.parametrize("row", rows, ids=[row.title for row in rows])

@@ -1,0 +1,210 @@
+"""The watched kinds against crds/."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "crd without version",
+        """\
+- group: example.com
+  version: v1beta1
+  kind: App
+""",
+        [
+            "watches.yaml:2:12: App.example.com has no version v1beta1: it serves v1",
+        ],
+    ),
+    Row(
+        "no crd",
+        """\
+- group: example.com
+  version: v1
+  kind: Apps
+""",
+        [
+            'watches.yaml:3:9: warning: crds/ has no CustomResourceDefinition of Apps.example.com (did you mean "App.example.com"?)',
+        ],
+    ),
+    Row(
+        "crd broken",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            "crds/b.yaml:3:1: spec.versions: must be a list with at least one version",
+            "crds/c.yaml:1:1: warning: this document of crds/ is no CustomResourceDefinition and is not looked at",
+            "crds/d.yaml:2:1: not YAML: did not find expected node content (while parsing a flow node)",
+            "crds/e.yaml:1:1: apps.example.com is defined twice in crds/",
+        ],
+        files={
+            "crds/b.yaml": """\
+kind: CustomResourceDefinition
+apiVersion: apiextensions.k8s.io/v1
+spec:
+  names: {kind: X}
+""",
+            "crds/c.yaml": """\
+kind: Kustomization
+""",
+            "crds/d.yaml": "a: [",
+            "crds/e.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+""",
+        },
+    ),
+    Row(
+        "crd not served",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            "watches.yaml:2:12: App.example.com does not serve its version v1",
+        ],
+        files={
+            "crds/apps.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: false
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+        },
+    ),
+    Row(
+        "status room",
+        watch("""
+status:
+  size: "{{ spec.x }}"
+  other: "{{ spec.x }}"
+  deep: {a: "{{ spec.x }}", b: "{{ spec.x }}"}
+  "{{ spec.key }}": x
+"""),
+        [
+            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",
+            "watches.yaml:3:9: warning: the CRD of App has no status.observedGeneration, so the API server drops it: add it to the schema",
+            "watches.yaml:6:5: warning: the CRD of App has no status.other, so the API server drops it: add it to the schema",
+            "watches.yaml:7:31: warning: the CRD of App has no status.deep.b, so the API server drops it: add it to the schema",
+        ],
+        files={
+            "crds/apps.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
+"""
+        },
+    ),
+    Row(
+        "status room not wanted",
+        watch("manageStatus: false"),
+        [],
+        files={
+            "crds/apps.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
+"""
+        },
+    ),
+    Row(
+        "no status subresource",
+        watch(""),
+        [
+            "watches.yaml:3:9: warning: the CRD of App has no status subresource: the status is written through the resource itself, without observedGeneration",
+            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",
+        ],
+        files={
+            "crds/apps.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
+"""
+        },
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said

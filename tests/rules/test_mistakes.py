@@ -1,0 +1,834 @@
+"""What is wrong with one value, one key or one table: the exact lines, with their places."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "unknown key in a child",
+        watch("""
+children:
+  a:
+    tempalte: a.yaml
+"""),
+        [
+            'watches.yaml:6:7: unknown key "tempalte" in a child (did you mean "template"?)',
+        ],
+    ),
+    Row(
+        "unknown key in a watch",
+        watch("childs: {}"),
+        [
+            'watches.yaml:4:3: unknown key "childs" in a watch',
+        ],
+    ),
+    Row(
+        "no near key",
+        watch("zzzzzz: 1"),
+        [
+            'watches.yaml:4:3: unknown key "zzzzzz" in a watch',
+        ],
+    ),
+    Row(
+        "unknown key in observe",
+        watch("""
+observe:
+  pods: {version: v1, kind: Pod, name: x, select: {a: b}}
+"""),
+        [
+            'watches.yaml:5:11: an observed resource has both "name" and "selector": remove one of them',
+            'watches.yaml:5:45: unknown key "select" in an observed resource (did you mean "selector"?)',
+        ],
+    ),
+    Row(
+        "key twice",
+        watch("""
+reach: cluster
+reach: cluster
+"""),
+        [
+            'watches.yaml:5:3: the key "reach" stands here twice: the first is on line 4',
+        ],
+    ),
+    Row(
+        "neither template nor object",
+        watch("""
+children:
+  a: {when: spec.x}
+"""),
+        [
+            'watches.yaml:5:8: a child needs "template" or "object"',
+        ],
+    ),
+    Row(
+        "both template and object",
+        watch("""
+children:
+  a:
+    template: a.yaml
+    object: {apiVersion: v1, kind: Service, metadata: {name: a}}
+"""),
+        [
+            'watches.yaml:7:7: a child has both "template" and "object": remove one of them',
+        ],
+    ),
+    Row(
+        "missing version",
+        """\
+- group: example.com
+  kind: App
+""",
+        [
+            'watches.yaml:1:3: a watch needs the key "version"',
+        ],
+    ),
+    Row(
+        "version with its group",
+        """\
+- version: example.com/v1
+  kind: App
+""",
+        [
+            'watches.yaml:1:12: "version" must be a version without its group, like "v1", and is "example.com/v1"',
+        ],
+    ),
+    Row(
+        "version as a number",
+        """\
+- version: 1
+  kind: App
+""",
+        [
+            'watches.yaml:1:12: "version" must be text, and is the number 1: put it in quotes',
+        ],
+    ),
+    Row(
+        "a watch outside of a list",
+        """\
+group: example.com
+version: v1
+kind: App
+""",
+        [
+            "watches.yaml:1:1: a watch stands in a list: begin it with `- `, and indent what belongs to it",
+        ],
+    ),
+    Row(
+        "a watch that is text",
+        """\
+- App
+""",
+        [
+            'watches.yaml:1:3: a watch must be a mapping, and is the text "App"',
+        ],
+    ),
+    Row(
+        "text for a file",
+        """\
+App
+""",
+        [
+            'watches.yaml:1:1: a file of watches must be a list of watches, or a mapping with the key "watches", and is the text "App"',
+        ],
+    ),
+    Row(
+        "an empty file",
+        "",
+        [
+            "watches.yaml: the file holds no watches",
+        ],
+    ),
+    Row(
+        "an empty list",
+        """\
+[]
+""",
+        [
+            "watches.yaml: the file holds no watches",
+        ],
+    ),
+    Row(
+        "two documents",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+
+---
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            "watches.yaml:6:1: a second document: a file of watches is one list or one mapping",
+        ],
+    ),
+    Row(
+        "no YAML",
+        """\
+- group: [
+""",
+        [
+            "watches.yaml:2:1: not YAML: did not find expected node content (while parsing a flow node)",
+        ],
+    ),
+    Row(
+        "child is text",
+        watch("children: {a: a.yaml}"),
+        [
+            'watches.yaml:4:17: the child "a" must be a mapping, and is the text "a.yaml"',
+        ],
+    ),
+    Row(
+        "children is a list",
+        watch("children: [a]"),
+        [
+            'watches.yaml:4:13: "children" must be a mapping, and is a list',
+        ],
+    ),
+    Row(
+        "choice",
+        watch("reach: clustr"),
+        [
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is the text "clustr" (did you mean "cluster"?)',
+        ],
+    ),
+    Row(
+        "choice of another type",
+        watch("reach: true"),
+        [
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is the boolean true',
+        ],
+    ),
+    Row(
+        "strategy",
+        watch("""
+apply: {strategy: create_only}
+"""),
+        [
+            'watches.yaml:4:21: "strategy" must be "merge", "server-side", "create-only" or "replace", and is the text "create_only" (did you mean "create-only"?)',
+        ],
+    ),
+    Row(
+        "duration without unit",
+        watch("reconcilePeriod: 30"),
+        [
+            'watches.yaml:4:20: "reconcilePeriod": the duration "30" needs a unit: "30s", "30m" or "30h"',
+        ],
+    ),
+    Row(
+        "duration of nonsense",
+        watch("reconcilePeriod: soon"),
+        [
+            'watches.yaml:4:20: "reconcilePeriod": "soon" is no duration: write it like "10h", "1h30m" or "0s"',
+        ],
+    ),
+    Row(
+        "duration as a list",
+        watch("reconcilePeriod: [10h]"),
+        [
+            'watches.yaml:4:20: "reconcilePeriod" must be a duration like "10h", and is a list',
+        ],
+    ),
+    Row(
+        "flag",
+        watch('manageStatus: "no"'),
+        [
+            'watches.yaml:4:17: "manageStatus" must be true or false, and is the text "no"',
+        ],
+    ),
+    Row(
+        "count too small",
+        watch("maxConcurrentReconciles: 0"),
+        [
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be at least 1, and is 0',
+        ],
+    ),
+    Row(
+        "count as text",
+        watch('maxConcurrentReconciles: "3"'),
+        [
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, and is the text "3"',
+        ],
+    ),
+    Row(
+        "count as boolean",
+        watch("maxConcurrentReconciles: true"),
+        [
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, and is the boolean true',
+        ],
+    ),
+    Row(
+        "no namespaces",
+        watch("namespaces: []"),
+        [
+            'watches.yaml:4:15: "namespaces" is an empty list, which matches nothing: name one, or leave the key out',
+        ],
+    ),
+    Row(
+        "a namespace that is none",
+        watch("namespaces: [My_Namespace]"),
+        [
+            'watches.yaml:4:16: a namespace must be the name of a namespace, and is "My_Namespace"',
+        ],
+    ),
+    Row(
+        "id with a capital",
+        watch("""
+children:
+  App: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:5:5: the child cannot be named "App": a small letter, then letters, digits and _',
+        ],
+    ),
+    Row(
+        "id that is reserved",
+        watch("""
+children:
+  spec: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:5:5: a child cannot be named "spec", which is ruleop\'s own: choose another name',
+        ],
+    ),
+    Row(
+        "id that is Jinja's",
+        watch("""
+children:
+  loop: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:5:5: a child cannot be named "loop", which is one of Jinja\'s: choose another name',
+        ],
+    ),
+    Row(
+        "same id in children and observe",
+        watch("""
+children:
+  pods: {template: a.yaml}
+observe:
+  pods: {version: v1, kind: Pod, name: x}
+"""),
+        [
+            'watches.yaml:5:5: a child cannot be named "pods": watches.yaml:7:5 has an observed resource of that name; all ids and lets share one name space',
+        ],
+    ),
+    Row(
+        "same id in children and finalize",
+        watch("""
+children:
+  a: {template: a.yaml}
+finalize:
+  a: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:7:5: a finalize child cannot be named "a": watches.yaml:5:5 has a child of that name; all ids and lets share one name space',
+        ],
+    ),
+    Row(
+        "let and id",
+        watch("""
+let: {a: 1}
+children:
+  a: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one name space',
+        ],
+    ),
+    Row(
+        "vars share no names",
+        watch("""
+vars: {a: 1, spec: 2}
+children:
+  a: {template: a.yaml}
+"""),
+        [],
+    ),
+    Row(
+        "as without forEach",
+        watch("""
+children:
+  a: {template: a.yaml, as: x}
+"""),
+        [
+            'watches.yaml:5:27: a child has "as", which means nothing without "forEach"',
+        ],
+    ),
+    Row(
+        "as that is taken",
+        watch("""
+children:
+  a: {template: a.yaml, forEach: spec.list, as: b}
+  b: {template: a.yaml, forEach: spec.list, as: this}
+  c: {template: a.yaml, forEach: spec.list, as: item}
+"""),
+        [
+            'watches.yaml:5:51: an item cannot be named "b": watches.yaml:6:5 has a child of that name',
+            'watches.yaml:6:51: an item cannot be named "this", which is ruleop\'s own: choose another name',
+        ],
+    ),
+    Row(
+        "template missing",
+        watch("""
+children:
+  a: {template: b.yaml}
+"""),
+        [
+            'watches.yaml:5:19: there is no templates/b.yaml (did you mean "a.yaml"?)',
+        ],
+        files={
+            "templates/bb.yaml": """\
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+"""
+        },
+    ),
+    Row(
+        "template outside",
+        watch("""
+children:
+  a: {template: ../a.yaml}
+  b: {template: /etc/passwd}
+  c: {template: templates/a.yaml}
+  d: {template: 3}
+"""),
+        [
+            'watches.yaml:5:19: "../a.yaml" is outside templates/: only files below it can be templates',
+            'watches.yaml:6:19: "/etc/passwd" is outside templates/: only files below it can be templates',
+            'watches.yaml:7:19: names are below templates/ already: write "a.yaml"',
+            'watches.yaml:8:19: "template" must be the name of a file below templates/, and is the number 3',
+        ],
+    ),
+    Row(
+        "template with syntax mistake",
+        watch("""
+children:
+  a: {template: a.yaml}
+"""),
+        [
+            "templates/a.yaml:3: template syntax: Expected an expression, got 'end of statement block'",
+        ],
+        files={
+            "templates/a.yaml": """\
+apiVersion: v1
+kind: Service
+{% if %}
+"""
+        },
+    ),
+    Row(
+        "unknown filter",
+        watch("""
+children:
+  a: {template: a.yaml, when: spec.x | toYaml}
+"""),
+        [
+            "watches.yaml:5:33: there is no filter toYaml; here it is to_yaml",
+        ],
+    ),
+    Row(
+        "expression of a list",
+        watch("""
+children:
+  a: {template: a.yaml, forEach: [1, 2]}
+  b: {template: a.yaml, when: ""}
+  c: {template: a.yaml, when: "a {{ spec.x }}"}
+"""),
+        [
+            'watches.yaml:5:36: "forEach" must be an expression, and is a list',
+            'watches.yaml:6:33: "when" must be an expression, and is empty',
+            "watches.yaml:7:33: this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it",
+        ],
+    ),
+    Row(
+        "selector number",
+        watch("selector: {a: 1}"),
+        [
+            'watches.yaml:4:17: the label "a" must be text, and is the number 1: put it in quotes',
+        ],
+    ),
+    Row(
+        "selector with templates",
+        watch('selector: {a: "{{ vars.x }}"}'),
+        [
+            "watches.yaml:4:17: a watch's selector is plain text, without templates: it says which CRs there are to read",
+        ],
+    ),
+    Row(
+        "selector requirement",
+        watch("""
+selector:
+  matchLabels: {a: b}
+  matchExpressions:
+    - {key: a, operator: in, values: [b]}
+    - {key: a, operator: In}
+    - {key: a, operator: Exists, values: [b]}
+    - {key: "a b", operator: Exists}
+"""),
+        [
+            'watches.yaml:7:28: "operator" must be "In", "NotIn", "Exists" or "DoesNotExist", and is the text "in" (did you mean "In"?)',
+            'watches.yaml:8:18: a requirement with the operator In needs "values"',
+            'watches.yaml:9:36: a requirement has "values", which the operator Exists does not compare with: remove them',
+            'watches.yaml:10:15: "key" must be a label like "app.kubernetes.io/name", and is "a b"',
+        ],
+    ),
+    Row(
+        "selector mixed",
+        watch("""
+selector: {matchLabels: {a: b}, c: d}
+"""),
+        [
+            'watches.yaml:4:35: unknown key "c" in a selector',
+        ],
+    ),
+    Row(
+        "selector empty",
+        watch("selector: {}"),
+        [
+            'watches.yaml:4:13: "selector" is empty: leave the key out to match everything',
+        ],
+    ),
+    Row(
+        "selector text",
+        watch("selector: app=x"),
+        [
+            'watches.yaml:4:13: "selector" must be a mapping of labels, or matchLabels and matchExpressions, and is the text "app=x"',
+        ],
+    ),
+    Row(
+        "observe without name or selector",
+        watch("""
+observe:
+  pods: {version: v1, kind: Pod}
+  more: {version: v1, kind: Pod, name: a, selector: {a: b}}
+"""),
+        [
+            'watches.yaml:5:11: an observed resource needs "name" or "selector"',
+            'watches.yaml:6:45: an observed resource has both "name" and "selector": remove one of them',
+        ],
+    ),
+    Row(
+        "observe elsewhere",
+        watch("""
+observe:
+  pods: {version: v1, kind: Pod, name: a, namespace: other}
+  here: {version: v1, kind: Pod, name: a, namespace: "{{ metadata.namespace }}"}
+  also: {version: v1, kind: Pod, name: a, namespace: "{{ cr.metadata.namespace }}"}
+"""),
+        [
+            'watches.yaml:5:56: the observed resource "pods" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+        ],
+    ),
+    Row(
+        "child elsewhere",
+        watch("""
+children:
+  a: {template: a.yaml, namespace: "{{ spec.namespace }}"}
+  b: {template: a.yaml, namespace: "{{ metadata.namespace }}-x"}
+  c: {object: {apiVersion: v1, kind: Service, metadata: {name: c, namespace: other}}}
+"""),
+        [
+            'watches.yaml:5:38: the child "a" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+            'watches.yaml:6:38: the child "b" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+            'watches.yaml:7:80: the child "c" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+        ],
+    ),
+    Row(
+        "one namespace",
+        watch("""
+namespaces: [other]
+children:
+  a: {template: a.yaml, namespace: other}
+"""),
+        [],
+    ),
+    Row(
+        "cluster scoped child",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: Namespace, metadata: {name: c}}}
+"""),
+        [
+            "watches.yaml:5:17: Namespace is a cluster-scoped kind: say `reach: cluster` in the watch if that is meant",
+        ],
+    ),
+    Row(
+        "own fields in an object",
+        watch("""
+children:
+  a:
+    object:
+      apiVersion: v1
+      kind: Service
+      metadata:
+        generateName: x
+        ownerReferences: []
+        finalizers: [x]
+        labels: {ruleop.dev/x: y}
+        annotations: {ruleop.dev/owner: y}
+      status: {}
+  b: {object: {apiVersion: v1, kind: List, metadata: {name: x}, items: []}}
+  c: {object: {kind: Service, metadata: {name: x}}}
+  d: {object: {apiVersion: v1, kind: Service}}
+  e: {object: {apiVersion: v1, kind: Service, metadata: "{{ spec.metadata }}"}}
+"""),
+        [
+            "watches.yaml:10:11: `metadata.generateName` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:10:11: the object needs metadata.name",
+            "watches.yaml:11:11: `metadata.ownerReferences` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:12:11: `metadata.finalizers` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:13:20: `metadata.labels['ruleop.dev/x']` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:14:25: `metadata.annotations['ruleop.dev/owner']` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:15:9: `status` is ruleop's or the API server's to write: remove it",
+            "watches.yaml:16:17: `kind: List` is refused: make each of its items a child, or use a template with `---` between them",
+            "watches.yaml:17:17: an object needs apiVersion, in plain text",
+            "watches.yaml:18:17: the object needs metadata.name",
+        ],
+    ),
+    Row(
+        "dependsOn",
+        watch("""
+children:
+  a: {template: a.yaml, dependsOn: [bb, p, f]}
+  b: {template: a.yaml}
+observe:
+  p: {version: v1, kind: Pod, name: a}
+finalize:
+  f: {template: a.yaml, dependsOn: [a]}
+"""),
+        [
+            'watches.yaml:5:39: no child has the id "bb"',
+            'watches.yaml:5:43: "a" cannot depend on the observed "p": say what to wait for in `waitFor`',
+            'watches.yaml:5:46: "a" cannot depend on "f": it exists only in a deletion',
+            'watches.yaml:10:39: "f" cannot depend on "a": a deletion renders no children',
+        ],
+    ),
+    Row(
+        "ignore paths",
+        watch("""
+apply:
+  ignore:
+    - spec..replicas
+    - {path: "spec.a[", when: spec.x}
+    - {when: spec.x}
+    - 3
+"""),
+        [
+            "watches.yaml:6:14: an ignored path \"spec..replicas\": expected the name of a field; names with special characters are written ['like this']",
+            'watches.yaml:7:24: "path" "spec.a[": expected a name or a value',
+            'watches.yaml:8:9: an ignored path needs the key "path"',
+            "watches.yaml:9:9: an ignored path must be a mapping, and is the number 3",
+        ],
+    ),
+    Row(
+        "ignore quoted",
+        watch("""
+apply: {ignore: ["spec..replicas"]}
+"""),
+        [
+            "watches.yaml:4:26: an ignored path \"spec..replicas\": expected the name of a field; names with special characters are written ['like this']",
+        ],
+    ),
+    Row(
+        "deletion",
+        watch("""
+children:
+  a: {template: a.yaml, deletion: orfan}
+  b: {template: a.yaml, deletion: "{{ 'orphan' if spec.keep else 'delete' }}"}
+  c: {template: a.yaml, deletion: true}
+"""),
+        [
+            'watches.yaml:5:37: "deletion" must be "delete" or "orphan", and is the text "orfan"',
+            'watches.yaml:7:37: "deletion" must be text, and is the boolean true: put it in quotes',
+        ],
+    ),
+    Row(
+        "conditions",
+        watch("""
+conditions:
+  - {type: Ready, status: spec.x}
+  - {type: Fine, status: spec.x}
+  - {type: Fine, status: spec.x}
+  - {status: spec.x}
+  - {type: 3, status: spec.x}
+"""),
+        [
+            'watches.yaml:5:14: the condition "Ready" is ruleop\'s own: choose another type',
+            'watches.yaml:7:14: the condition "Fine" is there twice',
+            'watches.yaml:8:7: a condition needs the key "type"',
+            'watches.yaml:9:14: "type" must be text, and is the number 3: put it in quotes',
+        ],
+    ),
+    Row(
+        "validate",
+        watch("""
+validate:
+  - {rule: spec.x}
+  - {message: hello}
+"""),
+        [
+            'watches.yaml:5:7: a validation needs the key "message"',
+            'watches.yaml:6:7: a validation needs the key "rule"',
+        ],
+    ),
+    Row(
+        "status fields of ruleop",
+        watch("""
+status:
+  conditions: []
+  observedGeneration: 3
+"""),
+        [
+            'watches.yaml:5:5: status.conditions is ruleop\'s own: say it in "conditions" of the watch',
+            "watches.yaml:6:5: status.observedGeneration is ruleop's own: remove it",
+        ],
+    ),
+    Row(
+        "status of another sort",
+        watch("status: [a]"),
+        [
+            'watches.yaml:4:11: "status" must be a mapping of fields, or the name of a template, and is a list',
+        ],
+    ),
+    Row(
+        "status template",
+        watch("status: b.yaml"),
+        [
+            'watches.yaml:4:11: there is no templates/b.yaml (did you mean "a.yaml"?)',
+        ],
+    ),
+    Row(
+        "builtin with status",
+        """\
+- version: v1
+  kind: ConfigMap
+  manageStatus: true
+  status: {a: b}
+""",
+        [
+            'watches.yaml:3:3: ConfigMap is a built-in kind, whose status ruleop never writes: remove "manageStatus"',
+            'watches.yaml:4:3: ConfigMap is a built-in kind, whose status ruleop never writes: remove "status"',
+        ],
+    ),
+    Row(
+        "manageStatus false",
+        watch("""
+manageStatus: false
+status: {a: b}
+"""),
+        [
+            'watches.yaml:5:3: warning: "status" is never written, because of `manageStatus: false`',
+        ],
+    ),
+    Row(
+        "include of a missing file",
+        """\
+include: [rules/b.yaml]
+watches:
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            'watches.yaml:1:11: there is no file "rules/b.yaml" (did you mean "rules/a.yaml"?)',
+        ],
+        files={
+            "rules/a.yaml": """\
+- group: example.com
+  version: v1
+  kind: App
+
+"""
+        },
+    ),
+    Row(
+        "include outside",
+        """\
+include: [../b.yaml, /etc/passwd]
+watches:
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            'watches.yaml:1:11: "../b.yaml" leads out of the project: included files lie inside it',
+            'watches.yaml:1:22: an included file must be a path inside the project, with / between its parts, and is "/etc/passwd"',
+        ],
+    ),
+    Row(
+        "include glob of nothing",
+        """\
+include: [rules/*.yaml]
+watches:
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            'watches.yaml:1:11: warning: no file matches "rules/*.yaml"',
+        ],
+    ),
+    Row(
+        "include within include",
+        """\
+include: [rules/a.yaml]
+""",
+        [
+            "rules/a.yaml:1:1: only watches.yaml may include files: name them there",
+        ],
+        files={
+            "rules/a.yaml": """\
+include: [rules/b.yaml]
+watches:
+- group: example.com
+  version: v1
+  kind: App
+
+"""
+        },
+    ),
+    Row(
+        "mistake in an included file",
+        """\
+include: [rules/*.yaml]
+""",
+        [
+            'rules/a.yaml:4:10: "reach" must be "namespace" or "cluster", and is the text "x"',
+        ],
+        files={
+            "rules/a.yaml": """\
+- group: example.com
+  version: v1
+  kind: App
+  reach: x
+"""
+        },
+    ),
+    Row(
+        "included file without watches",
+        """\
+include: [rules/*.yaml]
+""",
+        [
+            "rules/a.yaml: the file holds no watches",
+        ],
+        files={
+            "rules/a.yaml": """\
+vars: {a: 1}
+"""
+        },
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said

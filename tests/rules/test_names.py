@@ -1,0 +1,265 @@
+"""Which names are seen where."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "unknown name in a template",
+        watch("""
+children:
+  a: {template: a.yaml}
+"""),
+        [
+            'templates/a.yaml:5:9: "spce" is not known in the child "a" (did you mean "spec"?)',
+        ],
+        files={
+            "templates/a.yaml": """\
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec:
+  x: {{ spce.size }}
+"""
+        },
+    ),
+    Row(
+        "unknown name in an include",
+        watch("""
+children:
+  a: {template: a.yaml}
+"""),
+        [
+            'templates/b.yaml:1:7: "spce" is not known in the child "a" (did you mean "spec"?)',
+        ],
+        files={
+            "templates/a.yaml": """\
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec:
+  {% include 'b.yaml' %}
+""",
+            "templates/b.yaml": """\
+x: {{ spce.size }}
+""",
+        },
+    ),
+    Row(
+        "unknown function",
+        watch("""
+children:
+  a: {template: a.yaml, when: "has_knd('v1', 'Pod')"}
+  b: {template: a.yaml, when: "has_kind('v1', 'Pod')"}
+"""),
+        [
+            'watches.yaml:5:34: there is no function "has_knd" (did you mean "has_kind"?)',
+        ],
+    ),
+    Row(
+        "block scalar",
+        watch("""
+status:
+  x: |
+    {% set y = 1 %}
+    {{ speck.size + y }}
+"""),
+        [
+            'watches.yaml:7:10: "speck" is not known in `status` (did you mean "spec"?)',
+        ],
+    ),
+    Row(
+        "item outside of forEach",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ item.x }}'}}}
+  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ item.x }} {{ index }} {{ this }} '}}, forEach: spec.list, as: thing}
+  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ thing.x }} {{ index }}'}}, forEach: spec.list, as: thing}
+  d: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ item.x }} {{ index }}'}}, forEach: "spec.list[item]", when: item.on, waitFor: item.on, deletion: "{{ item.deletion }}"}
+"""),
+        [
+            'watches.yaml:5:86: `item` is known only in a child with `forEach`, not in the child "a"',
+            'watches.yaml:6:86: `item` is not known in the child "b"; here an item is called `thing`',
+            'watches.yaml:6:111: `this` is known only in `readyWhen`, not in the child "b"',
+            "watches.yaml:8:132: `item` is known only in a child with `forEach`, not in `forEach`",
+        ],
+    ),
+    Row(
+        "this",
+        watch("""
+children:
+  a: {template: a.yaml, readyWhen: this.status.x == spec.x and b, when: this.x}
+  b: {template: a.yaml}
+"""),
+        [
+            "watches.yaml:5:66: `readyWhen` cannot read the child `b`, only the CR, vars, let and observed objects",
+            "watches.yaml:5:75: `this` is known only in `readyWhen`, not in `when`",
+        ],
+    ),
+    Row(
+        "when over children",
+        watch("""
+children:
+  a: {template: a.yaml, when: b.spec.x, waitFor: b.spec.x and live.a.x}
+  b: {template: a.yaml, when: live.a.x or ready.a}
+"""),
+        [
+            "watches.yaml:5:33: `when` cannot read the child `b`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
+            "watches.yaml:6:33: `when` cannot read `live.`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
+            "watches.yaml:6:45: `when` cannot read `ready.`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
+        ],
+    ),
+    Row(
+        "let",
+        watch("""
+let:
+  a: "{{ b }}"
+  b: "{{ pods | length }} {{ cr.spec.x }} {{ a }}"
+  c: "{{ child.x }} {{ live.child }}"
+children:
+  child: {template: a.yaml}
+observe:
+  pods: {version: v1, kind: Pod, selector: {app: x}}
+"""),
+        [
+            "watches.yaml:5:12: `let` cannot read `b`: a let sees only the names before it",
+            "watches.yaml:7:12: `let` cannot read the child `child`, only the CR, vars, let and observed objects",
+            "watches.yaml:7:26: `let` cannot read `live.`, only the CR, vars, let and observed objects",
+        ],
+    ),
+    Row(
+        "observe reads",
+        watch("""
+let:
+  plain: "{{ metadata.name }}"
+  deep: "{{ one.data.x }}"
+  deeper: "{{ deep }}"
+observe:
+  one: {version: v1, kind: ConfigMap, name: "{{ plain }}-{{ vars.x }}"}
+  two: {version: v1, kind: ConfigMap, name: "{{ one.data.x }}"}
+  three: {version: v1, kind: ConfigMap, selector: {app: "{{ deeper }}"}}
+vars: {x: 1}
+"""),
+        [
+            "watches.yaml:10:51: `observe` cannot read the observed `one`: what is observed must not depend on what was observed",
+            "watches.yaml:11:63: `observe` cannot read the let `deeper`, which reads the observed `one`",
+        ],
+    ),
+    Row(
+        "validate reads",
+        watch("""
+validate:
+  - {rule: a.spec.x > 1, message: "{{ ready.a }}"}
+children:
+  a: {template: a.yaml}
+"""),
+        [
+            "watches.yaml:5:14: `validate` cannot read the child `a`, only the CR, vars, let and observed objects",
+            "watches.yaml:5:41: `validate` cannot read `ready.`, only the CR, vars, let and observed objects",
+        ],
+    ),
+    Row(
+        "status reads status",
+        watch("""
+let: {x: "{{ status.y }}", z: "{{ x }}", w: "{{ cr.status.y }}"}
+status:
+  a: "{{ status.a }}"
+  b: "{{ cr.status.a }}"
+  c: "{{ z }}"
+  d: "{{ w }}"
+conditions:
+  - {type: Fine, status: status.a}
+"""),
+        [
+            "watches.yaml:6:12: `status` cannot read `status`, which it would change: read the children instead",
+            "watches.yaml:7:12: `status` cannot read `status`, which it would change: read the children instead",
+            "watches.yaml:8:12: `status` cannot read the let `z`, which reads `status`: it would change what it reads",
+            "watches.yaml:9:12: `status` cannot read the let `w`, which reads `status`: it would change what it reads",
+        ],
+    ),
+    Row(
+        "finalize reads",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ f.x }} {{ live.f.x }}'}}}
+finalize:
+  f: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ a.x }} {{ live.a.x }} {{ ready.a }}'}}}
+  g: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ f.x }} {{ live.f }} {{ ready.f }}'}}}
+status: {x: "{{ f.x }} {{ live.g }}"}
+"""),
+        [
+            'watches.yaml:5:86: the child "a" cannot read the finalize child `f`, which exists only in a deletion',
+            'watches.yaml:5:96: `live.f`: no child has the id "f"',
+            'watches.yaml:7:68: the finalize child "f" cannot read `a`, for a deletion renders no children: read what exists, `live.a`',
+            'watches.yaml:7:111: `ready.a`: no child has the id "a"',
+        ],
+    ),
+    Row(
+        "live and ready",
+        watch("""
+children:
+  a: {template: a.yaml, waitFor: "live.bb and ready.bb and live and ready[spec.x] and live[spec.x]"}
+  bbb: {template: a.yaml}
+"""),
+        [
+            'watches.yaml:5:37: `live.bb`: no child has the id "bb"',
+            "watches.yaml:5:37: `live` needs an id in plain text, `live.a`, so that ruleop knows what is read",
+            'watches.yaml:5:49: `ready.bb`: no child has the id "bb"',
+            "watches.yaml:5:49: `ready` needs an id in plain text, `ready.a`, so that ruleop knows what is read",
+        ],
+    ),
+    Row(
+        "vars",
+        watch("""
+vars: {image: x}
+children:
+  a: {template: a.yaml, when: vars.imgae == vars.image}
+"""),
+        [
+            'watches.yaml:6:33: warning: vars has no "imgae" (did you mean "image"?)',
+        ],
+    ),
+    Row(
+        "set of a taken name",
+        watch("""
+children:
+  a: {template: a.yaml}
+  b: {template: a.yaml}
+"""),
+        [
+            'templates/a.yaml:1:8: a template cannot set "spec", which has a meaning already: choose another name',
+            'templates/a.yaml:2:10: a template cannot set "b", which has a meaning already: choose another name',
+        ],
+        files={
+            "templates/a.yaml": """\
+{% set spec = 1 %}
+{% macro b() %}{% endmacro %}
+{% for item in spec.x %}{% endfor %}
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+"""
+        },
+    ),
+    Row(
+        "shared lets",
+        """\
+let: {name: 'x', other: '{{ pods }}'}
+watches:
+- group: example.com
+  version: v1
+  kind: App
+  let: {x: '{{ other }}', name: '{{ x }}'}
+""",
+        [
+            'watches.yaml:1:29: "pods" is not known in `let`',
+            "watches.yaml:6:37: `let` cannot read `x`: a let sees only the names before it",
+        ],
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said

@@ -1,0 +1,61 @@
+"""What renders differently each time."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "random",
+        watch("""
+let: {x: "{{ now() }}"}
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ random_password(8) }}'}}}
+  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ random_password(8) }}'}}, apply: {strategy: create-only}}
+  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "x-{{ now() }}"}}, apply: {strategy: create-only}}
+  d: {template: d.yaml, apply: {strategy: create-only}}
+  e: {template: e.yaml}
+  f: {template: a.yaml, when: "now() > 1", apply: {strategy: create-only}}
+  g: {template: e.yaml, apply: {strategy: merge}}
+"""),
+        [
+            "templates/d.yaml:4:14: `random_password` in metadata.name gives another object each time: make the name from the CR",
+            "templates/d.yaml:9:34: `now` in metadata.name gives another object each time: make the name from the CR",
+            "templates/e.yaml:4:15: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:4:16: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:6:86: `random_password` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:8:68: `now` in metadata.name gives another object each time: make the name from the CR",
+            "watches.yaml:11:34: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+        ],
+        files={
+            "templates/d.yaml": """\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: x-{{ random_password(3) }}
+  labels: {name: '{{ now() }}'}
+---
+apiVersion: v1
+kind: Secret
+metadata: {labels: {}, name: '{{ now() }}'}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: now}
+spec:
+  name: '{{ now() }}'
+""",
+            "templates/e.yaml": """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: x}
+spec: {a: '{{ now() }}'}
+""",
+        },
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said

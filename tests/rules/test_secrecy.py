@@ -1,0 +1,80 @@
+"""Secret data stays out of what anybody can read."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "secrets",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+  config: {version: v1, kind: ConfigMap, name: x}
+let:
+  fine: "{{ creds.metadata.name }}"
+  bad: {a: "{{ creds.data.password | b64decode }}"}
+  worse: "{{ bad.a }}"
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {a: "{{ bad.a }}"}}}
+status:
+  a: "{{ creds.data.password }}"
+  b: "{{ creds }}"
+  c: "{{ creds is defined }} {{ creds.metadata.name }} {{ creds.type }} {{ all | length }} {{ config.data }} {{ fine }}"
+  d: "{{ all | map(attribute='metadata.name') | list }}"
+  e: "{{ all | map(attribute='data') | list }}"
+  f: "{% for s in all %}{{ s.metadata.name }}{% endfor %}"
+  g: "{% for s in all %}{{ s.data }}{% endfor %}"
+  h: "{% for s in all %}{{ s }}{% endfor %}"
+  i: "{{ worse }}"
+  j: "{{ own.data.a }} {{ live.own.stringData }} {{ live.own.metadata.uid }}"
+  k: "{{ all[0].data }} {{ all[0].metadata }} {{ (all | first).data }}"
+  l: "{{ creds[spec.key] }}"
+  m: "{{ all | sort(attribute='metadata.name') | map(attribute='metadata.name') | first }}"
+  o: "{{ creds.data is defined }} {{ creds.data | length }}"
+conditions:
+  - {type: Fine, status: creds.data.x == 'a', message: "{{ creds.data.x }}"}
+validate:
+  - {rule: creds.data.x == 'a', message: "{{ creds.data.x }}"}
+"""),
+        [
+            "watches.yaml:15:12: `creds.data.password` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:16:12: `creds` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:19:12: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:21:21: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:22:21: `all.*` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:23:12: `worse` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:24:12: `own.data.a` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:24:29: `live.own.stringData` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:25:12: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:25:12: `all` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:26:12: `creds.*` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "watches.yaml:30:28: `creds.data.x` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:30:62: `creds.data.x` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:32:48: `creds.data.x` would show the data of a Secret in `validate`: show its metadata, or whether it is there",
+        ],
+    ),
+    Row(
+        "secret in a status template",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+status: s.yaml
+"""),
+        [
+            "templates/s.yaml:2:7: `creds.data.x` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+        ],
+        files={
+            "templates/s.yaml": """\
+a: {{ creds.metadata.name }}
+b: {{ creds.data.x }}
+"""
+        },
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said

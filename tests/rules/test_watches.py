@@ -1,0 +1,135 @@
+"""What watches have to do with each other."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table
+
+ROWS = (
+    Row(
+        "hidden",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+  name: a
+- group: example.com
+  version: v1
+  kind: App
+  name: b
+  selector: {a: b}
+- group: example.com
+  version: v1
+  kind: App
+  name: c
+  selector: {a: b, c: d}
+- group: example.com
+  version: v1
+  kind: App
+  name: d
+  namespaces: [x]
+""",
+        [
+            "watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+            "watches.yaml:10:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+            "watches.yaml:15:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+        ],
+    ),
+    Row(
+        "hidden by namespaces",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+  name: a
+  namespaces: [x, y]
+- group: example.com
+  version: v1
+  kind: App
+  name: b
+  namespaces: [x]
+- group: example.com
+  version: v1
+  kind: App
+  name: c
+  namespaces: [x, z]
+- group: example.com
+  version: v1
+  kind: App
+  name: d
+""",
+        [
+            "watches.yaml:5:19: a namespace must be text, and is the boolean true: put it in quotes",
+            "watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+        ],
+    ),
+    Row(
+        "hidden by selector",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+  name: a
+  selector: {x: y}
+- group: example.com
+  version: v1
+  kind: App
+  name: b
+  selector: {matchExpressions: [{key: x, operator: In, values: [y]}, {key: z, operator: Exists}]}
+- group: example.com
+  version: v1
+  kind: App
+  name: c
+  selector: {x: z}
+""",
+        [
+            'watches.yaml:5:17: the label "x" must be text, and is the boolean true: put it in quotes',
+            "watches.yaml:6:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+            "watches.yaml:10:65: a value must be text, and is the boolean true: put it in quotes",
+            "watches.yaml:11:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+        ],
+    ),
+    Row(
+        "names",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+  selector: {a: b}
+- group: example.com
+  version: v1
+  kind: App
+  name: b
+  selector: {a: c}
+- group: example.com
+  version: v1
+  kind: App
+  name: b
+""",
+        [
+            'watches.yaml:1:3: App.example.com has 3 watches, so each needs the key "name"',
+            'watches.yaml:13:9: another watch of App.example.com has the name "b" (watches.yaml:5:3): choose another',
+        ],
+    ),
+    Row(
+        "two versions",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+  name: a
+- group: example.com
+  version: v2
+  kind: App
+  name: b
+""",
+        [
+            "watches.yaml:5:3: this watch never matches: the one at watches.yaml:1:3 takes all its CRs; put the narrower of the two first",
+            "watches.yaml:6:12: App.example.com has no version v2: it serves v1",
+        ],
+    ),
+)
+
+
+@table(*ROWS)
+def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said
