@@ -250,6 +250,13 @@ def test_a_good_crd_has_no_findings():
             ],
         ),
         (
+            changed("spec", "versions", 0, "schema", to={"openAPIV3Shema": SCHEMA}),
+            [
+                "spec.versions[0].schema.openAPIV3Shema: is not a known field (did you mean openAPIV3Schema?)",
+                f"{ROOT}: is required; without a schema the server keeps no field",
+            ],
+        ),
+        (
             changed("spec", "versions", 0, "subresource", to={}),
             ["spec.versions[0].subresource: is not a known field (did you mean subresources?)"],
         ),
@@ -283,6 +290,7 @@ def test_a_group_is_a_domain_name():
             [],
         ),
         ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
+        ({"type": "object", "requred": []}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
         ({"type": "object", "required": ["spec"]}, ["required[0]: spec is not a property, so no object could ever be valid"]),
         (
             {

@@ -38,6 +38,7 @@ CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "names
         ("affinty", POD_FIELDS, "affinity"),
         ("hostPid", POD_FIELDS, "hostPID"),
         ("cat", ["bat", "car"], "bat"),
+        ("volmus", ["volume", "size"], "volume"),
         ("imge", ["image", "size"], "image"),
         ("simage", ["image", "size"], "image"),
     ],
