@@ -32,8 +32,13 @@ def at_rest(live: JSON, wanted: JSON, recorded: Fields | None, shape: Shape) -> 
     if type(recorded) is KeyedFields:
         return type(live) is list and shape.list_type == "map" and _items_at_rest(live, wanted, recorded, shape)
     if type(recorded) is SetFields:
-        return shape.list_type == "set" and same(live, wanted) and recorded.fingerprints == frozenset(map(fingerprint, wanted))
+        return shape.list_type == "set" and same(live, wanted) and _is_set_of(recorded.fingerprints, wanted)
     return recorded is _LIST and shape.list_type == "atomic" and same(live, wanted)
+
+
+def _is_set_of(fingerprints: frozenset[str], wanted: list[JSON]) -> bool:
+    """Also whether no member is wanted twice, which is refused."""
+    return len(fingerprints) == len(wanted) and fingerprints == frozenset(map(fingerprint, wanted))
 
 
 def _members_at_rest(live: Object, wanted: Object, recorded: MapFields, shape: Shape) -> bool:

@@ -236,6 +236,16 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     assert (error.within("a").path, error.within("a").message) == ("a", "wrong")
 
 
+def test_a_mistake_is_refused_also_where_live_has_the_same_mistake():
+    twice = {"env": [{"name": "X"}, {"name": "X"}]}
+    for recorded in ([{"name": "X"}], [{"name": "X"}, {"name": "Y"}]):
+        with pytest.raises(MergeError):
+            three_way(twice, twice, create_fields({"env": recorded}, struct(env=ENV)), struct(env=ENV))
+    for recorded in (["a"], ["a", "b"]):
+        with pytest.raises(MergeError):
+            three_way({"s": ["a", "a"]}, {"s": ["a", "a"]}, create_fields({"s": recorded}, struct(s=SET)), struct(s=SET))
+
+
 def test_a_refusal_never_shows_a_member_of_a_set():
     with pytest.raises(MergeError) as caught:
         create_fields({"s": ["hunter2", "hunter2"]}, struct(s=SET))
