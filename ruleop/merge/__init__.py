@@ -11,7 +11,7 @@ from ruleop.merge.learned import Learned
 from ruleop.merge.lists import MergeError
 from ruleop.merge.normalise import normalise_wanted
 from ruleop.merge.patch import merge_patch
-from ruleop.merge.path import Path, PathError, parse_path
+from ruleop.merge.path import Path, PathError, Selector, parse_path
 from ruleop.merge.quantity import parse_quantity, quantity_equal
 from ruleop.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
 from ruleop.merge.three_way import Merged, three_way
@@ -26,6 +26,7 @@ __all__ = [
     "PathError",
     "Record",
     "RecordTooLargeError",
+    "Selector",
     "create_fields",
     "decode",
     "encode",

@@ -235,7 +235,8 @@ def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shap
             if after is not None:  # None: the server is known to drop this item
                 merged[key] = after
     order = {key: merged[key] for key in ours if key in merged}
-    if list(order) == [key for key, _ in standing if key is not None] or _covered(order_of(ours), order_of(keys), notes):
+    placed = [key for key, _ in standing if key is not None]
+    if placed == list(order) or (len(placed) == len(order) and _covered(order_of(ours), order_of(keys), notes)):
         result = [item for _, item in standing]
     else:
         result = arranged(standing, order)

@@ -114,6 +114,15 @@ def test_an_order_that_the_server_chose_stays_when_an_item_changes():
     assert merged.object == {"env": [{"name": "A", "value": "2"}, {"name": "B"}]}
 
 
+def test_an_item_that_the_server_dropped_is_sent_again_when_it_changes_whatever_the_order():
+    sent = {"env": [{"name": "B"}, {"name": "A"}, {"name": "D", "value": "1"}]}
+    answered = {"env": [{"name": "A"}, {"name": "B"}]}
+    wanted = {"env": [{"name": "B"}, {"name": "A"}, {"name": "D", "value": "2"}]}
+    merged, _ = after(sent, answered, wanted=wanted)
+    assert merged.object == wanted
+    assert after(sent, answered)[0].object is answered
+
+
 def test_a_value_that_the_server_now_takes_as_it_is_is_no_longer_excused():
     learned = Learned.NOTHING.learn({"text": "x"}, {"text": "X"}, SHAPE)
     assert len(learned) == 1
