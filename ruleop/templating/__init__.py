@@ -3,7 +3,7 @@
 from ruleop.templating.environment import Callable_ as TemplateFunction
 from ruleop.templating.library import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, Waiting
 from ruleop.templating.references import Reference
-from ruleop.templating.values import OMIT, Absent, Broken, Fault, Lazy, Missing, NotThereYet, Omit, Origin, Unwanted, plain, view
+from ruleop.templating.values import OMIT, Absent, Broken, Fault, Later, Lazy, Missing, NotThereYet, ObjectsView, Omit, Origin, Unwanted, View, plain, view
 from ruleop.templating.yaml_reader import YamlNode, read_yaml
 
 JINJA_NAMES = frozenset(
@@ -27,10 +27,12 @@ __all__ = [
     "Broken",
     "Expression",
     "Fault",
+    "Later",
     "Lazy",
     "Library",
     "Missing",
     "NotThereYet",
+    "ObjectsView",
     "Omit",
     "Origin",
     "Reference",
@@ -40,6 +42,7 @@ __all__ = [
     "TextTemplate",
     "Tree",
     "Unwanted",
+    "View",
     "Waiting",
     "YamlNode",
     "plain",

@@ -146,6 +146,8 @@ class Environment(ImmutableSandboxedEnvironment):
             raise argument.fault()
         if isinstance(argument, (Text, Dump)):
             argument = argument.as_text()
+        if isinstance(obj, View):
+            return obj.field(argument)
         if isinstance(obj, (dict, list, tuple, str)):
             return self._inside(obj, argument)
         if kind is LoopContext and argument in LOOP_FIELDS:

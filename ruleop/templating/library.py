@@ -82,6 +82,7 @@ class Library:
         self.environment.globals["render"] = Callable_("render", self._render_inside)
         self.scope: Mapping[str, Any] = {}
         self.rendering: list[str] = []
+        self.depth = 0
         self._sources: dict[str, Source] = {}
         self._skeletons: OrderedDict[str, Skeleton] = OrderedDict()
 
@@ -277,6 +278,7 @@ class Library:
         environment = self.environment
         context = environment.context_class(environment, scope, template.name, template.blocks)  # type: ignore[arg-type]
         context.parent = {**environment.globals, **scope} if scope is not self.scope else self._merged
+        self.depth += 1
         try:
             return list(template.root_render_func(context))
         except RecursionError:
@@ -291,8 +293,13 @@ class Library:
                 fault.site = _line_of(error, template, site)  # type: ignore[attr-defined]
             raise_for(fault, site)
             raise AssertionError from None
+        finally:
+            self.depth -= 1
 
     def begin(self, scope: Mapping[str, Any]) -> None:
+        """A new render, unless one is running: a `let` that it reads is worked out inside it, on its budget."""
+        if self.depth:
+            return
         self.environment.budget.refill()
         if scope is not self.scope:
             self.scope = scope
@@ -533,6 +540,13 @@ class Tree(_Compiled):
             return _without_nulls(self.built)
         self.library.begin(scope)
         return self._value(self.built, scope, lenient)
+
+    def members(self) -> Mapping[str, Tree]:
+        """Each member of a mapping as a tree of its own, so that one that fails harms no other."""
+        built = self.built if isinstance(self.built, dict) else {}
+        return {
+            key: Tree(self.library, member, self.site, self.reads, constant=False, kinds=frozenset(), kind_mistake=None) for key, member in built.items()
+        }
 
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         value = self.evaluate(scope, lenient=lenient)

@@ -298,6 +298,21 @@ class ListView(View, Sequence[Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class ObjectsView(ListView):
+    """A list of objects, of which one can also be had by its name or by `Kind/name`."""
+
+    __slots__ = ()
+
+    def field(self, key: object) -> Any:
+        if isinstance(key, str) and not key.isdigit():
+            kind, _, name = key.rpartition("/")
+            for number, obj in enumerate(self.data):
+                if obj.get("metadata", {}).get("name") == name and kind in {"", obj.get("kind")}:
+                    return self.wrap(number, obj)
+            return self.missing(key)
+        return ListView.field(self, key)
+
+
 class Lazy:
     """A value that is worked out when it is first asked for: a `let` that a template does not read costs nothing, and harms nobody."""
 

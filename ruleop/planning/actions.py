@@ -1,0 +1,194 @@
+"""What a plan consists of: actions with their preconditions, waits, a status, events. Frozen, printable, comparable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+from ruleop.errors import Site
+from ruleop.kinds import JSON, Object, ObjectKey
+from ruleop.merge import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    key: ObjectKey
+    child: str
+    object: Object
+    wanted: str  # digest of what was rendered, so that a failure is remembered for it alone
+    needs: frozenset[str] = frozenset()  # children whose writes of this pass must have succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch, guarded by uid and resourceVersion (they are in `patch`)."""
+
+    key: ObjectKey
+    child: str
+    patch: dict[str, Any]
+    live: Object
+    merged: Object
+    wanted: str
+    why: Literal["changed", "adopted", "released"] = "changed"
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """A PUT of the whole object, with the live resourceVersion."""
+
+    key: ObjectKey
+    child: str
+    object: Object
+    live: Object
+    wanted: str
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSideApply:
+    """A forced apply by our one field manager. `live` is None where the object is to be created; else its uid is in the object."""
+
+    key: ObjectKey
+    child: str
+    object: Object
+    live: Object | None
+    wanted: str
+    migrate: bool = False  # the child comes from another strategy: managedFields first
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Guarded by uid and resourceVersion, after a live read."""
+
+    key: ObjectKey
+    child: str
+    live: Object
+    why: Literal["pruned", "recreate", "finalized", "elsewhere"]
+    propagation: Literal["background", "foreground"] = "background"
+    needs: frozenset[str] = frozenset()
+    after_writes: bool = True  # only when no write of this pass failed
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    finalizer: str
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    finalizer: str
+    needs: frozenset[str] = frozenset()
+
+
+Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | AddFinalizer | RemoveFinalizer
+
+
+class State(Enum):
+    """Where a child stands after this pass."""
+
+    READY = "ready"
+    PROGRESSING = "progressing"  # written or about to be; not ready
+    WAITING = "waiting"  # needs something that is not there yet
+    FAILED = "failed"  # cannot be rendered or applied
+    REFUSED = "refused"  # its name is taken by somebody else's object
+    UNWANTED = "unwanted"
+    TERMINATING = "terminating"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    child: str
+    for_what: str  # "config.status.x", or "db to be ready"
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReport:
+    """One object of a child."""
+
+    key: ObjectKey
+    state: State
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReport:
+    """One child: an id of the rule."""
+
+    id: str
+    state: State
+    template: str  # where it is rendered from
+    message: str = ""
+    objects: tuple[ObjectReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWrite:
+    """What `.status` is to become. `patch` is a merge patch of the whole object; None when nothing differs in meaning."""
+
+    status: JSON
+    patch: dict[str, Any] | None
+    subresource: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error of this pass, with its place where it has one."""
+
+    child: str
+    reason: str  # RenderFailed, Invalid, ErrResourceExists, ApplyFailed, Forbidden
+    message: str
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    resource: ObjectKey
+    uid: str
+    rule: str  # the rule's title
+    actions: tuple[Action, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    children: tuple[ChildReport, ...] = ()
+    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object) in apply order, as rendered
+    problems: tuple[Problem, ...] = ()
+    status: StatusWrite | None = None
+    conditions: tuple[dict[str, Any], ...] = ()
+    events: tuple[Event, ...] = ()
+    look_again: float | None = None  # seconds, where no event will come
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing to write."""
+        return not self.actions and (self.status is None or self.status.patch is None)
+
+
+__all__ = [
+    "Action",
+    "AddFinalizer",
+    "ChildReport",
+    "Create",
+    "Delete",
+    "Event",
+    "ObjectReport",
+    "Patch",
+    "Path",
+    "Plan",
+    "Problem",
+    "RemoveFinalizer",
+    "Replace",
+    "ServerSideApply",
+    "State",
+    "StatusWrite",
+    "Wait",
+]

@@ -1,0 +1,24 @@
+"""Why a child cannot be planned: it waits, or it fails. Both end the planning of that child and of nothing else."""
+
+from __future__ import annotations
+
+from ruleop.errors import RuleopError, Site
+
+
+class ChildWaits(RuleopError):
+    """Something that the child needs is not there yet; what exists of it stays as it is."""
+
+    def __init__(self, for_what: str, site: Site | None = None) -> None:
+        super().__init__(for_what)
+        self.for_what = for_what
+        self.site = site
+
+
+class ChildFails(RuleopError):
+    """The child cannot be rendered, or must not be written as it was rendered."""
+
+    def __init__(self, message: str, site: Site | None = None, *, reason: str = "RenderFailed") -> None:
+        super().__init__(message)
+        self.message = message
+        self.site = site
+        self.reason = reason

@@ -1,0 +1,130 @@
+"""The marks that ruleop leaves on what it owns, and how they are read back.
+
+An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage collector deletes an object
+whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner` says it instead; it names the object too, so that a copy
+of the object under another name is not taken for ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.merge import ANNOTATION as APPLIED
+
+OWNER = "ruleop.dev/owner"
+PART_OF = "ruleop.dev/part-of"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+PAUSED = "ruleop.dev/paused"
+SKIP_FINALIZE = "ruleop.dev/skip-finalize"
+RECONCILE_PERIOD = "ruleop.dev/reconcile-period"
+RESERVED = "ruleop.dev/"
+FINALIZER = "ruleop.dev/"  # followed by the operator's name
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The CR that children belong to."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, resource: Object) -> Owner:
+        metadata = resource["metadata"]
+        return cls(Kind.of(resource), metadata.get("namespace") or "", metadata["name"], metadata.get("uid") or "")
+
+    @property
+    def part_of(self) -> str:
+        """The label by which watches find a CR's children: short, and the same for every version of the kind."""
+        text = f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}"
+        return base64.b32encode(hashlib.sha256(text.encode()).digest())[:26].decode().lower()
+
+    def reference(self) -> dict[str, Any]:
+        return {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+    def annotation(self, child: ObjectKey, *, orphan: bool) -> str:
+        """`orphan` is kept here because the rule that said so may be gone when it is needed."""
+        data = {
+            "group": self.kind.group,
+            "kind": self.kind.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "of": f"{child.kind}.{child.group}/{child.namespace}/{child.name}",
+        }
+        if orphan:
+            data["orphan"] = True  # type: ignore[assignment]
+        return orjson.dumps(data).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an object says about who owns it."""
+
+    ours: bool
+    by: str = ""  # who it is, for a message: "Deployment/web" ; empty when nobody owns it
+    annotated: bool = False  # said by the annotation, so the garbage collector does not follow
+    orphan: bool = False  # the annotation says that it stays when the CR goes
+    referenced: bool = False  # some ownerReference, controller or not, is on it
+
+
+def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
+    metadata = live.get("metadata") or {}
+    references = metadata.get("ownerReferences") or ()
+    for reference in references:
+        if reference.get("controller"):
+            if owner.uid and reference.get("uid") == owner.uid:
+                return Claim(ours=True, referenced=True)
+            return Claim(ours=False, by=f"{reference.get('kind')}/{reference.get('name')}", referenced=True)
+    note = _note(metadata)
+    if note is not None:
+        annotated = f"{key.kind}.{key.group}/{key.namespace}/{key.name}"
+        if note.get("of") == annotated:
+            if _is(note, owner):
+                return Claim(ours=True, annotated=True, orphan=note.get("orphan") is True, referenced=bool(references))
+            return Claim(ours=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references))
+    return Claim(ours=False, referenced=bool(references))
+
+
+def _note(metadata: Object) -> dict[str, Any] | None:
+    text = (metadata.get("annotations") or {}).get(OWNER)
+    if not isinstance(text, str):
+        return None
+    try:
+        note = orjson.loads(text)
+    except ValueError:
+        return None
+    return note if isinstance(note, dict) else None
+
+
+def _is(note: dict[str, Any], owner: Owner) -> bool:
+    return (
+        bool(owner.uid)
+        and note.get("uid") == owner.uid
+        and note.get("group") == owner.kind.group
+        and note.get("kind") == owner.kind.kind
+        and note.get("namespace") == owner.namespace
+        and note.get("name") == owner.name
+    )
+
+
+def annotations_of(obj: Object) -> dict[str, Any]:
+    return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+__all__ = ["APPLIED", "FINALIZER", "MANAGED_BY", "OWNER", "PART_OF", "PAUSED", "RESERVED", "Claim", "Owner", "annotations_of", "claim_on"]

@@ -1,0 +1,112 @@
+"""All that a pass depends on beside the rule and the CR. Given the same, planning gives the same plan, byte for byte; recorded, it replays the pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.merge import Learned
+from ruleop.planning.marks import PART_OF
+from ruleop.schema.shape import UNKNOWN, Shape
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Served(Enum):
+    """What the cluster says about a kind that a rule needs."""
+
+    SYNCED = "synced"  # its objects are known
+    UNSERVED = "unserved"  # the cluster has no such kind (yet)
+    FORBIDDEN = "forbidden"  # ruleop may not read it
+
+
+@dataclass(frozen=True, slots=True)
+class KindInfo:
+    kind: Kind
+    namespaced: bool = True
+    state: Served = Served.SYNCED
+    shape: Shape = UNKNOWN
+    status_schema: Mapping[str, Any] | None = None  # of a custom resource: openAPIV3Schema, to know what the server would drop
+    status_subresource: bool = True
+    known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
+
+
+class Kinds(Protocol):
+    """What the cluster serves."""
+
+    def info(self, kind: Kind) -> KindInfo: ...
+
+
+class Objects(Protocol):
+    """What lives in the cluster, as far as one CR's pass may see it."""
+
+    def get(self, key: ObjectKey) -> Object | None: ...
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        """All objects that carry this CR's label."""
+        ...
+
+    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+        """All objects of a kind, of one namespace or of all; sorted by namespace and name."""
+        ...
+
+
+class FixedObjects:
+    """Objects from a list: offline commands, tests, and recorded passes."""
+
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        self._by_key: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
+
+    def get(self, key: ObjectKey) -> Object | None:
+        return self._by_key.get(key)
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        for _, obj in sorted(self._by_key.items()):
+            if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == part_of:
+                yield obj
+
+    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+        return [obj for key, obj in sorted(self._by_key.items()) if key.group_kind == kind and namespace in {None, key.namespace}]
+
+    def __iter__(self) -> Any:
+        return iter(self._by_key.values())
+
+
+class Failure(Enum):
+    """What became of a write that the server did not take. The engine's errors carry more; a plan needs no more than this."""
+
+    FORBIDDEN = "forbidden"
+    INVALID = "invalid"
+    IMMUTABLE = "immutable"
+    CONFLICT = "conflict"
+    EXISTS = "exists"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A write of the last attempt that failed: why, and for which wanted object (by digest), so that a changed wish is tried anew."""
+
+    failure: Failure
+    message: str
+    wanted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    objects: Objects
+    kinds: Kinds
+    now: str = "1970-01-01T00:00:00Z"  # RFC 3339, as Kubernetes writes it
+    seed: bytes = b""  # of random_password
+    finalizer: str = "ruleop.dev/ruleop"
+    learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
+    failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
+    recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done
+    last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
+    may_prune: bool = True  # False in the first seconds after a reload
+    namespace_terminating: bool = False
+    settled: bool = False  # planned again after the writes, for the status only: no actions

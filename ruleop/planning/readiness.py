@@ -1,0 +1,202 @@
+"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it has some; else by being there.
+
+The answers follow kstatus, which `kubectl wait`, Flux and Argo CD go by, with one difference: a Job is ready when it is complete, since
+whoever waits for a Job waits for its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ruleop.kinds import GroupKind, Object
+from ruleop.schema.shape import UNKNOWN, Shape
+
+
+class Readiness(NamedTuple):
+    ready: bool
+    message: str = ""
+    failed: bool = False  # it will not become ready by itself
+
+
+READY = Readiness(True)
+Check = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Readiness]
+
+
+def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
+    """`shape` tells whether a custom kind has conditions, so that one whose controller has not spoken yet is not taken for ready."""
+    metadata: Mapping[str, Any] = live.get("metadata") or {}
+    if metadata.get("deletionTimestamp"):
+        return Readiness(False, "is being deleted")
+    api_version = str(live.get("apiVersion", ""))
+    kind = GroupKind(api_version.rpartition("/")[0], str(live.get("kind", "")))
+    spec, status = live.get("spec"), live.get("status")
+    status = status if isinstance(status, Mapping) else {}
+    check = _CHECKS.get(kind)
+    if check is not None:
+        return check(metadata, spec if isinstance(spec, Mapping) else {}, status)
+    if "." in kind.group and not kind.group.endswith(".k8s.io") and not status.get("conditions") and _has_conditions(shape):
+        return Readiness(False, "its controller has not reported on it yet")
+    return _by_conditions(metadata, status)
+
+
+def _has_conditions(shape: Shape) -> bool:
+    status = shape.fields.get("status")
+    return status is not None and "conditions" in status.fields
+
+
+def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
+        return {}
+    return {str(each.get("type")): each for each in conditions if isinstance(each, Mapping)}
+
+
+def _current(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether the status speaks of the latest spec."""
+    return _number(status.get("observedGeneration")) >= _number(metadata.get("generation"))
+
+
+def _number(value: Any, default: int = 0) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+NOT_CURRENT = Readiness(False, "its controller has not seen the latest change")
+
+
+def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if not _current(metadata, status):
+        return NOT_CURRENT
+    progressing = _conditions(status).get("Progressing", {})
+    if progressing.get("reason") == "ProgressDeadlineExceeded":
+        return Readiness(False, "its rollout exceeded its deadline", failed=True)
+    wanted = _number(spec.get("replicas"), 1)
+    updated, available, total = (_number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas"))
+    if updated < wanted:
+        return Readiness(False, f"{updated} of {wanted} replicas are updated")
+    if total > updated:
+        return Readiness(False, "old replicas are still there")
+    return READY if available >= wanted else Readiness(False, f"{available} of {wanted} replicas are available")
+
+
+def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if not _current(metadata, status):
+        return NOT_CURRENT
+    strategy = spec.get("updateStrategy")
+    strategy = strategy if isinstance(strategy, Mapping) else {}
+    wanted = _number(spec.get("replicas"), 1)
+    ready = _number(status.get("readyReplicas"))
+    if ready < wanted:
+        return Readiness(False, f"{ready} of {wanted} replicas are ready")
+    if _number(status.get("replicas")) > wanted:
+        return Readiness(False, "surplus replicas are still there")
+    if strategy.get("type") == "OnDelete":
+        return READY
+    rolling = strategy.get("rollingUpdate")
+    partition = _number(rolling.get("partition")) if isinstance(rolling, Mapping) else 0
+    updated = _number(status.get("updatedReplicas"))
+    if partition:
+        return READY if updated >= wanted - partition else Readiness(False, f"{updated} of {wanted - partition} replicas are updated")
+    if status.get("currentRevision") != status.get("updateRevision"):
+        return Readiness(False, "its rollout is not complete")
+    return READY
+
+
+def _daemon_set(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if not _current(metadata, status):
+        return NOT_CURRENT
+    wanted = _number(status.get("desiredNumberScheduled"))
+    for name, word in (("updatedNumberScheduled", "updated"), ("numberAvailable", "available")):
+        found = _number(status.get(name))
+        if found < wanted:
+            return Readiness(False, f"{found} of {wanted} pods are {word}")
+    return READY
+
+
+def _replica_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if not _current(metadata, status):
+        return NOT_CURRENT
+    wanted, available = _number(spec.get("replicas"), 1), _number(status.get("availableReplicas"))
+    return READY if available >= wanted else Readiness(False, f"{available} of {wanted} replicas are available")
+
+
+def _job(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    conditions = _conditions(status)
+    if conditions.get("Complete", {}).get("status") == "True":
+        return READY
+    if conditions.get("Failed", {}).get("status") == "True":
+        return Readiness(False, "has failed", failed=True)
+    if spec.get("suspend") is True:
+        return Readiness(False, "is suspended")
+    return Readiness(False, "is running")
+
+
+def _pod(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    phase = status.get("phase")
+    if phase == "Succeeded" or _conditions(status).get("Ready", {}).get("status") == "True":
+        return READY
+    return Readiness(False, "has failed" if phase == "Failed" else "is not ready", failed=phase == "Failed")
+
+
+def _claim(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    return READY if status.get("phase") == "Bound" else Readiness(False, "is not bound")
+
+
+def _service(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if spec.get("type") != "LoadBalancer":
+        return READY
+    balancer = status.get("loadBalancer")
+    return READY if isinstance(balancer, Mapping) and balancer.get("ingress") else Readiness(False, "has no address yet")
+
+
+def _namespace(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    return READY if status.get("phase") == "Active" else Readiness(False, "is not active")
+
+
+def _definition(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    conditions = _conditions(status)
+    if conditions.get("NamesAccepted", {}).get("status") == "False":
+        return Readiness(False, "its names are taken", failed=True)
+    return READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "is not established")
+
+
+def _api_service(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    return READY if _conditions(status).get("Available", {}).get("status") == "True" else Readiness(False, "is not available")
+
+
+def _disruption_budget(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if not _current(metadata, status):
+        return NOT_CURRENT
+    if _number(status.get("currentHealthy")) >= _number(status.get("desiredHealthy")):
+        return READY
+    return Readiness(False, "too few pods are healthy")
+
+
+def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    if "observedGeneration" in status and not _current(metadata, status):
+        return NOT_CURRENT
+    conditions = _conditions(status)
+    for type_ in ("Ready", "Available"):
+        if type_ in conditions:
+            found = conditions[type_]
+            generation = found.get("observedGeneration")
+            if generation is not None and _number(generation) < _number(metadata.get("generation")):
+                return NOT_CURRENT
+            return READY if found.get("status") == "True" else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
+    return READY
+
+
+_CHECKS: dict[GroupKind, Check] = {
+    GroupKind("apps", "Deployment"): _deployment,
+    GroupKind("apps", "StatefulSet"): _stateful_set,
+    GroupKind("apps", "DaemonSet"): _daemon_set,
+    GroupKind("apps", "ReplicaSet"): _replica_set,
+    GroupKind("batch", "Job"): _job,
+    GroupKind("", "Pod"): _pod,
+    GroupKind("", "PersistentVolumeClaim"): _claim,
+    GroupKind("", "Service"): _service,
+    GroupKind("", "Namespace"): _namespace,
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    GroupKind("apiregistration.k8s.io", "APIService"): _api_service,
+    GroupKind("policy", "PodDisruptionBudget"): _disruption_budget,
+}

@@ -1,0 +1,141 @@
+"""What a template sees: names and their values, each with the origin that says what it means when something is missing below it.
+
+Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object that nobody reads is not looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ruleop.errors import RenderError
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.planning.observed import Observed, Served
+from ruleop.planning.randomness import random_password
+from ruleop.planning.selectors import compile_selector
+from ruleop.rules import Observe, Rule
+from ruleop.templating import Absent, Broken, Fault, Lazy, NotThereYet, Origin, TemplateFunction, Waiting, view
+
+NOT_IN_TEMPLATES = ("managedFields",)
+
+
+class Scope:
+    """The names of one pass over one CR. Children are added as they are planned."""
+
+    def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
+        self.rule = rule
+        self.resource = resource
+        self.observed = observed
+        self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
+        status = view("status", resource.get("status") or {}, Origin.LATER)
+        self.live: dict[str, Any] = {}
+        self.ready: dict[str, Any] = {}
+        self.names: dict[str, Any] = {
+            "cr": view("cr", {**resource, "status": status}),
+            "metadata": view("metadata", resource.get("metadata") or {}),
+            "spec": view("spec", resource.get("spec") or {}),
+            "status": status,
+            "vars": view("vars", dict(rule.vars)),
+            "live": view("live", self.live, Origin.LIVE),
+            "ready": view("ready", self.ready),
+            "has_kind": TemplateFunction("has_kind", self._has_kind),
+        }
+        for name, tree in rule.let.items():
+            self.names[name] = Lazy(name, self._let(name, tree))
+        for observe in rule.observe.values():
+            self.names[observe.id] = Lazy(observe.id, self._observed(observe))
+
+    def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
+        return {**self.names, name: item, "index": index}
+
+    def random(self, names: Mapping[str, Any], child: str, item: int) -> dict[str, Any]:
+        """The names for a create-only child, which may be different each time: it is rendered until it exists, and then never again."""
+        count = [0]
+
+        def password(length: Any = 24) -> str:
+            count[0] += 1
+            return random_password(self.observed.seed, f"{child}/{item}/{count[0]}", length)
+
+        return {
+            **names,
+            "random_password": TemplateFunction("random_password", password),
+            "now": TemplateFunction("now", lambda: self.observed.now),
+        }
+
+    def add_child(self, child: str, value: Any, *, live: Any, ready: Any) -> None:
+        self.names[child] = value
+        self.live[child] = live
+        self.ready[child] = ready
+
+    def _let(self, name: str, tree: Any) -> Callable[[], Any]:
+        def force() -> Any:
+            try:
+                return tree.view(self.names)
+            except RenderError as error:
+                raise as_fault(error) from None
+
+        return force
+
+    def _has_kind(self, api_version: Any, kind: Any) -> bool:
+        return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).state is not Served.UNSERVED
+
+    # -- observed resources --------------------------------------------------------------------------------------------------------------
+
+    def _observed(self, observe: Observe) -> Callable[[], Any]:
+        def force() -> Any:
+            info = self.observed.kinds.info(observe.kind)
+            if info.state is Served.UNSERVED:
+                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)")
+            if info.state is Served.FORBIDDEN:
+                raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})")
+            try:
+                return self._look_up(observe, namespaced=info.namespaced)
+            except RenderError as error:
+                raise as_fault(error) from None
+
+        return force
+
+    def _look_up(self, observe: Observe, *, namespaced: bool) -> Any:
+        query = self.query(observe, namespaced=namespaced)
+        if isinstance(query, ObjectKey):
+            found = self.observed.objects.get(query)
+            if found is None:
+                raise NotThereYet(f"{observe.id} ({query})")
+            return view(observe.id, without_server_noise(found), Origin.LATER)
+        kind, namespace, matches = query
+        found_all = [without_server_noise(obj) for obj in self.observed.objects.select(kind, namespace) if matches(labels_of(obj))]
+        return view(observe.id, found_all, Origin.LATER)
+
+    def query(self, observe: Observe, *, namespaced: bool) -> ObjectKey | tuple[GroupKind, str | None, Callable[[Mapping[str, str]], bool]]:
+        """What to look for: one object, or those of a kind that a selector matches. The engine asks too, to know what to watch."""
+        namespace = ""
+        if namespaced:
+            namespace = observe.namespace.string(self.names) if observe.namespace is not None else self.namespace
+        if observe.name is not None:
+            return ObjectKey(observe.kind.group, observe.kind.kind, namespace, observe.name.string(self.names))
+        assert observe.selector is not None
+        return observe.kind.versionless, namespace if namespaced else None, compile_selector(observe.selector, self.names)
+
+
+def as_fault(error: RenderError) -> Fault:
+    """The error as a template's fault again, with its place."""
+    fault: Fault = NotThereYet(error.path) if isinstance(error, Waiting) else Fault(error.message)
+    fault.site = error.site  # type: ignore[attr-defined]
+    fault.expression = error.expression  # type: ignore[attr-defined]
+    return fault
+
+
+def broken(name: str, error: RenderError) -> Absent:
+    return Broken(name, as_fault(error))
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def without_server_noise(obj: Object) -> dict[str, Any]:
+    """An object as templates may see it: managedFields is megabytes of nothing that a template could want."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict) and any(name in metadata for name in NOT_IN_TEMPLATES):
+        return {**obj, "metadata": {key: value for key, value in metadata.items() if key not in NOT_IN_TEMPLATES}}
+    return obj  # type: ignore[return-value]

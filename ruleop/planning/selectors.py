@@ -1,0 +1,31 @@
+"""Label selectors, evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ruleop.rules import Selector
+
+Matcher = Callable[[Mapping[str, str]], bool]
+
+
+def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
+    """The selector with its strings evaluated, as a test of labels."""
+    labels = {key: value.string(names) for key, value in selector.match_labels.items()}
+    requirements = [(each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions]
+
+    def matches(found: Mapping[str, str]) -> bool:
+        return all(found.get(key) == value for key, value in labels.items()) and all(
+            _holds(found, key, operator, values) for key, operator, values in requirements
+        )
+
+    return matches
+
+
+def _holds(found: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
+    if operator == "In":
+        return found.get(key) in values
+    if operator == "NotIn":
+        return found.get(key) not in values
+    return (key in found) == (operator == "Exists")

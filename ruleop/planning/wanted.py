@@ -1,0 +1,251 @@
+"""What a child wants: its body rendered for this CR, checked, with its namespace settled and our marks on.
+
+A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the rule may reach, and without the
+fields that belong to the server, to the garbage collector or to ruleop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ruleop.errors import RenderError, Site
+from ruleop.kinds import JSON, Kind, Object, ObjectKey
+from ruleop.planning.errors import ChildFails, ChildWaits
+from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, Owner
+from ruleop.planning.observed import KindInfo, Served
+from ruleop.planning.scope import Scope
+from ruleop.rules import Child
+from ruleop.schema.nearest import nearest
+from ruleop.templating import OMIT, TextTemplate, Waiting
+
+MAX_OBJECTS = 5000
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
+_PATH_NAME = re.compile(r"[^/%]{1,253}\Z")  # kinds such as Role take any name that can stand in a path
+_FREE_NAMES = frozenset({"rbac.authorization.k8s.io"})
+_SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One object that a child wants, as rendered, and what the rule says of it."""
+
+    key: ObjectKey
+    kind: Kind
+    rendered: Object  # with its namespace, without our marks
+    info: KindInfo
+    names: Mapping[str, Any]  # the scope that it was rendered in
+    orphan: bool
+    digest: str
+
+
+def source_of(child: Child) -> str:
+    """Where a child is rendered from, for people."""
+    return child.body.site.path if isinstance(child.body, TextTemplate) else str(child.body.site)
+
+
+def strategy_of(child: Child, kind: Kind) -> str:
+    """A Job cannot be changed once it runs, so by default it is only created."""
+    if child.apply.strategy is not None:
+        return child.apply.strategy
+    return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
+
+
+def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The scope of each item of `forEach`; one without it. Raises ChildWaits and ChildFails."""
+    if child.for_each is None:
+        yield 0, scope.names
+        return
+    try:
+        value = child.for_each.value(scope.names)
+    except Waiting as wait:
+        raise ChildWaits(wait.path, wait.site) from None
+    except RenderError as error:
+        raise ChildFails(error.message, error.site) from None
+    if isinstance(value, Mapping):
+        entries: list[Any] = [{"key": key, "value": value[key]} for key in sorted(value)]
+    elif value is OMIT or value is None:
+        entries = []
+    elif isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise ChildFails("forEach needs a list or a mapping", child.for_each.site)
+    else:
+        entries = list(value)
+    if len(entries) > MAX_OBJECTS:
+        raise ChildFails(f"forEach gives {len(entries):,} items; at most {MAX_OBJECTS:,} are allowed for one CR", child.for_each.site)
+    for index, entry in enumerate(entries):
+        yield index, scope.with_item(child.item_name, entry, index)
+
+
+def holds(expression: Any, names: Mapping[str, Any], what: str) -> bool:
+    """Whether `waitFor` holds; False and not there yet both raise ChildWaits."""
+    if expression is None:
+        return True
+    try:
+        if expression.truth(names):
+            return True
+    except Waiting as wait:
+        raise ChildWaits(wait.path, wait.site) from None
+    except RenderError as error:
+        raise ChildFails(error.message, error.site) from None
+    raise ChildWaits(f"{what}: {expression.source}", expression.site)
+
+
+def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
+    """The objects of one item."""
+    if child.apply.strategy == "create-only" or any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
+        names = scope.random(names, child.id, index)
+    try:
+        documents = child.body.render(names)
+        orphan = _deletion(child, names) == "orphan"
+        namespace = child.namespace.string(names) if child.namespace is not None else ""
+    except Waiting as wait:
+        raise ChildWaits(wait.path, wait.site) from None
+    except RenderError as error:
+        raise ChildFails(error.message, error.site) from None
+    return [_wanted(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+
+
+def _deletion(child: Child, names: Mapping[str, Any]) -> str:
+    if child.deletion is None:
+        return "delete"
+    said = child.deletion.string(names) or "delete"
+    if said not in {"delete", "orphan"}:
+        raise RenderError(f"deletion is delete or orphan, not {said!r}", child.deletion.site)
+    return said
+
+
+def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
+    """What `deletion` says now; None where that cannot be told."""
+    try:
+        return _deletion(child, names)
+    except RenderError:
+        return None
+
+
+def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str) -> Wanted:
+    site = child.body.site
+    if not isinstance(document, dict):
+        raise ChildFails("a template gives objects (mappings with apiVersion, kind and metadata), not a list or text", site)
+    kind = _kind(child, document, site)
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise ChildFails(f"the {kind.kind} has no metadata; it needs metadata.name", site)
+    title = f"the {kind.kind} {metadata.get('name', '')!r}"
+    _refuse_fields(document, metadata, title, site)
+    info = scope.observed.kinds.info(kind)
+    if info.state is Served.UNSERVED:
+        raise ChildWaits(f"the kind {kind} to be served by the cluster", site)
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise ChildFails(f"the {kind.kind} has no metadata.name, or one that is no text", site)
+    pattern = _PATH_NAME if kind.group in _FREE_NAMES else _NAME
+    if not pattern.match(name) or name in {".", ".."}:
+        raise ChildFails(f"{title}: a name has lower-case letters, digits, - and . only, at most 253; make one with dns_label", site)
+    place, changed = _place(child, scope, metadata.get("namespace"), namespace, info, title)
+    if changed:
+        kept = {key: value for key, value in metadata.items() if key != "namespace"}
+        document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
+    key = ObjectKey(kind.group, kind.kind, place, name)
+    digest = hashlib.blake2b(_canonical(document), digest_size=12).hexdigest()
+    return Wanted(key, kind, document, info, names, orphan, digest)
+
+
+def _canonical(document: JSON) -> bytes:
+    try:
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number or text that JSON cannot hold: the server will say so
+        return repr(document).encode("utf-8", "surrogatepass")
+
+
+def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
+    api_version, name = document.get("apiVersion"), document.get("kind")
+    if not isinstance(api_version, str) or not isinstance(name, str) or not api_version or not name:
+        raise ChildFails("a rendered object has no apiVersion or no kind", site)
+    kind = Kind.parse(api_version, name)
+    if kind not in child.kinds:
+        known = ", ".join(sorted(map(str, child.kinds)))
+        raise ChildFails(f"rendered {kind}, which the template's plain text did not announce (it announces {known})", site)
+    return kind
+
+
+def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: str, site: Site) -> None:
+    for field in ("generateName", "ownerReferences", "finalizers"):
+        if field in metadata:
+            way = {
+                "generateName": "give it a name: without one ruleop could not find it again",
+                "ownerReferences": "ruleop writes the owner itself",
+                "finalizers": "they belong to whoever removes them",
+            }[field]
+            raise ChildFails(f"{title} has metadata.{field}, which is refused: {way}", site)
+    for field in _SERVERS:
+        if field in metadata:
+            raise ChildFails(f"{title} has metadata.{field}, which the API server sets: remove it", site)
+    if "status" in document:
+        raise ChildFails(f"{title} has a status, which belongs to its controller: remove it", site)
+    for marks in ("labels", "annotations"):
+        found = metadata.get(marks)
+        if found is None:
+            continue
+        if not isinstance(found, dict):
+            raise ChildFails(f"{title}: metadata.{marks} is no mapping", site)
+        for key, value in found.items():
+            if key.startswith(RESERVED):
+                raise ChildFails(f"{title} has the {marks[:-1]} {key}: those below {RESERVED} are ruleop's own", site)
+            if value is not None and not isinstance(value, str):
+                raise ChildFails(f"{title}: the {marks[:-1]} {key} is no text; put the slot in quotes, or use `| string`", site)
+
+
+def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
+    """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say so."""
+    site = child.body.site
+    if said is not None and not isinstance(said, str):
+        raise ChildFails(f"{title}: metadata.namespace is no text", site)
+    cluster = scope.rule.reach == "cluster"
+    if not info.namespaced:
+        if not cluster:
+            raise ChildFails(f"{title} is cluster-scoped: say `reach: cluster` in the watch if its CRs may make such objects", site)
+        return "", said is not None
+    place = said or default or scope.namespace
+    if not place:
+        raise ChildFails(f"{title} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in the child, or metadata.namespace", site)
+    if place != scope.namespace and not cluster:
+        raise ChildFails(f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site)
+    return place, said != place
+
+
+def with_marks(wanted: Wanted, owner: Owner, *, refer: bool, live: Object | None, managed: bool) -> dict[str, Any]:
+    """The rendered object with its owner and labels. `refer`: an ownerReference is legal; else the annotation says it. `managed`: whether the
+    label managed-by is ours to set (it is not where somebody else has set it)."""
+    rendered = wanted.rendered
+    metadata = dict(rendered["metadata"])
+    labels = dict(metadata.get("labels") or {})
+    labels[PART_OF] = owner.part_of
+    if managed and MANAGED_BY not in labels:
+        labels[MANAGED_BY] = "ruleop"
+    metadata["labels"] = labels
+    if refer:
+        metadata["ownerReferences"] = [_kept_reference(live, owner)]
+    else:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), OWNER: owner.annotation(wanted.key, orphan=wanted.orphan)}
+    return {**rendered, "metadata": metadata}
+
+
+def _kept_reference(live: Object | None, owner: Owner) -> dict[str, Any]:
+    """The reference as it stands if it is ours; one written for another version of the kind is as good."""
+    wanted = owner.reference()
+    for reference in ((live or {}).get("metadata") or {}).get("ownerReferences") or ():
+        if reference.get("uid") == owner.uid and reference.get("controller"):
+            group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+            if group == owner.kind.group and reference.get("kind") == owner.kind.kind:
+                return {**wanted, "apiVersion": reference.get("apiVersion")}
+    return wanted
+
+
+def did_you_mean(name: str, known: Mapping[str, Any]) -> str:
+    close = nearest(name, known)
+    return f" (did you mean {close}?)" if close else ""
