@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ruleop.rules.findings import Findings
     from ruleop.rules.views import Part
 
-_QUOTED = re.compile(r"""'([^'\n]+)'|"([^"\n]+)\"""")
+_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 
 
 def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings: Findings) -> None:
@@ -37,9 +37,8 @@ def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings
 
 def _named(source: str, templates: Mapping[str, str]) -> Iterator[str]:
     for match in _QUOTED.finditer(source):
-        name = match[1] or match[2]
-        if name in templates:
-            yield name
+        if match[1] in templates:
+            yield match[1]
 
 
 def _texts(node: YamlNode) -> Iterator[str]:

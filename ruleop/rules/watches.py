@@ -46,10 +46,17 @@ def _check_names(kind: GroupKind, watches: list[Draft], findings: Findings) -> N
 
 def _check_hidden(watch: Draft, earlier: list[Draft], findings: Findings) -> None:
     for other in earlier:
+        if not (_is_read(other) and _is_read(watch)):
+            continue  # what it matches is a mistake of its own
         if _demands(other.table.selector) <= _demands(watch.table.selector) and _covers(other, watch):
             message = f"this watch never matches: the one at {other.table.site} takes all its CRs; put the narrower of the two first"
             findings.mistake("hidden-watch", message, watch.table.site)
             return
+
+
+def _is_read(watch: Draft) -> bool:
+    table = watch.table
+    return ("selector" not in table.said or table.selector is not None) and ("namespaces" not in table.said or bool(table.namespaces))
 
 
 def _covers(other: Draft, watch: Draft) -> bool:

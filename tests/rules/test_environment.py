@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+import json
+
+import pytest
+
+from tests.rules.projects import Row, rule, said, table, watch
 
 ROWS = (
     Row(
@@ -41,3 +45,57 @@ children:
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+def value(text: str, **environ: str) -> object:
+    """What a var of this text is."""
+    return rule("vars: {a: " + json.dumps(text) + "}", environ=environ).vars["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "expected"),
+    [
+        ("${A}", {"A": "5"}, "5"),
+        ("${A}", {"A": ""}, ""),
+        ("${A}", {"A": "true"}, "true"),
+        ("${A:-2}", {}, 2),
+        ("${A:-2}", {"A": "5"}, 5),
+        ("${A:-2}", {"A": " 5 "}, 5),
+        ("${A:-2}", {"A": "5.5"}, 5.5),
+        ("${A:-2}", {"A": ""}, 2),
+        ("${A:--1}", {}, -1),
+        ("${A:-2.5}", {}, 2.5),
+        ("${A:-1e3}", {}, 1000.0),
+        ("${A:-'2'}", {}, "2"),
+        ('${A:-"2"}', {"A": "5"}, "5"),
+        ("${A:-02}", {}, "02"),
+        ("${A:-2Gi}", {}, "2Gi"),
+        ("${A:-true}", {}, True),
+        ("${A:-true}", {"A": "false"}, False),
+        ("${A:-false}", {"A": "True"}, True),
+        ("${A:-'true'}", {}, "true"),
+        ("${A:-}", {}, ""),
+        ("${A:-apache/kafka:3.9.0}", {}, "apache/kafka:3.9.0"),
+        ("${A:-'a}b'}", {}, "a}b"),
+        ("${A:-'}", {}, "'"),
+        ("x-${A:-2}", {}, "x-2"),
+        ("${A:-2}${B}", {"B": "3"}, "23"),
+        ("${A:-'x'}y", {}, "xy"),
+        ("$A {A}", {"A": "5"}, "$A {A}"),
+        ("plain", {}, "plain"),
+    ],
+)
+def test_a_value_is_text_unless_its_default_is_a_bare_number_or_boolean(text: str, environ: dict[str, str], expected: object) -> None:
+    found = value(text, **environ)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_values_deep_inside_are_read_and_other_types_left_alone() -> None:
+    assert rule("vars: {a: [1, {b: '${A}', c: null}], d: 2.5}", environ={"A": "x"}).vars == {"a": [1, {"b": "x", "c": None}], "d": 2.5}
+
+
+def test_the_value_of_a_variable_is_never_shown() -> None:
+    lines = said(watch("vars: {a: '${A:-2}', b: '${B:-true}'}"), environ={"A": "hunter2", "B": "hunter3"})
+    assert len(lines) == 2
+    assert "hunter" not in "".join(lines)

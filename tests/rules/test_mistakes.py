@@ -2,7 +2,48 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruleop.rules import ProjectErrors
+from ruleop.rules.language import TABLES, ChildTable, WatchTable
+from ruleop.rules.tables import keys
+from ruleop.schema.nearest import nearest
+from tests.rules.projects import SERVICE, Row, load, said, table, watch
+
+THIRTY_LINES = [
+    "templates/broken.yaml:4: there is no filter toYaml; here it is to_yaml",
+    "watches.yaml:2:10: the variable IMAGE is not set: set it, or write a default, ${IMAGE:-default}",
+    'watches.yaml:3:9: the variable SIZE must be a number, as its default is; a default in quotes makes it text: ${SIZE:-"3"}',
+    'watches.yaml:5:3: a let cannot be named "spec", which is ruleop\'s own: choose another name',
+    'watches.yaml:7:5: App.example.com has 2 watches, so each needs the key "name"',
+    'watches.yaml:10:5: unknown key "childs" in a watch',
+    'watches.yaml:11:12: "reach" must be "namespace" or "cluster", and is the text "clustr" (did you mean "cluster"?)',
+    'watches.yaml:12:22: "reconcilePeriod": the duration "30" needs a unit: "30s", "30m" or "30h"',
+    'watches.yaml:13:30: "maxConcurrentReconciles" must be at least 1, and is 0',
+    'watches.yaml:14:19: "manageStatus" must be true or false, and is the text "no"',
+    'watches.yaml:15:15: "selector" is empty: leave the key out to match everything',
+    'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: name one, or leave the key out',
+    'watches.yaml:18:13: an observed resource needs "name" or "selector"',
+    'watches.yaml:19:23: "version" must be a version without its group, like "v1", and is "batch/v1"',
+    'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+    'watches.yaml:22:7: a child cannot be named "loop", which is one of Jinja\'s: choose another name',
+    'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one name space',
+    "watches.yaml:24:24: there is no templates/gone.yaml",
+    'watches.yaml:25:32: a child has both "template" and "object": remove one of them',
+    'watches.yaml:26:16: a child needs "template" or "object"',
+    "watches.yaml:27:38: `when` cannot read the child `gone`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
+    'watches.yaml:28:41: "speck" is not known in `waitFor` (did you mean "spec"?)',
+    'watches.yaml:29:44: "selfish" reads itself, which it is to become: read what exists of it, `live.selfish`',
+    "watches.yaml:31:25: Namespace is a cluster-scoped kind: say `reach: cluster` in the watch if that is meant",
+    'watches.yaml:32:47: no child has the id "clusters" (did you mean "cluster"?)',
+    "watches.yaml:33:90: `random_password` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+    "watches.yaml:34:57: an ignored path \"spec..x\": expected the name of a field; names with special characters are written ['like this']",
+    "watches.yaml:36:14: `random.data.x` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+    "watches.yaml:37:18: `status` cannot read `status`, which it would change: read the children instead",
+    'watches.yaml:39:16: the condition "Ready" is ruleop\'s own: choose another type',
+]
 
 ROWS = (
     Row(
@@ -832,3 +873,96 @@ vars: {a: 1}
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+THIRTY = """\
+vars:
+  image: ${IMAGE}
+  size: ${SIZE:-3}
+let:
+  spec: 1
+watches:
+  - group: example.com
+    version: v1
+    kind: App
+    childs: {}
+    reach: clustr
+    reconcilePeriod: 30
+    maxConcurrentReconciles: 0
+    manageStatus: "no"
+    selector: {}
+    namespaces: []
+    observe:
+      pods: {version: v1, kind: Pod}
+      jobs: {version: batch/v1, kind: Job, name: x}
+      far: {version: v1, kind: ConfigMap, name: x, namespace: other}
+    children:
+      loop: {template: a.yaml}
+      pods: {template: a.yaml}
+      gone: {template: gone.yaml}
+      both: {template: a.yaml, object: {apiVersion: v1, kind: Service, metadata: {name: x}}}
+      neither: {when: spec.x}
+      when: {template: a.yaml, when: gone.x}
+      typo: {template: a.yaml, waitFor: speck.x}
+      selfish: {template: a.yaml, waitFor: selfish.x}
+      broken: {template: broken.yaml}
+      cluster: {object: {apiVersion: v1, kind: Namespace, metadata: {name: x}}}
+      depends: {template: a.yaml, dependsOn: [clusters]}
+      random: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}, data: {x: "{{ random_password(8) }}"}}}
+      ignores: {template: a.yaml, apply: {ignore: [spec..x]}}
+    status:
+      x: "{{ random.data.x }}"
+      phase: "{{ status.phase }}"
+    conditions:
+      - {type: Ready, status: spec.x}
+  - kind: App
+    version: v1
+    group: example.com
+    name: b
+"""
+
+
+def test_thirty_mistakes_are_said_at_once() -> None:
+    files = {"templates/broken.yaml": SERVICE + "x: {{ spec.x | toYaml }}\n"}
+    with pytest.raises(ProjectErrors) as caught:
+        load(THIRTY, files, {"SIZE": "x"})
+    assert str(caught.value).splitlines() == THIRTY_LINES
+
+
+def test_mistakes_are_in_the_order_of_files_and_lines() -> None:
+    files = {
+        "rules/a.yaml": watch("x: 1\nname: a\nselector: {a: b}"),
+        "rules/b.yaml": watch("y2: 1\nx: 1\nname: b\nselector: {a: c}"),
+        "templates/a.yaml": SERVICE + "{{ nobody }}: 1\n",
+    }
+    lines = said("include: [rules/*.yaml]\nwatches:\n" + watch("name: top\nselector: {a: d}\nchildren: {a: {template: a.yaml}}"), files)
+    places = [line.split(": ")[0] for line in lines]
+    assert [place.split(":")[0] for place in places] == sorted(place.split(":")[0] for place in places)
+    assert places == ["rules/a.yaml:4:3", "rules/b.yaml:4:3", "rules/b.yaml:5:3", "templates/a.yaml:4:4"]
+
+
+def slips(word: str) -> st.SearchStrategy[str]:
+    """A word with one slip of the pen in it."""
+    places = st.integers(0, len(word) - 2)
+    swapped = places.map(lambda at: word[:at] + word[at + 1] + word[at] + word[at + 2 :])
+    dropped = places.map(lambda at: word[:at] + word[at + 1 :])
+    doubled = places.map(lambda at: word[: at + 1] + word[at:])
+    return st.one_of(swapped, dropped, doubled).filter(lambda slip: slip != word)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject) -> None:
+    table = data.draw(st.sampled_from([WatchTable, ChildTable]))
+    names = {known.name for _, known in keys(table)}
+    meant = data.draw(st.sampled_from(sorted(name for name in names if len(name) > 4)))
+    slip = data.draw(slips(meant).filter(lambda slip: slip not in names and nearest(slip, names) == meant))
+    body = f"{slip}: 1" if table is WatchTable else f"children:\n  a: {{template: a.yaml, {slip}: 1}}"
+    (line,) = [line for line in said(watch(body)) if "unknown key" in line]
+    assert line.endswith(f'unknown key "{slip}" in {table.TITLE} (did you mean "{meant}"?)')
+
+
+def test_every_key_says_what_it_is() -> None:
+    for each in TABLES:
+        for _, known in keys(each):
+            assert known.doc.endswith((".", ")")), f"{each.DEFINITION}.{known.name}"

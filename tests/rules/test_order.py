@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruleop.rules.order import topological
+from tests.rules.projects import Row, rule, said, table, watch
 
 ROWS = (
     Row(
@@ -69,3 +75,103 @@ x: {% for i in a.list %}{{ i.x }}{% endfor %}
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+def orders(body: str) -> tuple[str, ...]:
+    return rule(body).order
+
+
+def test_what_is_mentioned_or_depended_on_comes_first_and_else_the_file_decides() -> None:
+    assert orders("children:\n  c: {template: a.yaml}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == ("c", "b", "a")
+    assert orders("children:\n  c: {template: a.yaml, dependsOn: [a]}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == ("b", "a", "c")
+    assert orders(
+        "children:\n  c: {template: a.yaml, waitFor: ready.b}\n  b: {template: a.yaml, waitFor: a.x}\n  a: {template: a.yaml}"
+    ) == (
+        "a",
+        "b",
+        "c",
+    )
+
+
+def test_live_orders_nothing() -> None:
+    found = rule("children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}")
+    assert found.order == ("a", "b")
+    assert found.children["a"].mentions == frozenset()
+
+
+def test_mentions_and_observed_ids_are_told_also_through_lets() -> None:
+    found = rule(
+        """
+        observe:
+          pods: {version: v1, kind: Pod, selector: {a: b}}
+          jobs: {version: v1, kind: Pod, selector: {a: c}}
+        let: {number: "{{ pods | length }}", twice: "{{ number * 2 }}"}
+        children:
+          a: {template: a.yaml}
+          b: {template: a.yaml, when: jobs | length > 1, waitFor: ready.a}
+          c: {object: {apiVersion: v1, kind: Service, metadata: {name: "{{ twice }}", labels: {x: "{{ b.metadata.name }}"}}}, dependsOn: [a]}
+        finalize:
+          d: {template: a.yaml, waitFor: live.a.x, when: pods}
+          e: {template: a.yaml, waitFor: d.x}
+        """
+    )
+    assert {name: (set(child.mentions), set(child.observes)) for name, child in (found.children | found.finalize).items()} == {
+        "a": (set(), set()),
+        "b": ({"a"}, {"jobs"}),
+        "c": ({"b"}, {"pods"}),
+        "d": (set(), {"pods"}),
+        "e": ({"d"}, set()),
+    }
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
+    names = draw(st.permutations([f"n{number}" for number in range(draw(st.integers(1, 7)))]))
+    return {name: draw(st.lists(st.sampled_from(names), max_size=3)) for name in names}
+
+
+@given(graphs())
+def test_an_order_keeps_every_link_and_leaves_out_exactly_what_a_cycle_holds_up(graph: dict[str, list[str]]) -> None:
+    order = topological(graph)
+    place = {name: number for number, name in enumerate(order)}
+    assert len(place) == len(order)
+    for name in order:
+        assert all(place[target] < place[name] for target in graph[name])
+    for name in set(graph) - set(order):
+        assert set(graph[name]) - set(order), "left out, though all that it waits for is there"
+
+
+@given(graphs())
+def test_ties_are_in_the_order_of_the_file(graph: dict[str, list[str]]) -> None:
+    order, file = topological(graph), list(graph)
+    for number, name in enumerate(order):
+        free = [other for other in order[number:] if set(graph[other]) <= set(order[:number])]
+        assert name == min(free, key=file.index)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs())
+def test_a_cycle_is_found_if_and_only_if_there_is_one_and_its_links_are_real(graph: dict[str, list[str]]) -> None:
+    body = "children:\n" + "".join(f"  {name}: {{template: a.yaml, dependsOn: {targets}}}\n" for name, targets in graph.items())
+    lines = said(watch(body.replace("'", "")))
+    assert bool(lines) == (len(topological(graph)) < len(graph))
+    on_a_cycle = {name for name in graph if name in reachable(graph, graph[name])}
+    named = set()
+    for line in lines:
+        for source, target in re.findall(r'"(n\d)" depends on "(n\d)"', line):
+            assert target in graph[source]
+            named.add(source)
+        named |= set(re.findall(r'"(n\d)" depends on itself', line))
+    assert named <= on_a_cycle
+    assert bool(named) == bool(on_a_cycle)
+
+
+def reachable(graph: dict[str, list[str]], start: list[str]) -> set[str]:
+    seen: set[str] = set()
+    pending = list(start)
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += graph[name]
+    return seen

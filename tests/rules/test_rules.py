@@ -1,0 +1,295 @@
+"""What a project without mistakes becomes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ruleop.kinds import Kind
+from ruleop.merge import parse_path
+from ruleop.rules import Child, Condition, ProjectErrors, Rule, build_project
+from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
+
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
+
+
+def child(body: str, files: dict[str, str] | None = None) -> Child:
+    """The child `a` of a watch that says this of it."""
+    return rule(f"children:\n  a: {body}", files).children["a"]
+
+
+def default_of(cls: type, name: str) -> object:
+    field = next(field for field in dataclasses.fields(cls) if field.name == name)
+    return field.default if field.default is not dataclasses.MISSING else field.default_factory()
+
+
+def test_what_a_watch_leaves_out_is_as_the_model_has_it() -> None:
+    empty = rule("")
+    assert (empty.kind, empty.name, empty.title) == (Kind("example.com", "v1", "App"), "", "App.example.com")
+    for field in dataclasses.fields(Rule):
+        if field.name not in ("kind", "name", "site"):
+            assert getattr(empty, field.name) == default_of(Rule, field.name), field.name
+
+
+def test_what_a_child_leaves_out_is_as_the_model_has_it() -> None:
+    plain = child("{template: a.yaml}")
+    assert (plain.id, str(plain.site), plain.kinds, plain.many) == ("a", "watches.yaml:5:5", {Kind("", "v1", "Service")}, False)
+    for field in dataclasses.fields(Child):
+        if field.name not in ("id", "site", "body", "kinds", "many"):
+            assert getattr(plain, field.name) == default_of(Child, field.name), field.name
+
+
+def test_every_key_of_a_watch_reaches_the_rule() -> None:
+    found = rule(
+        """
+        name: small
+        vars: {a: 1, b: [x, {c: true}]}
+        let: {first: 1, second: "{{ first }}"}
+        selector:
+          matchLabels: {size: small}
+          matchExpressions: [{key: tier, operator: NotIn, values: [gold, silver]}, {key: x, operator: Exists}]
+        namespaces: [one, two]
+        reconcilePeriod: 1h30m
+        maxConcurrentReconciles: 3
+        manageStatus: false
+        reach: cluster
+        schema: {size: "integer | default=3"}
+        """
+    )
+    assert found.title == "App.example.com (small)"
+    assert found.vars == {"a": 1, "b": ["x", {"c": True}]}
+    assert list(found.let) == ["first", "second"]
+    assert found.let["second"].evaluate({"first": 7}) == 7
+    assert {label: value.constant for label, value in found.selector.match_labels.items()} == {"size": "small"}
+    assert [(one.key, one.operator, [value.constant for value in one.values]) for one in found.selector.match_expressions] == [
+        ("tier", "NotIn", ["gold", "silver"]),
+        ("x", "Exists", []),
+    ]
+    assert (found.namespaces, found.reconcile_period, found.max_concurrent) == (("one", "two"), 5400.0, 3)
+    assert (found.manage_status, found.reach, found.schema) == (False, "cluster", {"size": "integer | default=3"})
+
+
+def test_a_plain_selector_is_its_match_labels() -> None:
+    plain, full = rule("selector: {a: b}").selector, rule("selector: {matchLabels: {a: b}}").selector
+    assert [(label, value.constant) for label, value in plain.match_labels.items()] == [("a", "b")]
+    assert [(label, value.constant) for label, value in full.match_labels.items()] == [("a", "b")]
+
+
+def test_a_label_may_be_called_like_a_word_of_the_language_if_its_value_is_text() -> None:
+    assert "app" in rule("selector: {app: matchLabels}").selector.match_labels
+
+
+def test_every_key_of_a_child_reaches_the_child() -> None:
+    found = child(
+        """
+        {template: a.yaml, when: spec.on, waitFor: spec.go, forEach: spec.list, as: thing, dependsOn: [b], readyWhen: this.ok,
+         adopt: orphans, deletion: "{{ thing.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
+  b: {template: a.yaml}"""
+    )
+    assert found.when.evaluate({"spec": {"on": 1}}) == 1
+    assert found.wait_for.evaluate({"spec": {"go": 2}}) == 2
+    assert found.for_each.evaluate({"spec": {"list": [3]}}) == [3]
+    assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
+    assert (found.item_name, found.many, found.depends_on) == ("thing", True, ("b",))
+    assert (found.adopt, found.propagation, found.optional) == ("orphans", "foreground", True)
+    assert found.deletion.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
+    assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"
+
+
+def test_when_may_be_a_lone_boolean() -> None:
+    assert child("{template: a.yaml, when: false}").when.truth({}) is False
+    assert child("{template: a.yaml, when: true}").when.truth({}) is True
+
+
+def test_an_id_is_a_list_with_for_each_or_with_several_documents() -> None:
+    assert not child("{template: a.yaml}").many
+    assert child("{template: a.yaml}", {"templates/a.yaml": SERVICE + "---\n" + SERVICE}).many
+    assert child("{object: {apiVersion: v1, kind: Service, metadata: {name: a}}, forEach: spec.list}").many
+
+
+def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
+    project = load(
+        "apply: {strategy: replace, ignore: [spec.file], onImmutable: recreate}\nwatches:\n"
+        + watch(
+            """
+            apply: {ignore: [{path: spec.watch, when: spec.auto}], strategy: server-side}
+            children:
+              inherits: {template: a.yaml}
+              says: {template: a.yaml, apply: {strategy: merge, ignore: [spec.child], onImmutable: fail}}
+            """
+        )
+    )
+    inherits, says = project.rules[0].children["inherits"].apply, project.rules[0].children["says"].apply
+    assert (inherits.strategy, inherits.on_immutable, inherits.on_immutable_explicit) == ("server-side", "recreate", False)
+    assert (says.strategy, says.on_immutable, says.on_immutable_explicit) == ("merge", "fail", True)
+    assert [str(ignored.path) for ignored in says.ignore] == ["spec.file", "spec.watch", "spec.child"]
+    assert inherits.ignore[0].path == parse_path("spec.file")
+    assert inherits.ignore[0].when is None
+    assert inherits.ignore[1].when.evaluate({"spec": {"auto": True}}) is True
+
+
+def test_what_the_watch_says_wins_over_what_its_file_shares() -> None:
+    project = load(
+        "vars: {a: shared, b: shared}\nlet: {x: shared, w: '{{ x }}'}\nwatches:\n"
+        + watch("vars: {b: own, c: own}\nlet: {x: own, z: '{{ w }}'}")
+    )
+    (only,) = project.rules
+    assert only.vars == {"a": "shared", "b": "own", "c": "own"}
+    assert {name: tree.evaluate({"x": "X", "w": "W"}) for name, tree in only.let.items()} == {"x": "own", "w": "X", "z": "W"}
+    assert list(only.let) == ["x", "w", "z"]
+
+
+def test_included_files_follow_and_are_shared_with_each_of_their_own() -> None:
+    files = {
+        "rules/b.yaml": watch("name: b\nselector: {a: b}"),
+        "rules/a.yaml": "vars: {w: inner}\nwatches:\n" + watch("name: a\nselector: {a: a}"),
+        "rules/deeper/c.yaml": watch("name: c"),
+        "other.yaml": watch("name: other\nselector: {a: o}"),
+    }
+    top = "vars: {x: outer, w: outer}\ninclude: [other.yaml, rules/*.yaml, rules/a.yaml]\nwatches:\n" + watch("name: top\nselector: {a: t}")
+    project = load(top, files)
+    assert [(rule.name, rule.vars) for rule in project.rules] == [
+        ("top", {"x": "outer", "w": "outer"}),
+        ("other", {"x": "outer", "w": "outer"}),
+        ("a", {"x": "outer", "w": "inner"}),
+        ("b", {"x": "outer", "w": "outer"}),
+    ]
+    assert str(project.rules[2].site) == "rules/a.yaml:3:3"
+
+
+def test_a_glob_does_not_include_watches_yaml_itself() -> None:
+    assert len(load("include: ['*.yaml']\nwatches:\n" + watch()).rules) == 1
+
+
+def test_observed_resources_have_a_name_or_a_selector() -> None:
+    found = rule(
+        """
+        observe:
+          pods: {version: v1, kind: Pod, selector: {app: "{{ metadata.name }}"}}
+          jobs: {group: batch, version: v1, kind: Job, name: x, namespace: "{{ metadata.namespace }}"}
+        """
+    ).observe
+    assert (found["pods"].kind, found["jobs"].kind) == (Kind("", "v1", "Pod"), Kind("batch", "v1", "Job"))
+    assert found["pods"].selector.match_labels["app"].evaluate({"metadata": {"name": "n"}}) == "n"
+    assert (found["pods"].name, found["jobs"].selector, found["jobs"].name.constant) == (None, None, "x")
+    assert found["jobs"].namespace.evaluate({"metadata": {"namespace": "here"}}) == "here"
+    assert str(found["jobs"].site) == "watches.yaml:6:5"
+
+
+def test_conditions_validations_and_status() -> None:
+    found = rule(
+        """
+        status: {size: "{{ spec.size }}"}
+        conditions:
+          - {type: example.com/Fine, status: spec.ok, reason: Because, message: "{{ spec.why }}"}
+          - {type: Bare, status: spec.ok}
+        validate: [{rule: spec.size > 1, message: too small}]
+        """
+    )
+    assert found.status.evaluate({"spec": {"size": 3}}) == {"size": 3}
+    fine, bare = found.conditions
+    assert (fine.type, fine.reason.constant, fine.message.evaluate({"spec": {"why": "so"}})) == ("example.com/Fine", "Because", "so")
+    assert isinstance(bare, Condition)
+    assert (bare.reason, bare.message) == (None, None)
+    (validation,) = found.validate
+    assert validation.rule.evaluate({"spec": {"size": 2}}) is True
+    assert validation.message.constant == "too small"
+
+
+def test_the_status_may_come_from_a_template() -> None:
+    found = rule("status: s.yaml", {"templates/s.yaml": "size: {{ spec.size }}\n"})
+    assert found.status.render({"spec": {"size": 3}}) == [{"size": 3}]
+
+
+def test_finalize_children_are_marked_and_ordered_by_themselves() -> None:
+    found = rule(
+        """
+        children:
+          b: {template: a.yaml, dependsOn: [a]}
+          a: {template: a.yaml}
+        finalize:
+          d: {template: a.yaml, dependsOn: [c]}
+          c: {template: a.yaml, waitFor: live.a.x}
+        """
+    )
+    assert (found.order, found.final_order) == (("a", "b"), ("c", "d"))
+    assert all(child.final for child in found.finalize.values())
+    assert not any(child.final for child in found.children.values())
+    assert list(found.children) == ["b", "a"]
+
+
+def test_built_in_kinds_have_no_status() -> None:
+    (found,) = load("- {version: v1, kind: ConfigMap}\n").rules
+    assert found.manage_status is False
+
+
+def test_a_kind_in_a_core_like_group_is_built_in_only_if_kubernetes_has_it() -> None:
+    (found,) = load("- {group: networking.k8s.io, version: v1, kind: Gateway}\n").rules
+    assert found.manage_status is True
+
+
+def test_the_project_holds_its_templates_and_definitions() -> None:
+    project = load(watch(), {"templates/deep/b.yaml": "x"})
+    assert project.root == "/project"
+    assert dict(project.templates) == {"a.yaml": SERVICE, "deep/b.yaml": "x"}
+    assert [crd.name for crd in project.crds] == ["apps.example.com"]
+
+
+def test_the_digest_covers_every_file_and_every_variable_that_was_read() -> None:
+    def digest(
+        watches: str = watch("vars: {a: '${A:-}'}"), files: dict[str, str] | None = None, environ: dict[str, str] | None = None
+    ) -> str:
+        return load(watches, files, environ).digest
+
+    assert digest() == digest(environ={"OTHER": "x"})
+    others = [
+        digest(environ={"A": "x"}),
+        digest(environ={"A": ""}),
+        digest(watch()),
+        digest(files={"templates/b": ""}),
+        digest(files={"crds/apps.yaml": CRD + "\n"}),
+    ]
+    assert len({digest(), *others}) == 6
+
+
+def test_unused_templates_are_warned_of() -> None:
+    files = {
+        "templates/a.yaml": SERVICE
+        + "{% include 'part.yaml' %}\n{% import 'macros/m.j2' as m %}\nspec: {a: \"{{ file('verbatim.conf') }}\"}\n",
+        "templates/part.yaml": "x: 1\n",
+        "templates/macros/m.j2": "{% macro m() %}{% endmacro %}",
+        "templates/verbatim.conf": "y",
+        "templates/asked.j2": "z",
+        "templates/lost.j2": "{% include 'lost-too.j2' %}",
+        "templates/lost-too.j2": "",
+    }
+    project = load(watch("let: {x: \"{{ render('asked.j2') }}\"}\nchildren: {a: {template: a.yaml}}"), files)
+    assert [str(found) for found in project.warnings] == [
+        "templates/lost-too.j2: warning: nothing uses this template",
+        "templates/lost.j2: warning: nothing uses this template",
+    ]
+
+
+def test_errors_print_one_mistake_a_line_and_keep_warnings_apart() -> None:
+    with pytest.raises(ProjectErrors) as caught:
+        load(watch("reach: x\nlet: {a: spec.size}\nadopt: y"), {"templates/a.yaml": SERVICE})
+    assert str(caught.value).splitlines() == [str(mistake) for mistake in caught.value.mistakes]
+    assert [mistake.site.line for mistake in caught.value.mistakes] == [4, 6]
+    assert [(finding.severity, finding.code) for finding in caught.value.findings] == [
+        ("error", "wrong-value"),
+        ("warning", "looks-like-expression"),
+        ("error", "unknown-key"),
+    ]
+
+
+def test_a_project_without_watches_yaml_says_so() -> None:
+    with pytest.raises(ProjectErrors, match=r"watches\.yaml: there is no such file"):
+        build_project({}, root="/project", environ={})
+
+
+def test_a_mistake_in_a_template_that_two_watches_share_is_said_once() -> None:
+    two = watch("name: a\nselector: {a: b}\nchildren: {a: {template: a.yaml}}") + watch("name: b\nchildren: {a: {template: a.yaml}}")
+    assert said(two, {"templates/a.yaml": SERVICE + "x: {{ nobody }}\n"}) == [
+        'templates/a.yaml:4:7: "nobody" is not known in the child "a"'
+    ]
