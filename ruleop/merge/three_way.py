@@ -177,7 +177,7 @@ def _value(live: JSON, wanted: JSON, was: Fields | None, shape: Shape, notes: _N
         return _scalar(live, wanted, shape, notes), Leaf.SCALAR
     fields = fields_of_new(wanted, shape, notes.ignored if notes is not None else None)
     fresh = without_nulls(wanted)
-    return live if _covered(fresh, live, notes) else fresh, was if was == fields and was is not None else fields
+    return live if _covered(fresh, live, notes) else fresh, fields
 
 
 def _scalar(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSON:

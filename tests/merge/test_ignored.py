@@ -72,7 +72,19 @@ def test_a_field_of_a_list_item():
     wanted = containers(ours, {"name": "other", "image": "v1"})
     merged = merge(live, wanted, wanted, DEPLOYMENT, image)
     assert merged.object == containers({"name": "app", "image": "v9", "args": ["a"]}, {"name": "other", "image": "v1"})
-    assert merge(containers(), wanted, wanted, DEPLOYMENT, image).object == wanted, "an item that we add comes whole"
+    for live in (containers(), {"spec": {}}, {}):
+        added = merge(live, wanted, {}, DEPLOYMENT, image)
+        assert added.object == wanted, "what we add comes whole"
+        assert image_is_ours(added.fields, wanted) is False
+        again = three_way(added.object, wanted, added.fields, DEPLOYMENT, ignore=paths(image))
+        assert again.object is added.object
+        assert again.fields is added.fields
+
+
+def image_is_ours(fields, wanted):
+    """Whether we would take back the image of app if we wanted it no longer."""
+    left = three_way(wanted, containers({"name": "app", "args": ["a"]}, {"name": "other"}), fields, DEPLOYMENT).object
+    return "image" not in left["spec"]["template"]["spec"]["containers"][0]
 
 
 def test_a_whole_item_and_a_whole_subtree_are_left_alone():

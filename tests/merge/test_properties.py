@@ -318,6 +318,37 @@ def test_after_an_answer_there_is_nothing_to_do(t):
     assert merged.fields == create_fields(t.wanted, t.shape)
 
 
+def parts_of(value, shape, path=()):
+    """What can be learned one by one: scalars, atomic values, sets, and that a container is there."""
+    if type(value) is dict and not shape.atomic:
+        yield (*path, "."), None
+        for name, inner in value.items():
+            yield from parts_of(inner, member(shape, name), (*path, name))
+    elif type(value) is list and shape.list_type == "map":
+        yield (*path, "."), None
+        for item in value:
+            yield from parts_of(item, shape.items, (*path, (repr(item_key(item, shape)),)))
+    else:
+        yield path, value
+
+
+@MANY
+@given(triples(), st.data())
+def test_what_was_learned_excuses_nothing_but_the_same_wish_and_the_same_answer(t, data):
+    objects = values_of(t.shape)
+    sent, answered = data.draw(st.just(t.wanted) | objects), data.draw(st.just(t.live) | objects)
+    learned = Learned.NOTHING.learn(sent, answered, t.shape)
+    result = dict(parts_of(merged(t, learned=learned).object, t.shape))
+    plain = dict(parts_of(merged(t).object, t.shape))
+    was_sent, was_answered, live = (dict(parts_of(value, t.shape)) for value in (sent, answered, t.live))
+    for path, wanted in parts_of(t.wanted, t.shape):
+        if path not in result or not same(result[path], plain[path]):
+            assert path in was_sent
+            assert same(was_sent[path], wanted)
+            assert (path in was_answered) == (path in live)
+            assert same(was_answered.get(path), live.get(path))
+
+
 @MANY
 @given(triples(), st.sampled_from(NAMES))
 def test_an_ignored_field_stays_as_it_is(t, name):
