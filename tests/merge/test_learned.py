@@ -107,6 +107,13 @@ def test_a_change_beside_what_was_learned_keeps_what_was_learned():
     assert merge_patch(live, merged.object) == {"inner": {"text": "y"}}
 
 
+def test_a_union_changes_beside_what_was_learned():
+    shape = struct(volume=Shape(type="object", retain_keys=True, fields={"name": TEXT, "a": TEXT, "b": TEXT}))
+    learned = Learned.NOTHING.learn({"volume": {"name": "X", "a": 1}}, {"volume": {"name": "x", "a": 1}}, shape)
+    merged = three_way({"volume": {"name": "x", "a": 1}}, {"volume": {"name": "X", "b": 2}}, None, shape, learned=learned)
+    assert merged.object == {"volume": {"name": "x", "b": 2}}
+
+
 def test_an_order_that_the_server_chose_stays_when_an_item_changes():
     sent = {"env": [{"name": "B"}, {"name": "A", "value": "1"}]}
     answered = {"env": [{"name": "A", "value": "1"}, {"name": "B"}]}

@@ -175,6 +175,8 @@ def test_quantities_compare_by_amount_wherever_the_schema_says_so():
     assert merge(live, {"a": [{"x": "1000m"}]}, None, atomic) is live
     assert merge(live, {"a": [{"x": "1000m"}, {}]}, None, atomic) == {"a": [{"x": "1000m"}, {}]}
     assert merge(live, {"a": [{"y": "1000m"}]}, None, atomic) == {"a": [{"y": "1000m"}]}
+    assert merge(live, {"a": [{"x": "1001m"}]}, None, atomic) == {"a": [{"x": "1001m"}]}
+    assert merge({"l": ["1"]}, {"l": ["1000m"]}) == {"l": ["1000m"]}
     assert merge({"a": "1"}, {"a": "1000m"}) == {"a": "1000m"}, "text that is no quantity by the schema is text"
 
 
@@ -218,6 +220,9 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     )
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "ip"))) == (
         "ports[0]: the item has no port and no ip, and items of this list are told apart by port, ip"
+    )
+    assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "protocol", protocol="TCP"))) == (
+        "ports[0]: the item has no port, and items of this list are told apart by port, protocol"
     )
     assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list are mappings known by port"
     assert (
