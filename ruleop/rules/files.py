@@ -93,9 +93,9 @@ class _Reader:
     def _crds(self, folder: Path) -> None:
         for name in _names(folder) if folder.is_dir() else ():
             if name.endswith((".yaml", ".yml")):
-                self._file(folder / name, f"crds/{name}", folder, limit=MAX_CRD_BYTES)
+                self._file(folder / name, f"crds/{name}", folder)
 
-    def _file(self, file: Path, path: str, top: Path, *, limit: int = MAX_BYTES) -> None:
+    def _file(self, file: Path, path: str, top: Path) -> None:
         """Reads one file, if it is one, lies below `top` and is small enough."""
         if path in self.texts:
             return
@@ -108,6 +108,7 @@ class _Reader:
             if file.is_symlink():
                 self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
             return
+        limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
             with real.open("rb") as stream:
                 data = stream.read(limit + 1)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Kind
     from ruleop.merge import Path
+    from ruleop.rules.findings import Finding
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
@@ -144,4 +145,4 @@ class Project:
     crds: tuple[CustomResourceDefinition, ...]  # from crds/
     templates: Mapping[str, str]  # name -> source
     digest: str
-    warnings: tuple[Any, ...] = ()  # findings that do not forbid loading
+    warnings: tuple[Finding, ...] = ()  # what does not forbid loading

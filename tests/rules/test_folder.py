@@ -1,0 +1,215 @@
+"""A project on disk: what is read, and what is never followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pytest
+
+from ruleop.rules import Project, ProjectErrors, build_project, files, load_project
+from tests.rules.projects import CRD, SERVICE, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+USES_A = watch("children: {a: {template: a.yaml}}")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write(folder, {"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD})
+    return folder
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def load(root: Path) -> Project:
+    return load_project(root, environ={})
+
+
+def refused(root: Path) -> list[str]:
+    with pytest.raises(ProjectErrors) as caught:
+        load(root)
+    return [str(mistake) for mistake in caught.value.mistakes]
+
+
+def test_a_folder_is_loaded_as_its_files_in_memory_are(root: Path) -> None:
+    in_memory = build_project({"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD}, root=str(root), environ={})
+    found = load(root)
+    assert (found.digest, found.root, dict(found.templates)) == (in_memory.digest, str(root), {"a.yaml": SERVICE})
+    assert load_project(str(root), environ={}).digest == found.digest
+
+
+def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None:
+    before = load(root).digest
+    write(root, {"templates/a.yaml": SERVICE + "spec: {}\n"})
+    assert load(root).digest != before
+    write(root, {"templates/a.yaml": SERVICE})
+    assert load(root).digest == before
+
+
+def test_a_missing_folder_and_a_missing_file_are_said(tmp_path: Path) -> None:
+    assert refused(tmp_path / "nowhere") == [
+        f"{tmp_path}/nowhere: there is no such folder",
+        "watches.yaml: there is no such file: it holds the rules of a project",
+    ]
+    assert refused(tmp_path) == ["watches.yaml: there is no such file: it holds the rules of a project"]
+
+
+def test_hidden_files_and_what_editors_leave_behind_are_not_read(root: Path) -> None:
+    write(root, {"templates/.a.yaml.swp": "x", "templates/a.yaml~": "x", "templates/.git/x": "x", "crds/.x.yaml": "{"})
+    assert set(load(root).templates) == {"a.yaml"}
+
+
+def test_only_yaml_files_directly_in_crds_are_read(root: Path) -> None:
+    write(root, {"crds/README.md": "{", "crds/old/x.yaml": "{"})
+    write(root, {"crds/more.yml": CRD.replace("apps", "bpps").replace("kind: App", "kind: Bpp")})
+    assert [crd.kind for crd in load(root).crds] == ["App", "Bpp"]
+
+
+def test_a_template_with_a_strange_name_is_refused(root: Path) -> None:
+    write(root, {"templates/a b.yaml": "x"})
+    assert refused(root) == ["templates/a b.yaml: a template's name has only letters, digits and . _ - in it: rename it"]
+
+
+@pytest.mark.parametrize("path", ["templates/out.yaml", "crds/out.yaml", "rules/out.yaml"])
+def test_a_link_to_a_file_outside_is_refused(root: Path, path: str) -> None:
+    outside = root.parent / "secret"
+    outside.write_text("hunter2")
+    link = root / path
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside)
+    write(root, {"watches.yaml": "include: ['rules/*.yaml']\nwatches:\n" + USES_A})
+    lines = refused(root)
+    assert f"{path}: this link leads out of the project's folder: only what lies inside is read" in lines
+    assert "hunter2" not in "".join(lines)
+
+
+def test_watches_yaml_itself_may_not_be_a_link_out(root: Path) -> None:
+    outside = root.parent / "watches.yaml"
+    outside.write_text(USES_A)
+    (root / "watches.yaml").unlink()
+    (root / "watches.yaml").symlink_to(outside)
+    assert refused(root)[0] == "watches.yaml: there is no such file: it holds the rules of a project"
+    assert refused(root)[1] == "watches.yaml: this link leads out of the project's folder: only what lies inside is read"
+
+
+def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
+    write(root.parent, {"elsewhere/x.yaml": "x"})
+    (root / "templates/more").symlink_to(root.parent / "elsewhere")
+    assert refused(root) == ["templates/more: this link leads out of the project's folder: only what lies inside is read"]
+
+
+def test_a_sibling_whose_name_begins_like_the_folder_is_outside(root: Path) -> None:
+    write(root, {"templates-old/x.yaml": "x"})
+    (root / "templates/x.yaml").symlink_to(root / "templates-old/x.yaml")
+    assert refused(root) == ["templates/x.yaml: this link leads out of the project's folder: only what lies inside is read"]
+
+
+def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
+    write(root, {"templates/one/x.yaml": "x"})
+    (root / "templates/two").symlink_to(root / "templates/one")
+    assert set(load(root).templates) == {"a.yaml", "one/x.yaml", "two/x.yaml"}
+    (root / "templates/one/up").symlink_to(root / "templates")
+    assert "templates/one/up: this link leads to a folder around it: remove it" in refused(root)
+
+
+def test_a_link_to_nothing_is_refused(root: Path) -> None:
+    (root / "templates/x.yaml").symlink_to(root / "templates/gone.yaml")
+    assert refused(root) == ["templates/x.yaml: this link leads nowhere"]
+
+
+def test_a_config_map_is_read_through_its_data_link(root: Path) -> None:
+    for folder, names in (("templates", ["a.yaml"]), (".", ["watches.yaml"])):
+        mount = root / folder
+        write(mount, {f"..2026_11_21/{name}": (mount / name).read_text() for name in names})
+        (mount / "..data").symlink_to("..2026_11_21")
+        for name in names:
+            (mount / name).unlink()
+            (mount / name).symlink_to(f"..data/{name}")
+    assert dict(load(root).templates) == {"a.yaml": SERVICE}
+
+
+def test_templates_may_itself_be_a_link(root: Path) -> None:
+    (root / "templates").rename(root.parent / "mounted")
+    (root / "templates").symlink_to(root.parent / "mounted")
+    assert dict(load(root).templates) == {"a.yaml": SERVICE}
+
+
+def test_what_is_no_file_is_not_opened(root: Path) -> None:
+    os.mkfifo(root / "templates/pipe")
+    assert set(load(root).templates) == {"a.yaml"}
+
+
+def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
+    (root / "templates/a.yaml").write_bytes(b"\xef\xbb\xbf" + SERVICE.encode())
+    assert load(root).templates["a.yaml"] == SERVICE
+    (root / "templates/a.yaml").write_bytes(SERVICE.encode() + b"x: \xff\n")
+    assert refused(root)[0] == "templates/a.yaml:4: is no UTF-8 text"
+
+
+def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_BYTES", 1024)
+    monkeypatch.setattr(files, "MAX_CRD_BYTES", 4096)
+    write(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
+    assert refused(root)[0] == "templates/a.yaml: is larger than 1 KiB"
+    write(root, {"templates/a.yaml": SERVICE})
+    load(root)
+
+
+def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_FILES", 2)
+    assert f"{root}: the project has more than 2 files" in refused(root)
+
+
+def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: Path, mode: str) -> IO[bytes]:
+        if path.name == "a.yaml":
+            raise PermissionError(13, "Permission denied")
+        return open(path, mode)  # noqa: PTH123 - Path.open is what is replaced
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert refused(root)[0] == "templates/a.yaml: cannot be read: Permission denied"
+
+
+def test_a_folder_that_may_not_be_listed_is_as_empty(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    assert refused(root) == ["watches.yaml:4:28: there is no templates/a.yaml"]
+
+
+def test_included_files_are_read_by_name_and_by_pattern(root: Path) -> None:
+    write(
+        root,
+        {
+            "watches.yaml": "include: [one.yaml, rules/*.yaml, deep/*/x.yaml]\n",
+            "one.yaml": watch("name: one\nselector: {a: one}"),
+            "rules/two.yaml": watch("name: two\nselector: {a: two}"),
+            "rules/.three.yaml": "{",
+            "rules/four.txt": "{",
+            "deep/er/x.yaml": watch("name: five\nselector: {a: five}"),
+            "deep/x.yaml": "{",
+        },
+    )
+    assert [rule.name for rule in load(root).rules] == ["one", "two", "five"]
+
+
+def test_an_include_that_leads_out_is_not_read(root: Path) -> None:
+    write(root.parent, {"x.yaml": watch()})
+    write(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
+    assert refused(root) == ['watches.yaml:1:11: "../x.yaml" leads out of the project: included files lie inside it']
+
+
+def test_an_include_of_a_missing_file_is_a_mistake(root: Path) -> None:
+    write(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
+    assert refused(root) == ['watches.yaml:1:11: there is no file "x.yaml"']

@@ -1,0 +1,171 @@
+"""The JSON Schema of watches.yaml says the same as the reader, because both go by the same tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ruleop.rules import watches_schema
+from ruleop.rules.language import TABLES, ChildTable
+from ruleop.rules.tables import keys
+from ruleop.templating import read_yaml
+from tests.rules import (
+    test_definitions,
+    test_environment,
+    test_mistakes,
+    test_names,
+    test_order,
+    test_randomness,
+    test_secrecy,
+    test_watches,
+)
+from tests.rules.projects import Row, table, watch
+
+VALIDATOR = jsonschema.Draft202012Validator(watches_schema())
+
+
+def data(text: str) -> Any:
+    documents, mistakes = read_yaml(text, "watches.yaml")
+    assert not mistakes
+    return documents[0].data()
+
+
+def accepted(text: str) -> bool:
+    return bool(VALIDATOR.is_valid(data(text)))
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(watches_schema())
+
+
+# Projects that are right, as far as their text goes; each uses many keys.
+EXAMPLES = {
+    "memcached": watch(
+        """
+        children:
+          deployment: {template: memcached/deployment.yaml.j2}
+        observe:
+          pods: {version: v1, kind: Pod, selector: {app: memcached, memcached_cr: "{{ metadata.name }}"}}
+        status:
+          nodes: "{{ pods | map(attribute='metadata.name') | sort }}"
+        """
+    ),
+    "all keys of a child": watch(
+        """
+        children:
+          a: {template: a.yaml, when: false, waitFor: "{{ spec.x }}", forEach: spec.list, as: thing, dependsOn: [b], readyWhen: this.x,
+              apply: {strategy: create-only, ignore: [spec.x, {path: spec.y, when: spec.z}], onImmutable: recreate}, adopt: orphans,
+              deletion: "{{ spec.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
+          b: {object: {apiVersion: v1, kind: Service, metadata: {name: b}}, deletion: orphan}
+        """
+    ),
+    "all keys of a watch": watch(
+        """
+        name: a
+        status: status.yaml
+        conditions: [{type: Fine, status: true, reason: A, message: b}]
+        validate: [{rule: spec.x, message: no}]
+        vars: {a: {b: [1, x]}}
+        let: {a: [1, "{{ spec.x }}"], b: {c: d}}
+        finalize: {a: {template: a.yaml}}
+        selector: {matchExpressions: [{key: a, operator: Exists}, {key: b, operator: In, values: [c]}]}
+        namespaces: [a]
+        reconcilePeriod: 0s
+        maxConcurrentReconciles: 1
+        manageStatus: false
+        apply: {ignore: [spec.replicas]}
+        reach: cluster
+        schema: {size: "integer | default=3"}
+        """.replace("message: no", "message: 'no'")
+    ),
+    "the mapping form": "vars: {a: 1}\nlet: {b: 2}\napply: {strategy: merge}\ninclude: [rules/*.yaml]\nwatches:\n"
+    + watch("reach: cluster"),
+    "only an include": "include: [rules/*.yaml]\n",
+    "a built-in kind": "- {version: v1, kind: ConfigMap}\n",
+}
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_what_is_right_is_accepted(text: str) -> None:
+    VALIDATOR.validate(data(text))
+
+
+STRUCTURAL = {
+    "unknown key in a child",
+    "unknown key in a watch",
+    "no near key",
+    "unknown key in observe",
+    "neither template nor object",
+    "both template and object",
+    "missing version",
+    "version with its group",
+    "version as a number",
+    "a watch outside of a list",
+    "a watch that is text",
+    "text for a file",
+    "an empty list",
+    "child is text",
+    "children is a list",
+    "choice",
+    "choice of another type",
+    "strategy",
+    "duration without unit",
+    "duration of nonsense",
+    "duration as a list",
+    "flag",
+    "count too small",
+    "count as text",
+    "count as boolean",
+    "no namespaces",
+    "a namespace that is none",
+    "id with a capital",
+    "as without forEach",
+    "template outside",
+    "expression of a list",
+    "selector number",
+    "selector requirement",
+    "selector mixed",
+    "selector empty",
+    "selector text",
+    "observe without name or selector",
+    "ignore paths",
+    "deletion",
+    "conditions",
+    "validate",
+    "status of another sort",
+    "include outside",
+}
+"""The mistakes that a schema can see. What is left to the reader: names, files, templates, what two places have to do with each other."""
+
+
+@table(*(row for row in test_mistakes.ROWS if row.title in STRUCTURAL))
+def test_a_structural_mistake_is_refused_by_the_schema_as_well(row: Row) -> None:
+    assert row.said
+    assert not accepted(row.watches)
+
+
+def test_the_list_of_structural_mistakes_is_of_rows_that_are_there() -> None:
+    assert {row.title for row in test_mistakes.ROWS} >= STRUCTURAL
+
+
+OTHERS = [test_names, test_order, test_secrecy, test_randomness, test_watches, test_definitions, test_environment]
+NOT_READABLE = {"hidden by namespaces", "hidden by selector"}  # their mistakes are YAML's own: y is a boolean
+
+
+@table(*(row for module in OTHERS for row in module.ROWS if row.title not in NOT_READABLE))
+def test_what_only_the_reader_can_refuse_is_accepted_by_the_schema(row: Row) -> None:
+    VALIDATOR.validate(data(row.watches))
+
+
+def test_every_key_has_a_description_for_editors_and_those_with_a_default_say_it() -> None:
+    schema = watches_schema()
+    for each in TABLES:
+        properties = schema["$defs"][each.DEFINITION]["properties"]
+        assert set(properties) == {known.name for _, known in keys(each)}
+        assert all(property_["description"] for property_ in properties.values())
+    assert schema["$defs"]["watch"]["properties"]["reconcilePeriod"]["default"] == "10h"
+    assert schema["$defs"]["child"]["properties"]["adopt"]["default"] == "never"
+    assert "default" not in schema["$defs"]["child"]["properties"]["template"]
+    assert {known.name for _, known in keys(ChildTable)} >= {"template", "object", "forEach", "as"}
