@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ruleop.errors import Site
-from ruleop.kinds import JSON, Object, ObjectKey
 from ruleop.merge import Path
+
+if TYPE_CHECKING:
+    from ruleop.errors import Site
+    from ruleop.kinds import JSON, Object, ObjectKey
 
 
 @dataclass(frozen=True, slots=True)

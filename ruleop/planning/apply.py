@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from ruleop.errors import RenderError
-from ruleop.kinds import Object
 from ruleop.merge import (
     FieldSet,
     Learned,
@@ -26,11 +27,16 @@ from ruleop.planning.errors import ChildFails, ChildWaits
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failure, Observed, Served
 from ruleop.planning.wanted import Wanted, strategy_of, with_marks
-from ruleop.rules import Child
 from ruleop.schema.shape import UNKNOWN
 from ruleop.templating import Waiting
 
-SENSITIVE = frozenset({("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
+if TYPE_CHECKING:
+    from ruleop.kinds import Object
+    from ruleop.rules import Child
+
+SENSITIVE = frozenset(
+    {("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")}
+)
 """Kinds whose deletion loses data: `onImmutable: recreate` has to be said by the child itself."""
 
 _RECORDS: OrderedDict[str, Record | None] = OrderedDict()
@@ -155,7 +161,9 @@ def _change(
     patch = merge_patch(live, stands)
     if patch is None:
         return Applied(live)
-    return Applied(stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed"))
+    return Applied(
+        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed")
+    )
 
 
 def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
@@ -227,7 +235,9 @@ def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, ref
     stands = {**live, "metadata": new}
     patch = merge_patch(live, stands)
     assert patch is not None
-    return Applied(stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed"))
+    return Applied(
+        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed")
+    )
 
 
 def _refers(metadata: Any, owner: Owner) -> bool:
@@ -237,7 +247,9 @@ def _refers(metadata: Any, owner: Owner) -> bool:
 def release(child: str, live: Object, key: Any, owner: Owner) -> Patch:
     """Our marks taken off an object that stays when its CR goes, or is no longer wanted."""
     metadata = live["metadata"]
-    labels = {name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, "ruleop")}
+    labels = {
+        name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, "ruleop")
+    }
     notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER}}
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     new = {name: value for name, value in metadata.items() if name not in {"labels", "annotations", "ownerReferences"}}

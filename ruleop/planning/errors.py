@@ -5,7 +5,7 @@ from __future__ import annotations
 from ruleop.errors import RuleopError, Site
 
 
-class ChildWaits(RuleopError):
+class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
     """Something that the child needs is not there yet; what exists of it stays as it is."""
 
     def __init__(self, for_what: str, site: Site | None = None) -> None:
@@ -14,7 +14,7 @@ class ChildWaits(RuleopError):
         self.site = site
 
 
-class ChildFails(RuleopError):
+class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child
     """The child cannot be rendered, or must not be written as it was rendered."""
 
     def __init__(self, message: str, site: Site | None = None, *, reason: str = "RenderFailed") -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.merge import Learned
 from ruleop.planning.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ruleop.merge import Learned
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 

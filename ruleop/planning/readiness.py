@@ -182,7 +182,9 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
             generation = found.get("observedGeneration")
             if generation is not None and _number(generation) < _number(metadata.get("generation")):
                 return NOT_CURRENT
-            return READY if found.get("status") == "True" else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
+            return (
+                READY if found.get("status") == "True" else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
+            )
     return READY
 
 

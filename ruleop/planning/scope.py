@@ -5,16 +5,19 @@ Everything that costs something is lazy. A `let` that nobody reads is not evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.observed import Observed, Served
 from ruleop.planning.randomness import random_password
 from ruleop.planning.selectors import compile_selector
-from ruleop.rules import Observe, Rule
 from ruleop.templating import Absent, Broken, Fault, Lazy, NotThereYet, Origin, TemplateFunction, Waiting, view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ruleop.rules import Observe, Rule
 
 NOT_IN_TEMPLATES = ("managedFields",)
 
@@ -41,7 +44,7 @@ class Scope:
             "has_kind": TemplateFunction("has_kind", self._has_kind),
         }
         for name, tree in rule.let.items():
-            self.names[name] = Lazy(name, self._let(name, tree))
+            self.names[name] = Lazy(name, self._let(tree))
         for observe in rule.observe.values():
             self.names[observe.id] = Lazy(observe.id, self._observed(observe))
 
@@ -62,12 +65,7 @@ class Scope:
             "now": TemplateFunction("now", lambda: self.observed.now),
         }
 
-    def add_child(self, child: str, value: Any, *, live: Any, ready: Any) -> None:
-        self.names[child] = value
-        self.live[child] = live
-        self.ready[child] = ready
-
-    def _let(self, name: str, tree: Any) -> Callable[[], Any]:
+    def _let(self, tree: Any) -> Callable[[], Any]:
         def force() -> Any:
             try:
                 return tree.view(self.names)

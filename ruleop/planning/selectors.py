@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ruleop.rules import Selector
+if TYPE_CHECKING:
+    from ruleop.rules import Selector
 
 Matcher = Callable[[Mapping[str, str]], bool]
 
@@ -13,7 +14,9 @@ Matcher = Callable[[Mapping[str, str]], bool]
 def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
     """The selector with its strings evaluated, as a test of labels."""
     labels = {key: value.string(names) for key, value in selector.match_labels.items()}
-    requirements = [(each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions]
+    requirements = [
+        (each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions
+    ]
 
     def matches(found: Mapping[str, str]) -> bool:
         return all(found.get(key) == value for key, value in labels.items()) and all(

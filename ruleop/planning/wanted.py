@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -19,10 +19,12 @@ from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.planning.errors import ChildFails, ChildWaits
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.planning.scope import Scope
-from ruleop.rules import Child
 from ruleop.schema.nearest import nearest
 from ruleop.templating import OMIT, TextTemplate, Waiting
+
+if TYPE_CHECKING:
+    from ruleop.planning.scope import Scope
+    from ruleop.rules import Child
 
 MAX_OBJECTS = 5000
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
@@ -212,9 +214,13 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
         return "", said is not None
     place = said or default or scope.namespace
     if not place:
-        raise ChildFails(f"{title} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in the child, or metadata.namespace", site)
+        raise ChildFails(
+            f"{title} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in the child, or metadata.namespace", site
+        )
     if place != scope.namespace and not cluster:
-        raise ChildFails(f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site)
+        raise ChildFails(
+            f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site
+        )
     return place, said != place
 
 

@@ -1,0 +1,166 @@
+"""What offline commands have instead of a cluster: what kinds there are, and what a server makes of the objects that it is given.
+
+A template must meet the custom resource that it will meet in a cluster, so a CR from a file goes through what the server does to it:
+unknown fields dropped, defaults filled in, validated, and given what every object has. All of it is the same each time; nothing here
+asks the clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.planning.observed import KindInfo, Kinds, Served
+from ruleop.schema.findings import Finding
+from ruleop.schema.nearest import did_you_mean
+from ruleop.schema.shape import UNKNOWN
+from ruleop.schema.structural import default, prune, schema_at, unknown_fields
+from ruleop.schema.table import builtin_resource, builtin_shape
+from ruleop.schema.validation import validate
+
+if TYPE_CHECKING:
+    from ruleop.rules import Project
+    from ruleop.schema.crds import CrdVersion, CustomResourceDefinition
+
+NAMESPACE = "default"
+"""Where a namespaced object goes that says nothing else, as with kubectl."""
+
+EPOCH = "1970-01-01T00:00:00Z"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_TEXTS = ("labels", "annotations")
+
+
+class OfflineKinds:
+    """The kinds of a cluster that has what Kubernetes brings along and the project's own definitions.
+
+    Any other kind is taken to be served and namespaced, for only a cluster could say otherwise. With `served`, of those others the cluster
+    has just the ones named there.
+    """
+
+    def __init__(self, project: Project, served: Collection[Kind] | None = None) -> None:
+        self._crds = {(crd.group, crd.kind): crd for crd in project.crds}
+        self._served = served
+        self._infos: dict[Kind, KindInfo] = {}
+
+    def info(self, kind: Kind) -> KindInfo:
+        found = self._infos.get(kind)
+        if found is None:
+            found = self._infos[kind] = self._look_up(kind)
+        return found
+
+    def _look_up(self, kind: Kind) -> KindInfo:
+        crd = self._crds.get((kind.group, kind.kind))
+        if crd is not None:
+            return _defined(kind, crd)
+        builtin = builtin_resource(kind)
+        if builtin is not None:
+            shape = builtin_shape(kind) or UNKNOWN
+            return KindInfo(kind, builtin.namespaced, shape=shape, status_subresource=builtin.status_subresource)
+        sibling = builtin_resource(kind.versionless)  # a version that other releases of Kubernetes may have
+        namespaced = sibling.namespaced if sibling is not None else True
+        state = Served.SYNCED if self._served is None or kind in self._served else Served.UNSERVED
+        return KindInfo(kind, namespaced, state, known=False)
+
+
+def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
+    version = crd.version(kind.version)
+    if version is None or not version.served:
+        return KindInfo(kind, crd.namespaced, Served.UNSERVED)
+    return KindInfo(
+        kind,
+        crd.namespaced,
+        shape=crd.shape(version.name) or UNKNOWN,
+        status_schema=version.schema,
+        status_subresource=version.status_subresource,
+    )
+
+
+def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Finding]]:
+    """The custom resource as the server would keep it, and why the server would refuse it. `dropped` tells what it would lose.
+
+    Where something is found, what comes back is good for nothing but being looked at.
+    """
+    kind = Kind.of(resource)
+    if findings := list(_malformed(resource)):
+        return dict(resource), findings
+    kinds = OfflineKinds(project)
+    kept = dict(resource)
+    version = _version(project, kind)
+    if version is not None:
+        kept = default(prune(resource, version.schema), version.schema)
+        findings = validate(kept, version.schema)
+    return _as_stored(kept, namespaced=kinds.info(kind).namespaced), findings
+
+
+def dropped(project: Project, resource: Object) -> list[Finding]:
+    """What the server would silently drop of a custom resource: most of the time, a misspelt field."""
+    version = _version(project, Kind.of(resource))
+    if version is None:
+        return []
+    findings = []
+    for path in unknown_fields(resource, version.schema):
+        around = schema_at(version.schema, path[:-1]) or {}
+        known: Mapping[str, Any] = around.get("properties") or {}
+        meant = did_you_mean(str(path[-1]), known)
+        findings.append(Finding(path, f"is not in {Kind.of(resource).kind}'s schema, and the API server drops it{meant}"))
+    return findings
+
+
+def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
+    """Objects as a cluster has them: what every stored object has and these lack is filled in."""
+    return [_as_stored(obj, namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
+
+
+def _version(project: Project, kind: Kind) -> CrdVersion | None:
+    crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    return crd.version(kind.version) if crd is not None else None
+
+
+def _malformed(resource: Object) -> Iterator[Finding]:
+    """What is wrong with an object whatever its kind; no schema says it, because metadata is the server's own."""
+    metadata = resource.get("metadata")
+    if not isinstance(metadata, Mapping):
+        yield Finding(("metadata",), "is required, and must be an object with a name")
+        return
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        yield Finding(("metadata", "name"), "is required, and must be a string")
+    elif len(name) > 253 or not _NAME.match(name):
+        yield Finding(("metadata", "name"), f"{name!r} is no name: it may have lower-case letters, digits, - and . only, at most 253")
+    namespace = metadata.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        yield Finding(("metadata", "namespace"), "must be a string")
+    for field in _TEXTS:
+        entries = metadata.get(field)
+        if entries is not None and not isinstance(entries, Mapping):
+            yield Finding(("metadata", field), "must be an object")
+            continue
+        for key, value in (entries or {}).items():
+            if not isinstance(value, str):
+                yield Finding(("metadata", field, key), "must be a string: put it in quotes")
+    for part in ("spec", "status"):
+        if resource.get(part) is not None and not isinstance(resource[part], Mapping):
+            yield Finding((part,), "must be an object")
+
+
+def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
+    metadata = {
+        name: value for name, value in (obj.get("metadata") or {}).items() if value is not None and (namespaced or name != "namespace")
+    }
+    if namespaced and not metadata.get("namespace"):
+        metadata["namespace"] = NAMESPACE
+    whole = {**obj, "metadata": metadata}
+    metadata.setdefault("uid", _uid(whole))
+    metadata.setdefault("resourceVersion", "1")
+    metadata.setdefault("generation", 1)
+    metadata.setdefault("creationTimestamp", EPOCH)
+    return whole
+
+
+def _uid(obj: Object) -> str:
+    """A uid that is the object's name in other words: the same in each run, and never that of another object."""
+    digest = hashlib.sha256("/".join(ObjectKey.of(obj)).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
