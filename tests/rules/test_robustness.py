@@ -82,11 +82,11 @@ def spoiled(draw: st.DrawFn) -> Any:
             around = around[step]
         what = draw(st.sampled_from(["replace", "replace", "remove", "add"]))
         if what == "replace":
-            around[place[-1]] = draw(ODD)
+            around[place[-1]] = copy.deepcopy(draw(ODD))
         elif what == "remove":
             del around[place[-1]]
         elif isinstance(around, dict):
-            around[draw(st.sampled_from(WORDS))] = draw(ODD)
+            around[draw(st.sampled_from(WORDS))] = copy.deepcopy(draw(ODD))
     return value
 
 
