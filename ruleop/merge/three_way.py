@@ -193,7 +193,7 @@ def _whole(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSON
     wanted = without_nulls(wanted)
     if _covered(wanted, live, notes):
         return live
-    if notes is not None and notes.ignored is not None and live is not None:
+    if notes is not None and notes.ignored is not None:
         wanted = with_live_places(wanted, live, notes.ignored, shape)
     return live if _alike(live, wanted, shape) else wanted
 

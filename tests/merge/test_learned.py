@@ -49,6 +49,7 @@ ANSWERS = {
     "a sorted set": ({"set": ["b", "a"]}, {"set": ["a", "b"]}),
     "a re-cased member of a set": ({"set": ["Retain"]}, {"set": ["retain"]}),
     "a list that became something else": ({"env": [{"name": "A"}]}, {"env": {"A": ""}}),
+    "a map that became a list": ({"env": {"A": ""}, "set": {"A": ""}}, {"env": [{"name": "A"}], "set": ["A"]}),
     "a map that became something else": ({"inner": {"text": "x"}}, {"inner": "x"}),
 }
 

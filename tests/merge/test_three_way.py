@@ -81,6 +81,16 @@ def test_a_port_without_protocol_is_the_tcp_port_on_either_side(live_port, wante
     assert merged == {"spec": {"ports": [{**live_port, **wanted_port, "nodePort": 30053}]}}, "no key is ever taken from an item that stays"
 
 
+def test_a_port_of_another_protocol_in_the_place_of_ours_is_not_ours():
+    live, wanted = {"spec": {"ports": [{"port": 53, "protocol": "UDP"}]}}, {"spec": {"ports": [{"port": 53}]}}
+    assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]}}
+
+
+def test_a_union_that_is_an_item_keeps_its_keys():
+    shape = struct(l=keyed(Shape(type="object", retain_keys=True, fields={"k": TEXT, "p": TEXT, "a": TEXT, "b": TEXT}), "k", "p", p="x"))
+    assert merge({"l": [{"k": 1, "p": "x", "a": 1}]}, {"l": [{"k": 1, "b": 2}]}, None, shape) == {"l": [{"k": 1, "p": "x", "b": 2}]}
+
+
 def test_a_removed_environment_variable_goes_and_nothing_else():
     def app(*env):
         return containers({"name": "app", "env": list(env)})
