@@ -1,0 +1,23 @@
+# One generic image: your rules are mounted at /rules, or copied there by an image of your own that starts FROM this one.
+ARG PYTHON=python:3.13-slim-bookworm
+
+FROM ${PYTHON} AS build
+WORKDIR /src
+COPY requirements/run.txt requirements/run.txt
+RUN python -m venv /opt/ruleop \
+ && /opt/ruleop/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/run.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY ruleop ruleop
+RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir hatchling \
+ && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels . \
+ && /opt/ruleop/bin/pip install --no-cache-dir --no-deps /wheels/*.whl \
+ && /opt/ruleop/bin/pip uninstall -y pip
+
+FROM ${PYTHON}
+COPY --from=build /opt/ruleop /opt/ruleop
+ENV PATH=/opt/ruleop/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+WORKDIR /rules
+# A number, so that `runAsNonRoot` can be checked; no name, no home, nothing writable.
+USER 10001:10001
+ENTRYPOINT ["ruleop"]
+CMD ["check"]
