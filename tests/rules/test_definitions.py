@@ -202,6 +202,55 @@ spec:
 """
         },
     ),
+    Row(
+        "definitions that are none",
+        """\
+- group: example.com
+  version: v1
+  kind: App
+
+""",
+        [
+            "crds/a.yaml:1:1: warning: this document of crds/ is no CustomResourceDefinition and is not looked at",
+            "crds/b.yaml:17:20: warning: spec.versions[0].schema.openAPIV3Schema.properties.spec.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
+            "crds/b.yaml:18:22: warning: spec.versions[0].schema.openAPIV3Schema.properties.status.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
+            "crds/c.yaml:7:26: spec.versions[1]: must be a mapping",
+        ],
+        files={
+            "crds/a.yaml": """\
+- a
+""",
+            "crds/b.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: bpps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Bpp, plural: bpps}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: objekt}
+            status: {type: objekt}
+""",
+            "crds/c.yaml": """\
+kind: CustomResourceDefinition
+apiVersion: apiextensions.k8s.io/v1
+spec:
+  group: x.y
+  scope: Namespaced
+  names: {kind: X, plural: xs}
+  versions: [{name: v1}, 3]
+""",
+        },
+    ),
 )
 
 

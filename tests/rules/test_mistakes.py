@@ -867,6 +867,118 @@ vars: {a: 1}
 """
         },
     ),
+    Row(
+        "text that is a number",
+        watch("""
+conditions: [{type: Fine, status: spec.x, message: 3}]
+observe: {a: {version: v1, kind: Pod, name: 3}}
+"""),
+        [
+            'watches.yaml:4:54: "message" must be text, and is the number 3: put it in quotes',
+            'watches.yaml:5:47: "name" must be text, and is the number 3: put it in quotes',
+        ],
+    ),
+    Row(
+        "templates with syntax mistakes",
+        watch("""
+let: {a: "{{ spec.x", b: {c: ["{% if %}", "{{ spec.x | nope }}"]}}
+children:
+  a: {template: a.yaml, deletion: "{{ }"}
+  b: {object: {apiVersion: v1, kind: Service, metadata: {name: "{{ spec. }}"}}}
+status: {a: "{{ spec.x | b64enc }}"}
+validate: [{rule: "spec.x >", message: "{{ x"}]
+"""),
+        [
+            "watches.yaml:4:12: template syntax: unexpected end of template, expected 'end of print statement'",
+            "watches.yaml:4:33: template syntax: Expected an expression, got 'end of statement block'",
+            "watches.yaml:4:45: there is no filter nope",
+            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one name space',
+            "watches.yaml:6:37: template syntax: unexpected '}'",
+            'watches.yaml:7:5: a child cannot be named "b": watches.yaml:4:25 has a let of that name; all ids and lets share one name space',
+            "watches.yaml:7:66: template syntax: expected name or number",
+            "watches.yaml:8:15: there is no filter b64enc; here it is b64encode",
+            "watches.yaml:9:21: template syntax: unexpected 'end of print statement'",
+            "watches.yaml:9:42: template syntax: unexpected end of template, expected 'end of print statement'",
+        ],
+    ),
+    Row(
+        "a mapping is wanted",
+        watch("""
+vars: [a]
+let: [a]
+children:
+  a: {object: [a]}
+  b: {template: a.yaml, apply: merge}
+"""),
+        [
+            'watches.yaml:4:9: "vars" must be a mapping, and is a list',
+            'watches.yaml:5:8: "let" must be a mapping, and is a list',
+            'watches.yaml:7:17: "object" must be a mapping, and is a list',
+            'watches.yaml:8:34: "apply" must be a mapping, and is the text "merge"',
+        ],
+    ),
+    Row(
+        "a list is wanted",
+        watch("""
+conditions: {type: Fine}
+children: {a: {template: a.yaml, dependsOn: b}}
+"""),
+        [
+            'watches.yaml:4:15: "conditions" must be a list, and is a mapping',
+            'watches.yaml:5:47: "dependsOn" must be a list, and is the text "b"',
+        ],
+    ),
+    Row(
+        "empty values",
+        watch("""
+children:
+  a:
+    template:
+    when:
+reach:
+"""),
+        [
+            'watches.yaml:6:16: "template" must be the name of a file below templates/, and is empty',
+            'watches.yaml:7:12: "when" must be an expression, and is empty',
+            'watches.yaml:8:9: "reach" must be "namespace" or "cluster", and is empty',
+        ],
+    ),
+    Row(
+        "path of a field",
+        watch("""
+apply: {ignore: [{path: 3}]}
+"""),
+        [
+            'watches.yaml:4:27: "path" must be the path of a field, and is the number 3',
+        ],
+    ),
+    Row(
+        "text of several lines",
+        watch("""
+reach: |
+  a
+  b
+"""),
+        [
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is text',
+        ],
+    ),
+    Row(
+        "yaml mistakes and others at once",
+        watch("""
+children:
+  a: &a {template: gone.yaml}
+  b: *a
+reach: x
+"""),
+        [
+            "watches.yaml:5:8: the anchor &a is refused: say a repeated value once under `vars` or `let`",
+            "watches.yaml:5:22: there is no templates/gone.yaml",
+            "watches.yaml:6:8: the alias *a is refused: write the value out, or say it once under `vars` or `let`",
+            'watches.yaml:6:8: the child "b" must be a mapping, and is empty',
+            'watches.yaml:7:10: "reach" must be "namespace" or "cluster", and is the text "x"',
+        ],
+    ),
 )
 
 

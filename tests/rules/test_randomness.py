@@ -53,6 +53,34 @@ spec: {a: '{{ now() }}'}
 """,
         },
     ),
+    Row(
+        "random in lists and branches",
+        watch("""
+children:
+  a: {template: j.yaml}
+  b: {object: {apiVersion: v1, kind: Secret, metadata: "{{ now() }}"}, apply: {strategy: create-only}}
+  c: {object: {apiVersion: batch/v1, kind: Job, metadata: {name: x, labels: {a: "{{ now() }}"}}}}
+"""),
+        [
+            "templates/j.yaml:6:16: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "templates/j.yaml:7:14: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+        ],
+        files={
+            "templates/j.yaml": """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+    name: {{ spec.name }}
+    labels:
+      name: {{ now() }}
+spec: {a: {{ now() }}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: x}
+"""
+        },
+    ),
 )
 
 

@@ -136,6 +136,12 @@ STRUCTURAL = {
     "validate",
     "status of another sort",
     "include outside",
+    "text that is a number",
+    "a mapping is wanted",
+    "a list is wanted",
+    "empty values",
+    "path of a field",
+    "text of several lines",
 }
 """The mistakes that a schema can see. What is left to the reader: names, files, templates, what two places have to do with each other."""
 

@@ -72,6 +72,52 @@ b: {{ creds.data.x }}
 """
         },
     ),
+    Row(
+        "whole secrets in texts",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  names: "{{ all | map(attribute='metadata.name') | list }}"
+  whole: "{{ all | list }}"
+  count: "{{ all | length }}"
+status: s.yaml
+conditions:
+  - {type: A, status: "creds is defined and all | count > 1"}
+  - {type: B, status: "all"}
+  - {type: C, status: "all | selectattr('data.x', 'defined') | list | length > 1"}
+  - {type: D, status: "(all | selectattr('type', 'equalto', 'x') | list | length) > 1"}
+  - {type: E, status: "spec.x in all"}
+  - {type: F, status: "names and count and whole"}
+  - {type: G, status: "all | tojson"}
+  - {type: H, status: "all | map('upper') | list"}
+  - {type: I, status: "spec.x | default(all)"}
+"""),
+        [
+            "templates/p.yaml:1:7: `all` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "templates/p.yaml:2:10: `status` cannot read `live.`, only the CR, vars, let and observed objects",
+            "watches.yaml:14:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:17:36: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:18:46: `whole` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:19:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:20:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:21:43: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+        ],
+        files={
+            "templates/s.yaml": """\
+a: {{ all | length }}
+{% include 'p.yaml' %}
+{% for s in all | sort(attribute='metadata.name') %}
+b{{ loop.index }}: {{ s.metadata.name }}
+{% endfor %}
+""",
+            "templates/p.yaml": """\
+p: {{ all | to_json }}
+q: {% if live is defined %}1{% endif %}
+""",
+        },
+    ),
 )
 
 
