@@ -1,0 +1,67 @@
+"""Which sample CRs are rendered, beside what; and the snapshots of what they make.
+
+python -m tests.projects.snapshots     # writes them anew
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.projects.rendering import Rendered, documents, render, snapshot
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Case:
+    project: str
+    cr: str
+    served: tuple[str, ...] = ()
+    final: bool = False
+    of: str = ""  # whose existing/ file and CR it is, where that is not its own name
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / self.project
+
+    @property
+    def existing(self) -> list[dict]:
+        """What the cluster holds already: existing/<name>.yaml beside the project's examples, if it is there."""
+        file = self.folder / "existing" / f"{self.cr}.yaml"
+        return documents(file) if file.exists() else []
+
+    @property
+    def cr_file(self) -> Path:
+        return self.folder / "examples" / f"{self.of or self.cr}.yaml"
+
+    @property
+    def file(self) -> Path:
+        beside = self.folder if self.project else self.folder / "examples"
+        return beside / "snapshots" / f"{self.cr}.yaml"
+
+    def render(self) -> Rendered:
+        return render(self.folder, self.cr_file, self.existing, served=self.served, final=self.final)
+
+
+CASES = (
+    Case("", "app"),
+    Case("", "memcached"),
+    Case("examples/memcached-v1", "memcached"),
+    Case("examples/myapp", "myapp"),
+    Case("examples/crontab", "crontab"),
+    Case("examples/wordpress", "blog"),
+    Case("examples/wordpress", "small"),
+    Case("tests/projects/kafka", "events"),
+    Case("tests/projects/kafka", "events-too-many-brokers", of="events"),
+    Case("tests/projects/tenant", "acme"),
+    Case("tests/projects/shop", "shop", served=("cert-manager.io/v1/Certificate",)),
+    Case("tests/projects/shop", "plain"),
+    Case("tests/projects/backup", "pg"),
+    Case("tests/projects/backup", "pg-deleted", of="pg", final=True),
+)
+
+if __name__ == "__main__":
+    for case in CASES:
+        case.file.parent.mkdir(exist_ok=True)
+        case.file.write_text(snapshot(case.render()), encoding="utf-8")
