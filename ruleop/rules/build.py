@@ -57,7 +57,7 @@ def _status(value: Templated[Tree] | Templated[TextTemplate] | None) -> Tree | T
 
 def _there(value: T | None) -> T:
     """A value that the tables demand."""
-    assert value is not None, "a project with mistakes is never built"  # noqa: S101 - for the type checker
+    assert value is not None, "a project with mistakes is never built"
     return value
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ruleop.kinds import GroupKind, Kind
 from ruleop.rules.findings import Findings, meant
 from ruleop.rules.watches import is_builtin
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.findings import Path, SchemaError
 from ruleop.schema.structural import has_room
+from ruleop.schema.table import builtin_kinds, builtin_release
 from ruleop.templating import YamlNode, read_yaml
 
 if TYPE_CHECKING:
@@ -85,6 +87,23 @@ def check_definition(draft: Draft, crds: Iterable[CustomResourceDefinition], fin
     elif table.manage_status:
         for message, site in _without_room(draft, version, table.kind.site):
             findings.warning("status-room", message, site)
+
+
+def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+    """Kinds of children and observed resources in groups that are Kubernetes' own. Of other groups nothing is known without a cluster."""
+    defined = {GroupKind(crd.group, crd.kind) for crd in crds}
+    named = [(kind, child.body.node.site) for child in draft.everyone if child.body is not None for kind in sorted(child.kinds)]
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is not None and table.version is not None and table.kind is not None:
+            named.append((Kind(table.group.text, table.version.text, table.kind.text), table.kind.site))
+    for kind, site in named:
+        peers = [known for known in builtin_kinds() if known.group == kind.group]
+        if not peers or kind in peers or kind.versionless in defined or kind.kind == "List":
+            continue
+        versions = [known.version for known in peers if known.kind == kind.kind]
+        guess = f"; there it is {versions[0]}" if versions else meant(kind.kind, (known.kind for known in peers))
+        findings.warning("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
 
 
 def _without_room(draft: Draft, version: CrdVersion, site: Site) -> Iterator[tuple[str, Site]]:

@@ -38,6 +38,7 @@ Code = Literal[
     "secret-data",
     "random",  # what renders differently each time, outside create-only
     "crd",
+    "unknown-kind",  # in a group of Kubernetes' own
     "status-room",
     "unused-template",
     "looks-like-expression",

@@ -50,6 +50,8 @@ GROUP = Text(rf"|{_DNS}(\.{_DNS})*", 'an API group like "apps" or "cache.example
 VERSION = Text(_DNS, 'a version without its group, like "v1"')
 KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
 LABEL_KEY = Text(rf"({_DNS}(\.{_DNS})*/)?{_LABEL}", 'a label like "app.kubernetes.io/name"')
+REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
+NAMESPACE = Text(_DNS, "the name of a namespace")
 ID = Text(NAME, "an id")
 
 
@@ -200,7 +202,7 @@ class ChildTable(Table):
     adopt: Adopt = key("adopt", Choice(get_args(Adopt)), "Whether to take over an object of that name that nobody owns.", default="never")
     deletion: Templated[StringTemplate] | None = key(
         "deletion",
-        Template(("delete", "orphan")),
+        Template(Choice(("delete", "orphan"))),
         "orphan: it stays when the CR goes or it is no longer wanted. delete by default; a template.",
     )
     propagation: Propagation = key(
@@ -210,7 +212,7 @@ class ChildTable(Table):
         default="background",
     )
     namespace: Templated[StringTemplate] | None = key(
-        "namespace", Template(), "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster."
+        "namespace", Template(NAMESPACE), "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster."
     )
     optional: bool = key("optional", Flag(), "Not wanted while the cluster does not serve its kind.", default=False)
 
@@ -226,7 +228,9 @@ class ObserveTable(Table):
     kind: Word | None = key("kind", KIND, "The kind, like Pod.", required=True)
     name: Templated[StringTemplate] | None = key("name", Template(), "The one of this name.")
     selector: FullSelectorTable | None = key("selector", SelectorType(), "All that match these labels.")
-    namespace: Templated[StringTemplate] | None = key("namespace", Template(), "The CR's by default. Another one needs reach: cluster.")
+    namespace: Templated[StringTemplate] | None = key(
+        "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +242,7 @@ class ConditionTable(Table):
         "type", Text(rf"({_DNS}(\.{_DNS})*/)?{_LABEL}", 'a condition type like "Available"'), "Its type.", required=True
     )
     status: Templated[Expression] | None = key("status", Bare(), "Whether it is True or False; not there yet is Unknown.", required=True)
-    reason: Templated[StringTemplate] | None = key("reason", Template(), "One word in CamelCase.")
+    reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
     message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
 
 
@@ -290,7 +294,7 @@ class WatchTable(Table):
     )
     selector: FullSelectorTable | None = key("selector", SelectorType(), "The CRs to manage, by their labels; all by default.")
     namespaces: tuple[Word, ...] | None = key(
-        "namespaces", ListOf(Text(_DNS, "the name of a namespace"), "a namespace", minimum=1), "The namespaces to manage; all by default."
+        "namespaces", ListOf(NAMESPACE, "a namespace", minimum=1), "The namespaces to manage; all by default."
     )
     reconcile_period: float = key("reconcilePeriod", Duration(), "Full re-check in addition to events; 0s never.", default="10h")
     max_concurrent: int = key("maxConcurrentReconciles", Count(1), "CRs of this kind at once.", default=16)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ruleop.errors import Site
 from ruleop.rules.bodies import check_bodies
 from ruleop.rules.build import build_rule
-from ruleop.rules.definitions import check_definition, read_crds
+from ruleop.rules.definitions import check_definition, check_kinds, read_crds
 from ruleop.rules.drafts import Draft, Shared, join, read_file
 from ruleop.rules.environment import Constants, Environment
 from ruleop.rules.files import read_files
@@ -136,6 +136,7 @@ class _Loading:
         check_random(its_parts, self.reading.templates, findings)
         check_secrecy(draft, its_parts, self.reading.templates, findings)
         check_definition(draft, crds, findings)
+        check_kinds(draft, crds, findings)
         warn_of_looks(its_parts, self.reading.library, findings)
 
     def _digest(self) -> str:

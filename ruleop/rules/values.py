@@ -208,9 +208,9 @@ class Bare(Type[Templated[Expression]]):
 
 @dataclass(frozen=True, slots=True)
 class Template(Type[Templated[StringTemplate]]):
-    """Text with templates in it; with `options`, what it says must be one of them, which is known here only if it holds no template."""
+    """Text with templates in it. What it says may have to have a form, which can be looked at here only if it holds no template."""
 
-    options: tuple[str, ...] = ()
+    form: Type[Any] | None = None
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[StringTemplate] | None:
         if not isinstance(node.value, str):
@@ -221,12 +221,14 @@ class Template(Type[Templated[StringTemplate]]):
         except RuleErrors as error:
             reading.findings.take(error.mistakes, "template")
             return None
-        if self.options and template.constant is not None and Choice(self.options).read(node, what, reading) is None:
+        if self.form is not None and template.constant is not None and self.form.read(node, what, reading) is None:
             return None
         return Templated(template, node)
 
     def schema(self) -> dict[str, JSON]:
-        return {"anyOf": [{"enum": [*self.options]}, {"type": "string", "pattern": r"\{[{%]"}]} if self.options else {"type": "string"}
+        if self.form is None:
+            return {"type": "string"}
+        return {"anyOf": [self.form.schema(), {"type": "string", "pattern": r"\{[{%]"}]}
 
 
 @dataclass(frozen=True, slots=True)

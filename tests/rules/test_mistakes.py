@@ -979,6 +979,21 @@ reach: x
             'watches.yaml:7:10: "reach" must be "namespace" or "cluster", and is the text "x"',
         ],
     ),
+    Row(
+        "forms of templates",
+        watch("""
+children:
+  a: {template: a.yaml, namespace: My_Namespace}
+  b: {template: a.yaml, deletion: "{{ spec.deletion }}", namespace: "{{ metadata.namespace }}"}
+conditions:
+  - {type: A, status: spec.x, reason: not one word}
+  - {type: B, status: spec.x, reason: "{{ spec.reason }}"}
+"""),
+        [
+            'watches.yaml:5:38: "namespace" must be the name of a namespace, and is "My_Namespace"',
+            'watches.yaml:8:41: "reason" must be one word, like "Starting", and is "not one word"',
+        ],
+    ),
 )
 
 

@@ -136,6 +136,7 @@ STRUCTURAL = {
     "validate",
     "status of another sort",
     "include outside",
+    "forms of templates",
     "text that is a number",
     "a mapping is wanted",
     "a list is wanted",
@@ -157,10 +158,10 @@ def test_the_list_of_structural_mistakes_is_of_rows_that_are_there() -> None:
 
 
 OTHERS = [test_names, test_order, test_secrecy, test_randomness, test_watches, test_definitions, test_environment]
-NOT_READABLE = {"hidden by namespaces", "hidden by selector"}  # their mistakes are YAML's own: y is a boolean
+STRUCTURAL_TOO = {"hidden by namespaces", "hidden by selector", "kinds that Kubernetes does not have"}  # y is a boolean; a kind is missing
 
 
-@table(*(row for module in OTHERS for row in module.ROWS if row.title not in NOT_READABLE))
+@table(*(row for module in OTHERS for row in module.ROWS if row.title not in STRUCTURAL_TOO))
 def test_what_only_the_reader_can_refuse_is_accepted_by_the_schema(row: Row) -> None:
     VALIDATOR.validate(data(row.watches))
 
