@@ -1,0 +1,1 @@
+"""The loop: what to reconcile when, and carrying out its plan."""
