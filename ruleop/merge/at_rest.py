@@ -48,8 +48,8 @@ def _members_at_rest(live: Object, wanted: Object, recorded: MapFields, shape: S
     for name, value in wanted.items():
         fields = members.get(name)
         if fields is _SCALAR:
-            before = live.get(name)
-            if value != before or type(value) is not type(before):
+            before, kind = live.get(name), type(value)
+            if value != before or kind is not type(before) or kind is dict or kind is list:
                 return False
         elif fields is None or not at_rest(live.get(name), value, fields, declared.get(name) or values):
             return False

@@ -86,6 +86,14 @@ def test_what_we_create_inside_an_item_of_others_is_ours():
     assert adopted_then(live, existing, adopted=adopted, existing=existing, shape=DEPLOYMENT) == existing
 
 
+def test_what_we_created_inside_an_item_of_others_goes_with_our_fields():
+    existing = pod(containers=[{"name": "app"}])
+    adopted = pod(containers=[{"name": "app", "livenessProbe": {"httpGet": {"port": 80}}}])
+    live = pod(containers=[{"name": "app", "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 10}}])
+    for wanted in (pod(), pod(containers=[]), existing):
+        assert adopted_then(live, wanted, adopted=adopted, existing=existing, shape=DEPLOYMENT) == existing
+
+
 @pytest.mark.parametrize(("shape", "mine", "theirs"), [(SET, "a", "b"), (ENV, {"name": "a"}, {"name": "b"})])
 def test_a_list_loses_our_items_and_goes_when_it_is_empty_and_was_ours(shape, mine, theirs):
     shape = struct(l=shape)

@@ -166,6 +166,8 @@ def test_a_place_inside_an_atomic_list_or_map():
     assert merge({"m": {"in": {"x": 1}}}, {"m": {"in": {"x": 2, "y": 3}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 1, "y": 3}}}
     assert merge({"m": {}}, {"m": {"in": {"x": 2}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 2}}}
     assert merge({"m": {"in": {"x": 1}}}, {"m": {}}, {}, nested, "m.in.x").object == {"m": {}}
+    unknown = merge({"l": [{"k": "a", "m": {"x": 1}}]}, {"l": [{"k": "a", "m": {"x": 2, "y": 3}}]}, {}, UNKNOWN, "l[k=a].m.x")
+    assert unknown.object == {"l": [{"k": "a", "m": {"x": 1, "y": 3}}]}
     for live, wanted in (({"x": 1}, 5), (5, {"x": 1}), ([1], {"x": 1}), ({"x": 1}, [1]), ([{"k": "a"}], "text"), ("text", [{"k": "a"}])):
         ignore = ("m.in.x", "m.in[k=a].v", "m.in[k=a]")
         assert merge({"m": {"in": live}}, {"m": {"in": wanted}}, {}, nested, *ignore).object == {"m": {"in": wanted}}

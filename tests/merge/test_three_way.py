@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
 from ruleop.schema.shape import UNKNOWN, Shape
-from tests.merge.shapes import CONFIG_MAP, DEPLOYMENT, ENV, SERVICE, SET, keyed, struct
+from tests.merge.shapes import CONFIG_MAP, DEPLOYMENT, ENV, SERVICE, SET, TEXT, keyed, struct
 
 
 def merge(live, wanted, before=None, shape=UNKNOWN, **options):
@@ -170,6 +170,11 @@ def test_undeclared_fields_are_granular_maps_and_atomic_lists():
         "x": {"a": 3, "theirs": 2},
         "l": [1],
     }
+
+
+def test_a_change_deep_in_an_atomic_list_is_a_change():
+    assert merge({"l": [{"x": {"y": 1}}]}, {"l": [{"x": {"y": 2}}]}) == {"l": [{"x": {"y": 2}}]}
+    assert merge({"l": [[1]]}, {"l": [[2]]}) == {"l": [[2]]}
 
 
 def test_quantities_compare_by_amount_wherever_the_schema_says_so():
@@ -337,6 +342,28 @@ def test_a_list_that_became_another_kind_of_list_loses_nothing_in_that_pass():
                 assert fewer.object == (wanted if new is atomic else live), "an atomic list is ours as a whole, because we want it"
                 next_pass = three_way(fewer.object, {}, fewer.fields, new).object
                 assert next_pass == ({} if new is atomic else {"l": [*left_of_a[id(new)], *live["l"][1:]]})
+
+
+def test_the_record_follows_the_kind_of_a_value():
+    kinds = {
+        "scalar": ("text", TEXT),
+        "map": ({"a": 1}, UNKNOWN),
+        "atomic map": ({"a": 1}, Shape(type="object", atomic=True)),
+        "atomic list": ([{"name": "A"}], UNKNOWN),
+        "keyed list": ([{"name": "A"}], ENV),
+        "set": ([{"name": "A"}], SET),
+    }
+    for was, (recorded, old) in kinds.items():
+        for now, (value, new) in kinds.items():
+            applied = create_fields({"x": recorded}, struct(x=old))
+            merged = three_way({"x": value}, {"x": value}, applied, struct(x=new))
+            assert merged.object == {"x": value}
+            fields, expected = (
+                f.to_json()["x"] for f in (merged.fields, three_way({"x": value}, {"x": value}, None, struct(x=new)).fields)
+            )
+            if {was, now} == {"keyed list", "set"}:
+                expected[1] = 1  # the list is one that we created, whatever kind of list it is by now
+            assert fields == (applied.to_json()["x"] if was == now else expected)
 
 
 def test_a_map_that_became_granular_or_atomic_loses_nothing_that_others_may_have_put_there():
