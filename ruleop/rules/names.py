@@ -76,7 +76,11 @@ def check_read(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
         for name, site in part.compiled.assigned:
             if name in ALWAYS or name in known:
                 findings.mistake(
-                    "taken-name", f'a template cannot set "{name}", which has a meaning already: choose another name', site, word=name
+                    "taken-name",
+                    f'a template cannot set "{name}", which has a meaning already: choose another name',
+                    site,
+                    word=name,
+                    start=part.site,
                 )
         for reference in part.compiled.references:
             _check_reference(draft, part, reference, findings)
@@ -103,25 +107,20 @@ def _why_unseen(draft: Draft, part: Part, name: str) -> str:
     if name == "this":
         return f"`this` is known only in `readyWhen`, not in {title}"
     if name in ("item", "index"):
-        renamed = f"; here an item is called `{part.view.item}`" if part.view.item else ""
-        return (
-            f"`{name}` is known only in a child with `forEach`{renamed}, not in {title}"
-            if not renamed
-            else f"`{name}` is not known in {title}{renamed}"
-        )
+        if part.view.item:
+            return f"`{name}` is not known in {title}; here an item is called `{part.view.item}`"
+        return f"`{name}` is known only in a child with `forEach`, not in {title}"
     if name in (entry.name for entry in draft.let):
         return f"{title} cannot read `{name}`: a let sees only the names before it"
     if name in draft.observed:
         return f"{title} cannot read the observed `{name}`: what is observed must not depend on what was observed"
     if name in draft.children or name in draft.final or name in ("live", "ready"):
-        return _why_no_child(draft, part, name)
+        return _why_no_child(part, name)
     return ""
 
 
-def _why_no_child(draft: Draft, part: Part, name: str) -> str:
+def _why_no_child(part: Part, name: str) -> str:
     title = part.view.title
-    if part.child is not None and part.view.live and name in draft.children:
-        return f"{title} cannot read `{name}`, for a deletion renders no children: read what exists, `live.{name}`"
     if part.child is not None and part.view.live:
         return f"{title} cannot read the finalize child `{name}`, which exists only in a deletion"
     way_out = ": use `waitFor`, or an {% if %} in the template over `live.`" if part.key == "when" else ""
@@ -136,18 +135,22 @@ def _check_reference(draft: Draft, part: Part, reference: Reference, findings: F
     elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
         findings.warning("unknown-name", f'vars has no "{rest[0]}"{meant(rest[0], draft.vars)}', reference.site, word=head, start=part.site)
     elif head in ("live", "ready") and head in part.view.names:
-        ids = part.view.live if head == "live" else part.view.children
+        ids = part.view.live if head == "live" else part.view.ready
         if not rest or rest[0] is None:
             findings.mistake(
                 "unknown-id",
                 f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, so that ruleop knows what is read",
                 reference.site,
                 word=head,
+                start=part.site,
             )
         elif rest[0] not in ids:
-            findings.mistake(
-                "unknown-id", f'`{head}.{rest[0]}`: no child has the id "{rest[0]}"{meant(rest[0], ids)}', reference.site, word=head
-            )
+            why = f'no child has the id "{rest[0]}"{meant(rest[0], ids)}'
+            if rest[0] in draft.final:
+                why = "a finalize child exists only in a deletion"
+            elif rest[0] in draft.children:
+                why = "a deletion renders no children, so it is not known whether they are ready"
+            findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
 
 
 def _steps(reference: Reference) -> list[str | None]:

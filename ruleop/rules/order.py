@@ -62,7 +62,7 @@ def _mentions(part: Part) -> Iterator[Link]:
     for reference in part.compiled.references:
         head, *rest = reference.path
         name = rest[0] if head == "ready" and rest else head
-        if name in part.view.children:
+        if name in part.view.ready:
             yield Link(name, reference.site, reference.name, part.site)
 
 

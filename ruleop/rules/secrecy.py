@@ -68,8 +68,9 @@ def _shows(part: Part, reference: Reference, secrets: _Secrets, templates: Mappi
     if name is None or name not in secrets.many:
         return False
     inner = path[1:]
-    if len(inner) == 0:
-        return not all(_is_harmless(use) for source in _sources(part, templates) for use in _whole_uses(source, name, reference.site))
+    if not inner:
+        uses = [use for source in _sources(part, templates) for use in _whole_uses(source, name, reference.site)]
+        return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or inner[0] not in _SHOWN
@@ -126,8 +127,6 @@ def _is_harmless(use: list[nodes.Node]) -> bool:
     for node in outer:
         if isinstance(node, nodes.For):
             return node.iter is inner
-        if isinstance(node, nodes.Test):
-            return node.name in ("defined", "undefined")
         if not isinstance(node, nodes.Filter) or node.node is not inner:
             return False
         if node.name == "map":
@@ -135,6 +134,6 @@ def _is_harmless(use: list[nodes.Node]) -> bool:
         if node.name in ("length", "count"):
             return True
         if node.name not in _SAME_ITEMS:
-            return False
+            break
         inner = node
     return False

@@ -6,7 +6,8 @@ The views follow rules.md's "What a template sees". Where that leaves a choice, 
   `live.`: whether a child is wanted must not depend on what the pass makes of others. `deletion` matters when nothing is rendered any more.
 - `validate` runs before any child is rendered, and sees none.
 - `let` sees names before it; `observe` sees those lets that read no observed object, else what to read would depend on what was read.
-- a `finalize` child sees its like; of the other children, which a deletion does not render, only `live.<id>`. They do not see it.
+- a `finalize` child sees its like, and the other children as what exists of them, for a deletion does not render them; it does not wait for
+  them to be ready. They do not see it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class View:
     title: str  # how messages call the place
     lets: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
-    children: frozenset[str] = frozenset()  # seen as they will stand after the pass, and as `ready.`
+    children: frozenset[str] = frozenset()
+    ready: frozenset[str] = frozenset()  # those whose readiness is known, and which come first if they are read
     live: frozenset[str] = frozenset()
     item: str = ""  # what an item is called, inside forEach
     this: bool = False
@@ -43,7 +45,7 @@ class View:
     @property
     def names(self) -> frozenset[str]:
         names = RESOURCE | self.lets | self.observed | self.children
-        if self.children:
+        if self.ready:
             names |= {"ready"}
         if self.live:
             names |= {"live"}
@@ -92,10 +94,10 @@ def parts(draft: Draft) -> Iterator[Part]:
     for child in draft.everyone:
         yield from _child(draft, child, View("", lets, observed))
     ids = frozenset(draft.children) | frozenset(draft.final)
-    yield from _part("status", View("`status`", lets, observed, ids, ids, reads_status=False), draft.table.status)
+    yield from _part("status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status)
     for condition in draft.table.conditions:
         for value in (condition.status, condition.reason, condition.message):
-            yield from _part("conditions", View("`conditions`", lets, observed, ids, ids), value)
+            yield from _part("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
 
 
 def _part(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
@@ -133,14 +135,14 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
 
 def _child(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
     peers = frozenset(draft.final if child.final else draft.children)
-    live = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
+    seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
     item = child.item_name if "forEach" in child.table.said else ""
     kind = "finalize child" if child.final else "child"
 
     def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
         title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
         if children:
-            return View(title, outer.lets, outer.observed, peers, live, item, this)
+            return View(title, outer.lets, outer.observed, seen, peers, seen, item, this)
         return View(title, outer.lets, outer.observed, item=item, this=this)
 
     table = child.table

@@ -190,9 +190,8 @@ status: {x: "{{ f.x }} {{ live.g }}"}
 """),
         [
             'watches.yaml:5:86: the child "a" cannot read the finalize child `f`, which exists only in a deletion',
-            'watches.yaml:5:96: `live.f`: no child has the id "f"',
-            'watches.yaml:7:68: the finalize child "f" cannot read `a`, for a deletion renders no children: read what exists, `live.a`',
-            'watches.yaml:7:111: `ready.a`: no child has the id "a"',
+            "watches.yaml:5:96: `live.f`: a finalize child exists only in a deletion",
+            "watches.yaml:7:111: `ready.a`: a deletion renders no children, so it is not known whether they are ready",
         ],
     ),
     Row(

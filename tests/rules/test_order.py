@@ -111,7 +111,7 @@ def test_mentions_and_observed_ids_are_told_also_through_lets() -> None:
           b: {template: a.yaml, when: jobs | length > 1, waitFor: ready.a}
           c: {object: {apiVersion: v1, kind: Service, metadata: {name: "{{ twice }}", labels: {x: "{{ b.metadata.name }}"}}}, dependsOn: [a]}
         finalize:
-          d: {template: a.yaml, waitFor: live.a.x, when: pods}
+          d: {template: a.yaml, waitFor: live.a.x and b.x, when: pods}
           e: {template: a.yaml, waitFor: d.x}
         """
     )
