@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -90,6 +91,15 @@ EXAMPLES = {
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
 def test_what_is_right_is_accepted(text: str) -> None:
     VALIDATOR.validate(data(text))
+
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = [path for path in (ROOT / "watches.yaml", *sorted(ROOT.glob("examples/*/watches.yaml"))) if path.is_file()]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
+def test_the_examples_that_the_repository_ships_are_accepted(path: Path) -> None:
+    VALIDATOR.validate(data(path.read_text()))
 
 
 STRUCTURAL = {

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table, watch
+import json
+
+import pytest
+
+from tests.rules.projects import SERVICE, Row, said, table, watch
 
 ROWS = (
     Row(
@@ -124,3 +128,80 @@ q: {% if live is defined %}1{% endif %}
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+SECRETS = """
+observe:
+  one: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}}}
+  mixed: {template: mixed.yaml}
+"""
+MIXED = {"templates/mixed.yaml": SERVICE + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"}
+
+
+def shown(expression: str) -> bool:
+    """Whether a status of this expression is let through."""
+    lines = said(watch(SECRETS + f"status:\n  a: {json.dumps(expression)}\n"), MIXED)
+    assert all("would show the data of a Secret" in line for line in lines)
+    return not lines
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{{ one.metadata.name }}",
+        "{{ one.type }}",
+        "{{ one.metadata }}",
+        "{{ 'there' if one is defined }}",
+        "{{ one.data is defined }}",
+        "{{ all | length }}",
+        "{{ all | map(attribute='metadata.name') | list }}",
+        "{{ all | sort(attribute='metadata.name') | map(attribute='type') | first }}",
+        "{% for s in all %}{{ s.metadata.name }}{% endfor %}",
+        "{% for s in all | reverse %}{{ loop.index }}{% endfor %}",
+        "{{ all[0].metadata.name }}",
+        "{{ live.own.metadata.uid }}",
+        "{{ mixed['x'].metadata.name }}",
+        "{{ ready.own }}",
+        "{{ spec.data.password }}",
+    ],
+)
+def test_what_is_no_data_may_be_shown(expression: str) -> None:
+    assert shown(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{{ one }}",
+        "{{ one | to_json }}",
+        "{{ one.data }}",
+        "{{ one['data'].password }}",
+        "{{ one[spec.key] }}",
+        "{{ one.stringData.x }}",
+        "{{ own.data.x }}",
+        "{{ live.own }}",
+        "{{ live.own.data }}",
+        "{{ mixed[0].data }}",
+        "{{ mixed['Secret/x'].data.y }}",
+        "{{ all }}",
+        "{{ all | list }}",
+        "{{ (all | first).data }}",
+        "{{ all | map(attribute='data.x') | list }}",
+        "{% for s in all %}{{ s }}{% endfor %}",
+        "{% for s in all %}{{ s.data.x }}{% endfor %}",
+        "{% for k in one.data %}{{ k }}{% endfor %}",
+        "{% set s = one %}{{ s.data.x }}",
+        "{% set s = one.data %}{{ s.x }}",
+        "{{ [one][0].data }}",
+        "{{ {'a': one}.a.data }}",
+        "{{ one if spec.x else 1 }}",
+        "{{ spec.x | default(one) }}",
+        "{{ one.metadata.name ~ one.data.x }}",
+        "{% macro m(s) %}{{ s.data.x }}{% endmacro %}{{ m(one) }}",
+    ],
+)
+def test_what_is_data_or_may_be_is_refused(expression: str) -> None:
+    assert not shown(expression)
