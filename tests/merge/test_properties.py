@@ -309,6 +309,17 @@ def test_a_glance_sees_what_a_closer_look_finds(t):
 
 
 @MANY
+@given(triples(), roots, st.data())
+def test_a_glance_is_right_also_about_a_record_that_was_made_by_another_shape(t, other, data):
+    notes = [parse_path(f"{name}.nowhere.at.all") for name in NAMES]
+    applied = create_fields(data.draw(values_of(other)), other)
+    for live in (t.wanted, t.live):
+        glance, closer = three_way(live, t.wanted, applied, t.shape), three_way(live, t.wanted, applied, t.shape, ignore=notes)
+        assert same(glance.object, closer.object)
+        assert glance.fields == closer.fields
+
+
+@MANY
 @given(triples())
 def test_after_an_answer_there_is_nothing_to_do(t):
     """Whatever the server answers, wanting the same again is no difference."""
