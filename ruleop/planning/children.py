@@ -259,7 +259,7 @@ class Children:
     def _say(self, child: Child, planned: Planned, value: Any) -> None:
         self.planned[child.id] = planned
         self.scope.names[child.id] = value
-        self.scope.ready[child.id] = planned.ready
+        self.scope.ready[child.id] = planned.ready or planned.state is State.UNWANTED  # nothing to wait for, as in dependsOn
 
     def _value(self, child: Child, planned: Planned) -> Any:
         """The object as it will stand after this pass. A create-only child shows only what exists: what it would be made of is drawn anew each time."""

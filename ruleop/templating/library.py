@@ -301,9 +301,8 @@ class Library:
         if self.depth:
             return
         self.environment.budget.refill()
-        if scope is not self.scope:
-            self.scope = scope
-            self._merged = {**self.environment.globals, **scope}
+        self.scope = scope
+        self._merged = {**self.environment.globals, **scope}  # anew each time: the caller may have added names to the same mapping
 
     def objects(self, parts: list[Any], name: str, site: Site, *, lenient: bool = False) -> list[JSON]:
         try:
