@@ -51,8 +51,8 @@ VERSION = Text(_DNS, 'a version without its group, like "v1"')
 KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
 LABEL_KEY = Text(rf"({_DNS}(\.{_DNS})*/)?{_LABEL}", 'a label like "app.kubernetes.io/name"')
 REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
-NAMESPACE = Text(_DNS, "the name of a namespace")
-ID = Text(NAME, "an id")
+NAMESPACE = Text(_DNS, "a name of small letters, digits and dashes")
+ID = Text(NAME, "a name that begins with a small letter")
 
 
 @dataclass(frozen=True, slots=True)

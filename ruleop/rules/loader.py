@@ -73,6 +73,9 @@ class _Loading:
     def project(self, root: str) -> Project:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
+        if not drafts and not self.findings.failed:
+            # Most probably files that are being written. To take it at its word would prune all that there is.
+            self.findings.mistake("missing-key", "the project has no watches", Site(WATCHES))
         every_part = [(draft, list(parts(draft))) for draft in drafts]
         for draft, its_parts in every_part:
             self._check(draft, its_parts, crds)
@@ -99,6 +102,8 @@ class _Loading:
             if inner.include:
                 message = "only watches.yaml may include files: name them there"
                 self.findings.mistake("conflict", message, inner.said["include"])
+            if not inner.watches and "watches" not in inner.said:
+                self.findings.mistake("missing-key", "the file holds no watches", Site(path))
             shared = outer.within(inner, self.constants)
             tables += [(watch, shared) for watch in inner.watches]
         for watch, shared in tables:
@@ -117,10 +122,7 @@ class _Loading:
             if not mistakes:
                 self.findings.mistake("missing-key", "the file holds no watches", Site(path))
             return None
-        table = read_file(documents[0], self.reading)
-        if table is not None and not table.watches and not table.include and not {"watches", "include"} & set(table.said):
-            self.findings.mistake("missing-key", "the file holds no watches", Site(path))
-        return table
+        return read_file(documents[0], self.reading)
 
     def _check(self, draft: Draft, its_parts: list[Part], crds: tuple[CustomResourceDefinition, ...]) -> None:
         findings = self.findings

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ruleop.rules.findings import Findings
     from ruleop.rules.views import Part, View
 
-_BEGINS_LIKE_ONE = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*[.\[|]")
+_BEGINS_LIKE_ONE = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
+_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})
 
 
 def warn_of_looks(parts: Iterable[Part], library: Library, findings: Findings) -> None:
@@ -45,6 +46,8 @@ def _reads_like_one(text: str, view: View, library: Library, node: YamlNode) -> 
     match = _BEGINS_LIKE_ONE.match(text)
     if match is None or match[1] not in view.names or "{{" in text or "{%" in text:
         return False
+    if match[2] and match[1] in view.children | view.observed and match[2] not in _FIELDS:
+        return False  # app.example.com is a host, also where a child is called app
     try:
         return library.expression(text, node.site).names <= view.names
     except RuleErrors:

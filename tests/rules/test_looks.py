@@ -39,3 +39,12 @@ validate:
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+def test_a_host_is_no_expression_even_if_it_begins_with_an_id() -> None:
+    text = """
+    children:
+      app: {template: a.yaml}
+    status: {host: app.example.com, size: app.spec.replicas, all: "app | length", one: "app['a'].x"}
+    """
+    assert [line.split('"')[1] for line in said(watch(text))] == ["app.spec.replicas", "app | length", "app['a'].x"]

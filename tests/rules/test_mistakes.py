@@ -186,7 +186,7 @@ App
 []
 """,
         [
-            "watches.yaml: the file holds no watches",
+            "watches.yaml: the project has no watches",
         ],
     ),
     Row(
@@ -312,7 +312,7 @@ apply: {strategy: create_only}
         "a namespace that is none",
         watch("namespaces: [My_Namespace]"),
         [
-            'watches.yaml:4:16: a namespace must be the name of a namespace, and is "My_Namespace"',
+            'watches.yaml:4:16: a namespace must be a name of small letters, digits and dashes, and is "My_Namespace"',
         ],
     ),
     Row(
@@ -990,7 +990,7 @@ conditions:
   - {type: B, status: spec.x, reason: "{{ spec.reason }}"}
 """),
         [
-            'watches.yaml:5:38: "namespace" must be the name of a namespace, and is "My_Namespace"',
+            'watches.yaml:5:38: "namespace" must be a name of small letters, digits and dashes, and is "My_Namespace"',
             'watches.yaml:8:41: "reason" must be one word, like "Starting", and is "not one word"',
         ],
     ),
@@ -1000,6 +1000,11 @@ conditions:
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+@pytest.mark.parametrize("watches", ["[]\n", "watches: []\n", "include: [rules/*.yaml]\n", "vars: {a: 1}\n", "{}\n"])
+def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(watches: str) -> None:
+    assert "watches.yaml: the project has no watches" in said(watches)
 
 
 THIRTY = """\
