@@ -30,6 +30,7 @@ NAMESPACE = "default"
 
 EPOCH = "1970-01-01T00:00:00Z"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers")
 _TEXTS = ("labels", "annotations")
 
 
@@ -107,6 +108,32 @@ def dropped(project: Project, resource: Object) -> list[Finding]:
         meant = did_you_mean(str(path[-1]), known)
         findings.append(Finding(path, f"is not in {Kind.of(resource).kind}'s schema, and the API server drops it{meant}"))
     return findings
+
+
+def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object:
+    """The custom resource of a file as that of the cluster which it would change: with the uid, the status and what else the server keeps.
+
+    Without it among the live objects, its uid is the one that they name as their owner's: they are its children, whoever wrote the file.
+    """
+    own = ObjectKey.of(_as_stored(resource, namespaced=kinds.info(Kind.of(resource)).namespaced))
+    metadata = resource.get("metadata")
+    if not isinstance(metadata, Mapping) or metadata.get("uid"):
+        return resource
+    for obj in live:
+        if ObjectKey.of(obj) == own:
+            theirs = obj["metadata"]
+            changed = resource.get("spec") != obj.get("spec")
+            generation = theirs.get("generation", 1) + (1 if changed else 0)
+            kept = {name: theirs[name] for name in _SERVERS if name in theirs}
+            status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
+            return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
+    for obj in live:
+        for reference in obj["metadata"].get("ownerReferences") or ():
+            owner = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
+            said = ObjectKey(owner.group, owner.kind, own.namespace, str(reference.get("name", "")))
+            if reference.get("controller") and said == own and own.namespace in {"", obj["metadata"].get("namespace", "")}:
+                return {**resource, "metadata": {**metadata, "uid": reference.get("uid")}}
+    return resource
 
 
 def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:

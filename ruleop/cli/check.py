@@ -1,0 +1,56 @@
+"""`ruleop check`: everything that can be known about a project without a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ruleop.cli import findings as found
+from ruleop.cli.program import DONE, NO, UNUSABLE
+from ruleop.cli.project import Folder, is_unreadable, load, project_options
+from ruleop.cli.terminal import say, write
+from ruleop.planning.show import Span, Tone
+from ruleop.rules import ProjectErrors
+
+if TYPE_CHECKING:
+    from ruleop.rules import Finding, Project
+
+_DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
+
+
+@click.command()
+@project_options
+@click.option(
+    "-o", "output", type=click.Choice(["text", *_DOCUMENTS]), default="text", show_default=True, help="How to print what is found."
+)
+def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
+    """Find what is wrong with a project, without a cluster.
+
+    Every mistake is found at once, with its file, line and column. Exit status 0: none, warnings apart. 1: mistakes. 2: there is no
+    project, or it cannot be read.
+    """
+    where = Folder(folder)
+    project: Project | None = None
+    try:
+        project = load(where, env_files)
+        findings, status = project.warnings, DONE
+    except ProjectErrors as errors:
+        findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
+    if output == "text":
+        say(found.lines(findings, where))
+        say([(_verdict(project, findings),)])
+    else:
+        write(_DOCUMENTS[output](findings, where))
+    return status
+
+
+def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:
+    errors, warnings = found.count(findings)
+    warned = f", {found.counted(warnings, 'warning')}" if warnings else ""
+    if project is None:
+        return Span(f"{found.counted(errors, 'error')}{warned}.", Tone.BAD)
+    children = sum(len(rule.children) + len(rule.finalize) for rule in project.rules)
+    parts = (("rule", len(project.rules)), ("child", children), ("template", len(project.templates)), ("CRD", len(project.crds)))
+    what = ", ".join(found.counted(number, word) for word, number in parts).replace("childs", "children")
+    return Span(f"No errors{warned} in {what}.", Tone.WAIT if warnings else Tone.GOOD)

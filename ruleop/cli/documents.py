@@ -1,0 +1,95 @@
+"""Objects from files: what `-f` and `--with` name, each value with its place, so that what is wrong with it can be shown there."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ruleop.cli.findings import excerpt, mistake
+from ruleop.cli.program import UsageError
+from ruleop.cli.terminal import remark
+from ruleop.errors import RuleError, Site
+from ruleop.templating import YamlNode, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.schema.findings import Path as FieldPath
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file."""
+
+    data: dict[str, Any]
+    node: YamlNode
+
+    def site(self, path: FieldPath) -> Site:
+        """The place of a field; of the nearest one around it if it is not there."""
+        node, site = self.node, self.node.site
+        for part in path:
+            value = node.value
+            if isinstance(part, str) and isinstance(value, dict) and part in value:
+                node, site = value[part], node.key_sites[part]
+            elif isinstance(part, int) and isinstance(value, list) and part < len(value):
+                node, site = value[part], value[part].site
+            else:
+                break
+        return site
+
+
+def read_documents(files: Iterable[str], *, folder: str) -> list[Document]:
+    """All objects of the files, those of a `kind: List` one by one. Raises UsageError after having said what is wrong with them."""
+    found: list[Document] = []
+    mistakes: list[RuleError] = []
+    for file in files:
+        nodes, wrong = read_yaml(_text(file, folder), "stdin" if file == STDIN else file)
+        mistakes.extend(wrong)
+        for node in nodes:
+            try:
+                found.extend(_objects(node))
+            except RuleError as error:
+                mistakes.append(error)
+    for each in mistakes:
+        remark([*mistake(str(each.site), each.message), *excerpt(each.site.path, each.site)])
+    if mistakes:
+        raise UsageError(f"{', '.join(dict.fromkeys(each.site.path for each in mistakes))} cannot be used")
+    return found
+
+
+def _text(file: str, folder: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except FileNotFoundError:
+        inside = Path(folder) / file
+        hint = f" (files are named as seen from here: do you mean {inside.as_posix()}?)" if inside.exists() else ""
+        raise UsageError(f"{file}: there is no such file{hint}") from None
+    except IsADirectoryError:
+        raise UsageError(f"{file}: is a folder: name a file in it") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UsageError(f"{Site(file, line)}: is no UTF-8 text") from None
+
+
+def _objects(node: YamlNode) -> Iterator[Document]:
+    members = node.value
+    if not isinstance(members, dict):
+        raise RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+    for name in ("apiVersion", "kind"):
+        value = members[name].value if name in members else None
+        if not isinstance(value, str) or not value:
+            raise RuleError(f"an object needs {name}, as text", members[name].site if name in members else node.site)
+    items = members["items"].value if "items" in members else None
+    if str(members["kind"].value).endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from _objects(item)
+        return
+    yield Document(node.data(), node)

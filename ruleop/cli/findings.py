@@ -1,0 +1,135 @@
+"""Mistakes and warnings as people and programs read them.
+
+For people, a line each, which editors can follow, with the line of the file below it. For programs: JSON of our own, SARIF 2.1.0 for
+whatever shows the results of static analysis, and the commands by which a GitHub workflow marks lines of a pull request.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+import ruleop
+from ruleop.planning.show import Span, Tone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.cli.project import Folder
+    from ruleop.errors import Site
+    from ruleop.planning.show import Line
+    from ruleop.rules import Finding
+
+MAX_WIDTH: Final = 120
+_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
+    for finding in findings:
+        yield from mistake(folder.place(finding.site), finding.message, warning=finding.severity == "warning")
+        yield from excerpt(folder.path(finding.site.path), finding.site)
+
+
+def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line]:
+    kind = Span("warning: ", Tone.WAIT) if warning else Span("error: ", Tone.BAD)
+    yield (Span(f"{place}: ", Tone.TITLE), kind, Span(message))
+
+
+def excerpt(path: str, site: Site) -> Iterator[Line]:
+    """The line of the file, and a mark below the place."""
+    if not site.line:
+        return
+    try:
+        text = Path(path).read_text("utf-8-sig").split("\n")[site.line - 1].rstrip()
+    except (OSError, UnicodeDecodeError, IndexError):
+        return
+    column = max(site.column - 1, 0)
+    if not text.strip() or column > MAX_WIDTH:
+        return
+    margin = f"{site.line:>5} │ "
+    yield (Span(margin, Tone.FAINT), Span(text.expandtabs(4)[:MAX_WIDTH]))
+    if site.column:
+        yield (Span(f"{'':>5} │ ", Tone.FAINT), Span(" " * len(text[:column].expandtabs(4))), Span("^", Tone.BAD))
+
+
+def count(findings: Iterable[Finding]) -> tuple[int, int]:
+    """Mistakes and warnings."""
+    severities = [finding.severity for finding in findings]
+    return severities.count("error"), severities.count("warning")
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+# -- for programs ------------------------------------------------------------------------------------------------------------------------
+
+
+def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
+    errors, warnings = count(findings)
+    return _document(
+        {
+            "errors": errors,
+            "warnings": warnings,
+            "findings": [
+                {
+                    "path": folder.path(finding.site.path),
+                    "line": finding.site.line,
+                    "column": finding.site.column,
+                    "severity": finding.severity,
+                    "code": finding.code,
+                    "message": finding.message,
+                }
+                for finding in findings
+            ],
+        }
+    )
+
+
+def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
+    rules = [{"id": code} for code in sorted({finding.code for finding in findings})]
+    driver = {"name": "ruleop", "version": ruleop.__version__, "rules": rules}
+    results = [
+        {
+            "ruleId": finding.code,
+            "level": finding.severity,
+            "message": {"text": finding.message},
+            "locations": [{"physicalLocation": _location(finding, folder)}],
+        }
+        for finding in findings
+    ]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return _document({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+
+
+def _location(finding: Finding, folder: Folder) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": folder.path(finding.site.path)}}
+    if finding.site.line:
+        region = {"startLine": finding.site.line}
+        location["region"] = {**region, "startColumn": finding.site.column} if finding.site.column else region
+    return location
+
+
+def as_github(findings: tuple[Finding, ...], folder: Folder) -> str:
+    return "".join(f"{_command(finding, folder)}\n" for finding in findings)
+
+
+def _command(finding: Finding, folder: Folder) -> str:
+    said = {
+        "file": folder.path(finding.site.path),
+        "line": finding.site.line,
+        "col": finding.site.column,
+        "title": f"ruleop {finding.code}",
+    }
+    properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in said.items() if value)
+    return f"::{finding.severity} {properties}::{_escaped(finding.message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in text)
+
+
+def _document(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

@@ -1,0 +1,127 @@
+"""What `render` and `plan` share: the custom resources that `-f` names, each planned as the operator would plan it, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ruleop.cli import findings as found
+from ruleop.cli.documents import Document, read_documents
+from ruleop.cli.program import UsageError
+from ruleop.cli.project import Folder, load
+from ruleop.cli.terminal import remark
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.planning.offline import OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.rules import ProjectErrors
+from ruleop.schema.nearest import nearest
+
+if TYPE_CHECKING:
+    from ruleop.rules import Project
+    from ruleop.schema.findings import Finding
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def pass_options(command: F) -> F:
+    command = click.option(
+        "--with",
+        "existing",
+        multiple=True,
+        metavar="FILE",
+        help="Objects that exist already, such as `kubectl get -o yaml` prints them. Repeatable.",
+    )(command)
+    return click.option(
+        "-f", "files", multiple=True, required=True, metavar="FILE", help="a file of custom resources; - is stdin. Repeatable."
+    )(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A custom resource, as the server would keep it, and its plan."""
+
+    resource: dict[str, Any]
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    folder: Folder
+    kinds: OfflineKinds
+    planned: list[Planned] = field(default_factory=list)
+    refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # what the API server would not take
+    unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but no rule selects it
+
+
+def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], existing: Sequence[str], *, seed: bytes, now: str) -> Passes:
+    """Plans each custom resource by itself; they see each other, and all that exists. What is wrong with one is said and stops no other."""
+    where = Folder(folder)
+    try:
+        project = load(where, env_files)
+    except ProjectErrors as errors:
+        remark(found.lines(errors.findings, where))
+        raise UsageError(f"the project has {found.counted(found.count(errors.findings)[0], 'error')}: nothing can be planned") from None
+    kinds = OfflineKinds(project)
+    live = as_live([document.data for document in read_documents(existing, folder=folder)], kinds)
+    passes = Passes(where, kinds)
+    taken: list[dict[str, Any]] = []
+    for document in _watched(project, read_documents(files, folder=folder)):
+        resource, findings = prepare(project, identified(document.data, live, kinds))
+        _tell(document, findings, dropped(project, document.data))
+        if findings:
+            passes.refused.append((ObjectKey.of(resource), findings))
+        else:
+            taken.append(resource)
+    observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed)
+    for resource in taken:
+        rule = choose_rule(project.rules, resource)
+        if rule is None:
+            passes.unruled.append(ObjectKey.of(resource))
+        else:
+            passes.planned.append(Planned(resource, plan(rule, resource, observed)))
+    for key in passes.unruled:
+        remark(found.mistake(str(key), "no rule matches it by selector and namespaces: nothing is done for it", warning=True))
+    return passes
+
+
+def _tell(document: Document, findings: list[Finding], lost: list[Finding]) -> None:
+    for finding in lost:
+        site = document.site(finding.path)
+        remark([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(site.path, site)])
+    for finding in findings:
+        site = document.site(finding.path)
+        remark([*found.mistake(str(site), str(finding)), *found.excerpt(site.path, site)])
+
+
+def _watched(project: Project, documents: list[Document]) -> list[Document]:
+    """The documents whose kind a rule watches. A file may hold others beside them, but not instead of them."""
+    watched = {rule.kind for rule in project.rules}
+    taken, others = [], []
+    for document in documents:
+        kind = Kind.of(document.data)
+        if kind in watched:
+            taken.append(document)
+        elif any(each.kind == kind.kind for each in watched):
+            meant = ", ".join(sorted(each.api_version for each in watched if each.kind == kind.kind))
+            raise UsageError(f"{document.site(('apiVersion',))}: the {kind.kind} that a rule watches is of {meant}, not {kind.api_version}")
+        else:
+            others.append(document)
+    if not taken:
+        raise UsageError(_nothing_watched(others, watched))
+    for document in others:
+        kind = Kind.of(document.data)
+        remark(found.mistake(str(document.node.site), f"no rule watches {kind}: skipped", warning=True))
+    return taken
+
+
+def _nothing_watched(others: list[Document], watched: set[Kind]) -> str:
+    names = ", ".join(sorted(str(kind) for kind in watched))
+    if not others:
+        return f"there is no object in what -f names; this project watches {names}"
+    kind = Kind.of(others[0].data)
+    meant = nearest(kind.kind, {each.kind for each in watched})
+    hint = f" (did you mean {meant}?)" if meant else ""
+    return f"{others[0].site(('kind',))}: no rule watches {kind}{hint}; this project watches {names}"

@@ -1,0 +1,55 @@
+"""`ruleop plan`: what one reconcile of a custom resource would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from ruleop.cli.passes import Passes, make_passes, pass_options
+from ruleop.cli.program import DONE, NO
+from ruleop.cli.project import project_options
+from ruleop.cli.terminal import say, write
+from ruleop.planning.offline import EPOCH
+from ruleop.planning.show import Line, as_json, show
+
+if TYPE_CHECKING:
+    from ruleop.kinds import ObjectKey
+
+
+@click.command()
+@pass_options
+@project_options
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print the plan.")
+def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...], output: str) -> int:
+    """Say what one reconcile of a custom resource would do.
+
+    Create, patch, delete, wait (for what), status and conditions; by the same code as the operator's. Values of Secrets are masked. Exit
+    status 0: it could be carried out. 1: something is in error.
+    """
+    passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+    if output == "json":
+        write(_document(passes))
+    else:
+        lines: list[Line] = []
+        for planned in passes.planned:
+            lines += [(), *show(planned.plan, planned.resource, passes.kinds, place=passes.folder.place)]
+        say(lines[1:])
+    return NO if passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned) else DONE
+
+
+def _document(passes: Passes) -> str:
+    document = {
+        "plans": [as_json(planned.plan, planned.resource) for planned in passes.planned],
+        "refused": [
+            {**_named(key), "findings": [{"field": finding.location, "message": finding.message} for finding in findings]}
+            for key, findings in passes.refused
+        ],
+        "unmatched": [_named(key) for key in passes.unruled],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def _named(key: ObjectKey) -> dict[str, str]:
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}

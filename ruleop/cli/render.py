@@ -1,0 +1,56 @@
+"""`ruleop render`: the children of a custom resource as YAML."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from ruleop.cli import findings as found
+from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
+from ruleop.cli.program import DONE, NO
+from ruleop.cli.project import project_options
+from ruleop.cli.terminal import comment, remark, write
+from ruleop.templating.filters import yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command()
+@pass_options
+@project_options
+def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...]) -> int:
+    """Print the children of a custom resource as YAML.
+
+    In the order in which they are applied, each under a comment that names its id and template; what waits is a comment. Values of Secrets
+    are printed as they are. Exit status 0: all was rendered, or waits. 1: something cannot be, as said on stderr.
+    """
+    # Random, because what is printed may be applied: a password that is the same each time would be known to everybody.
+    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32), now=now)
+    write("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
+    for planned in passes.planned:
+        for problem in planned.plan.problems:
+            site = problem.site
+            place = passes.folder.place(site) if site is not None else str(planned.plan.resource)
+            remark(found.mistake(place, f"{problem.child}: {problem.message}"))
+            if site is not None:
+                remark(found.excerpt(passes.folder.path(site.path), site))
+    failed = passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned)
+    return NO if failed else DONE
+
+
+def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
+    plan = planned.plan
+    whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""
+    for child, template, obj in plan.rendered:
+        yield f"{comment(f'{whose}{child}, from {template}')}{yaml_text(obj)}\n"
+    waits = []
+    for wait in plan.waits:
+        site = f"  {passes.folder.place(wait.site)}" if wait.site is not None else ""
+        waits.append(comment(f"{whose}{wait.child} waits for {wait.for_what}{site}"))
+    if waits:
+        yield "".join(waits)

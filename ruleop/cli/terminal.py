@@ -1,0 +1,93 @@
+"""Where words go: the answer to stdout, all else to stderr; in colour on a terminal, plain in a pipe.
+
+Whoever reads the answer may stop reading (`ruleop render | head`). That is no error, and does not change what the exit status says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ruleop.planning.show import Span, Tone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TextIO
+
+    from ruleop.planning.show import Line
+
+_STYLES: Final[dict[Tone, dict[str, Any]]] = {
+    Tone.TITLE: {"bold": True},
+    Tone.ADD: {"fg": "green"},
+    Tone.CHANGE: {"fg": "yellow"},
+    Tone.REMOVE: {"fg": "red"},
+    Tone.GOOD: {"fg": "green"},
+    Tone.WAIT: {"fg": "yellow"},
+    Tone.BAD: {"fg": "red", "bold": True},
+    Tone.FAINT: {"dim": True},
+}
+
+
+def say(lines: Iterable[Line]) -> None:
+    """The answer, or a part of it."""
+    _write(sys.stdout, painted(lines, colour=has_colour(sys.stdout)))
+
+
+def write(text: str) -> None:
+    """The answer as it is: a document for a program."""
+    _write(sys.stdout, text)
+
+
+def remark(lines: Iterable[Line]) -> None:
+    """What is not the answer: mistakes, warnings, progress."""
+    _write(sys.stderr, painted(lines, colour=has_colour(sys.stderr)))
+
+
+def comment(text: str) -> str:
+    """A comment of a document that is the answer."""
+    return painted([(Span(f"# {text}", Tone.FAINT),)], colour=has_colour(sys.stdout))
+
+
+def has_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(lines: Iterable[Line], *, colour: bool) -> str:
+    return "".join("".join(_span(span, colour=colour) for span in _stripped(line)) + "\n" for line in lines)
+
+
+def _span(span: Span, *, colour: bool) -> str:
+    text = _harmless(span.text)
+    style = _STYLES.get(span.tone)
+    return click.style(text, **style) if colour and style and text.strip() else text
+
+
+def _stripped(line: Line) -> Line:
+    """Without blanks at the end, which columns leave."""
+    spans = list(line)
+    while spans and not spans[-1].text.strip():
+        spans.pop()
+    return (*spans[:-1], Span(spans[-1].text.rstrip(), spans[-1].tone)) if spans else ()
+
+
+def _harmless(text: str) -> str:
+    """A name or a value may hold what a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(f"\\x{ord(sign):02x}" if unicodedata.category(sign)[0] == "C" and sign != "\t" else sign for sign in text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:  # the locale has no word for a sign in it
+            stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
+        stream.flush()
+    except BrokenPipeError:
+        # What is still in the buffer would fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,170 @@
+"""How two versions of an object differ, for people: one line a field, by its path.
+
+Items of a list are named by their keys where the API declares them, or where all have a name of their own, because positions say nothing:
+`spec.ports[port=80,protocol=TCP].targetPort`. What is written here is never applied; patches come from merge and jsonpatch.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import orjson
+
+from ruleop.merge import same
+from ruleop.merge.lists import item_keys, item_path
+from ruleop.schema.findings import format_path
+from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.templating.yaml_reader import NotJson, resolve_scalar
+
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON, Object
+
+MAX_VALUE: Final = 72
+"""Characters of a value on one line. What is longer is cut, or written out field by field."""
+
+
+class Nothing(Enum):
+    """A field that is not there; null is a value."""
+
+    NOTHING = "nothing"
+
+
+NOTHING: Final = Nothing.NOTHING
+Value: TypeAlias = "JSON | Nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    path: str
+    before: Value
+    after: Value
+
+
+def differences(before: Object, after: Object, shape: Shape = UNKNOWN) -> list[Difference]:
+    """All fields that differ, in the order of their paths."""
+    return list(_maps(before, after, shape, ""))
+
+
+def leaves(difference: Difference) -> Iterator[Difference]:
+    """An added value that is too long for a line as its fields, so that each can be read."""
+    after = difference.after
+    if difference.before is not NOTHING or len(flow(after)) <= MAX_VALUE:
+        yield difference
+    elif isinstance(after, Mapping) and after:
+        for name in after:
+            yield from leaves(Difference(_member(difference.path, name), NOTHING, after[name]))
+    elif isinstance(after, list) and after:
+        names = _names(after)
+        for index, item in enumerate(after):
+            yield from leaves(Difference(f"{difference.path}[{f'name={names[index]}' if names else index}]", NOTHING, item))
+    else:
+        yield difference
+
+
+def shortened(text: str, limit: int = MAX_VALUE) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def flow(value: Value) -> str:
+    """A value on one line, as YAML has it: text in quotes only where it would be read as something else."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_word(name)}: {flow(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(item) for item in value) + "]"
+    if isinstance(value, str):
+        return _word(value)
+    return "" if value is NOTHING else _json(value)
+
+
+def _json(value: JSON) -> str:
+    return orjson.dumps(value).decode("utf-8", "replace")
+
+
+def _word(text: str) -> str:
+    try:
+        plain = bool(text) and resolve_scalar(text) == text
+    except NotJson:
+        plain = False
+    plain = plain and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
+    if plain and not any(sign in text for sign in (": ", " #", " -> ", ", ", "{", "}", "[", "]")) and not text.endswith(":"):
+        return text
+    return _json(text)
+
+
+def _member(path: str, name: str) -> str:
+    piece = format_path((name,))
+    return f"{path}.{piece}" if path and not piece.startswith("[") else f"{path}{piece}"
+
+
+def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Difference]:
+    for name in sorted({*before, *after}):
+        inner = shape.fields.get(name) or shape.values or UNKNOWN
+        yield from _values(before.get(name, NOTHING), after.get(name, NOTHING), inner, _member(path, name))
+
+
+def _values(before: Value, after: Value, shape: Shape, path: str) -> Iterator[Difference]:
+    if before is NOTHING or after is NOTHING:
+        if before is not after:
+            yield Difference(path, before, after)
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _maps(before, after, shape, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _lists(before, after, shape, path)
+    elif not same(before, after):
+        yield Difference(path, before, after)
+
+
+def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
+    if same(before, after):
+        return
+    inner = shape.items or UNKNOWN
+    named = _labels(before, shape), _labels(after, shape)
+    if named[0] is not None and named[1] is not None:
+        old, new = dict(zip(named[0], before, strict=True)), dict(zip(named[1], after, strict=True))
+        for label in [*old, *(label for label in new if label not in old)]:
+            yield from _values(old.get(label, NOTHING), new.get(label, NOTHING), inner, f"{path}{label}")
+        common = [label for label in old if label in new], [label for label in new if label in old]
+        if common[0] != common[1]:
+            yield Difference(f"{path} (order)", [label.strip("[]") for label in common[0]], [label.strip("[]") for label in common[1]])
+    elif shape.list_type == "set":
+        yield from (Difference(path, item, NOTHING) for item in before if item not in after)
+        yield from (Difference(path, NOTHING, item) for item in after if item not in before)
+    elif len(before) == len(after):
+        for index, (left, right) in enumerate(zip(before, after, strict=True)):
+            yield from _values(left, right, inner, f"{path}[{index}]")
+    else:
+        yield from _sequences(before, after, inner, path)
+
+
+def _sequences(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
+    """Lists of different lengths, with what they have in common matched up."""
+    left, right = ([orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in items] for items in (before, after))
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        paired = min(i2 - i1, j2 - j1)
+        for offset in range(paired):
+            yield from _values(before[i1 + offset], after[j1 + offset], shape, f"{path}[{j1 + offset}]")
+        yield from (Difference(f"{path}[{index}]", before[index], NOTHING) for index in range(i1 + paired, i2))
+        yield from (Difference(f"{path}[{index}]", NOTHING, after[index]) for index in range(j1 + paired, j2))
+
+
+def _labels(items: list[JSON], shape: Shape) -> list[str] | None:
+    """What each item is called, if all can be told apart."""
+    if shape.list_type == "map":
+        keys = item_keys(items, shape)
+        labels = [item_path(key, shape) for key in keys if key is not None]
+    else:
+        labels = [f"[name={name}]" for name in _names(items)]
+    return labels if len(set(labels)) == len(items) else None
+
+
+def _names(items: Iterable[JSON]) -> list[str]:
+    """The names of items that all have one; else none."""
+    found = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    names = [name for name in found if isinstance(name, str)]
+    return names if len(set(names)) == len(found) else []

@@ -1,0 +1,416 @@
+"""A plan for people, as lines of typed spans, and for programs, as one JSON document.
+
+The lines hold no colour: whoever prints them knows where to, and tests read them as text. Neither form holds a Secret's value (masking),
+and both are the same each time for the same plan. For people, ruleop's own marks on an object are one remark; in the JSON they are there
+in full.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import jsonpatch
+
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.planning.actions import (
+    Action,
+    AddFinalizer,
+    ChildReport,
+    Create,
+    Delete,
+    ObjectReport,
+    Patch,
+    Plan,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+    State,
+)
+from ruleop.planning.differences import NOTHING, Difference, differences, flow, leaves, shortened
+from ruleop.planning.marks import MANAGED_BY, RESERVED
+from ruleop.planning.masking import masked, masked_pair
+
+if TYPE_CHECKING:
+    from ruleop.errors import Site
+    from ruleop.planning.observed import Kinds
+
+MAX_OBJECTS = 8
+"""Objects of one child that are shown one by one."""
+
+MAX_LINES = 16
+"""Lines of a text that changed."""
+
+_DELETED_BECAUSE = {
+    "pruned": "no longer wanted",
+    "recreate": "to be created again: a field changes that cannot",
+    "finalized": "its work is done",
+    "elsewhere": "the garbage collector does not reach it",
+}
+_PATCHED_BECAUSE = {"changed": "", "adopted": "it had no owner, and is taken over", "released": "it stays, without ruleop's marks"}
+_OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status: shown as conditions, and bookkeeping
+
+
+class Tone(Enum):
+    """What a span means, for whoever has colours."""
+
+    PLAIN = "plain"
+    TITLE = "title"
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+    GOOD = "good"
+    WAIT = "wait"
+    BAD = "bad"
+    FAINT = "faint"
+
+
+class Span(NamedTuple):
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line: TypeAlias = tuple[Span, ...]
+Place: TypeAlias = "Callable[[Site], str]"
+"""How a place in the project's files is written: as seen from where the reader is."""
+
+_TONES = {
+    State.READY: Tone.GOOD,
+    State.PROGRESSING: Tone.CHANGE,
+    State.WAITING: Tone.WAIT,
+    State.FAILED: Tone.BAD,
+    State.REFUSED: Tone.BAD,
+    State.UNWANTED: Tone.FAINT,
+    State.TERMINATING: Tone.REMOVE,
+}
+
+
+def text_of(lines: Iterable[Line]) -> str:
+    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
+
+
+def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
+    """The plan for people. `resource` is the CR that it was made for."""
+    shown = _Shown(plan, resource, kinds, place)
+    where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
+    head: Line = (
+        Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
+        Span(where),
+        Span(f"  by the rule {plan.rule}", Tone.FAINT),
+    )
+    parts = [
+        [head, *shown.tree()],
+        list(shown.problems()),
+        list(shown.actions()),
+        list(shown.status()),
+        list(shown.events()),
+        [shown.summary()],
+    ]
+    return [line for number, part in enumerate(part for part in parts if part) for line in ([(), *part] if number else part)]
+
+
+class _Shown:
+    def __init__(self, plan: Plan, resource: Object, kinds: Kinds, place: Place) -> None:
+        self.plan, self.resource, self.kinds, self.place = plan, resource, kinds, place
+
+    def title(self, key: ObjectKey) -> str:
+        """An object beside the CR needs no namespace."""
+        return str(key) if key.namespace != self.plan.resource.namespace else f"{key.kind}/{key.name}"
+
+    # -- children ------------------------------------------------------------------------------------------------------------------------
+
+    def tree(self) -> Iterator[Line]:
+        children = self.plan.children
+        wide = max((len(child.id) for child in children), default=0)
+        for number, child in enumerate(children, 1):
+            last = number == len(children)
+            yield (
+                Span("└─ " if last else "├─ ", Tone.FAINT),
+                Span(f"{child.id:<{wide}}  "),
+                Span(f"{child.state.value:<11}  ", _TONES[child.state]),
+                *self._said(child),
+            )
+            if len(child.objects) > 1:
+                yield from self._objects(child, "   " if last else "│  ")
+
+    def _said(self, child: ChildReport) -> Iterator[Span]:
+        waits = [wait for wait in self.plan.waits if wait.child == child.id]
+        if waits:
+            yield Span("; ".join(dict.fromkeys(f"waits for {wait.for_what}" for wait in waits)))
+            sites = dict.fromkeys(self.place(wait.site) for wait in waits if wait.site is not None)
+            yield Span(f"  {' '.join(sites)}" if sites else "", Tone.FAINT)
+        elif len(child.objects) > 1:
+            yield Span(f"{len(child.objects)} objects")
+        elif len(child.objects) == 1:
+            yield Span(self._object(child.objects[0]))
+        elif all(problem.child != child.id for problem in self.plan.problems):
+            yield Span(child.message)
+        if child.state in {State.FAILED, State.UNWANTED}:
+            yield Span(child.template, Tone.FAINT)
+
+    def _object(self, report: ObjectReport) -> str:
+        told = any(report.message == problem.message for problem in self.plan.problems)
+        return f"{self.title(report.key)} {'' if told else report.message}".rstrip()
+
+    def _objects(self, child: ChildReport, indent: str) -> Iterator[Line]:
+        """The first of them; those that are not ready before those that are."""
+        ordered = sorted(child.objects, key=lambda report: report.state is State.READY)
+        for number, report in enumerate(ordered[:MAX_OBJECTS], 1):
+            last = number == len(ordered)
+            yield (
+                Span(f"{indent}{'└─ ' if last else '├─ '}", Tone.FAINT),
+                Span(f"{report.state.value:<11}  ", _TONES[report.state]),
+                Span(self._object(report)),
+            )
+        if len(ordered) > MAX_OBJECTS:
+            yield (Span(f"{indent}└─ and {len(ordered) - MAX_OBJECTS} more", Tone.FAINT),)
+
+    def problems(self) -> Iterator[Line]:
+        for problem in self.plan.problems:
+            site = f"{self.place(problem.site)}: " if problem.site is not None else ""
+            yield (Span("! ", Tone.BAD), Span(f"{problem.child}: ", Tone.BAD), Span(f"{site}{problem.message}"))
+
+    # -- actions -------------------------------------------------------------------------------------------------------------------------
+
+    def actions(self) -> Iterator[Line]:
+        for action in self.plan.actions:
+            yield from self._action(action)
+
+    def _action(self, action: Action) -> Iterator[Line]:
+        match action:
+            case Create():
+                yield self._did("+ create", self.title(action.key), tone=Tone.ADD)
+            case ServerSideApply(live=None):
+                yield self._did("+ create", self.title(action.key), "by server-side apply", tone=Tone.ADD)
+            case Patch():
+                word = "~ release" if action.why == "released" else "~ patch"
+                yield self._did(word, self.title(action.key), _PATCHED_BECAUSE[action.why], tone=Tone.CHANGE)
+                yield from self._changes(action.live, action.merged)
+            case Replace():
+                yield self._did("~ replace", self.title(action.key), tone=Tone.CHANGE)
+                yield from self._changes(action.live, action.object)
+            case ServerSideApply():
+                yield self._did("~ apply", self.title(action.key), "server-side", tone=Tone.CHANGE)
+                yield from self._changes(action.live or {}, action.object, partial=True)
+            case Delete():
+                how = ", foreground" if action.propagation == "foreground" else ""
+                yield self._did("- delete", self.title(action.key), f"{_DELETED_BECAUSE[action.why]}{how}", tone=Tone.REMOVE)
+            case AddFinalizer():
+                yield self._did("+ add", f"the finalizer {action.finalizer} to {self.title(self.plan.resource)}", tone=Tone.ADD)
+            case RemoveFinalizer():
+                yield self._did("- remove", f"the finalizer {action.finalizer} from {self.title(self.plan.resource)}", tone=Tone.REMOVE)
+
+    def _did(self, word: str, title: str, why: str = "", *, tone: Tone) -> Line:
+        return (Span(f"{word} ", tone), Span(title, Tone.TITLE), Span(f"  {why}" if why else "", Tone.FAINT))
+
+    def _changes(self, before: Object, after: Object, *, partial: bool = False) -> Iterator[Line]:
+        """`partial`: what `after` leaves out stays as it is, and what else goes only the server knows."""
+        before, after = masked_pair(before, after)
+        found = differences(before, after, self.kinds.info(Kind.of(after)).shape)
+        if partial:
+            found = [each for each in found if each.after is not NOTHING]
+        told = [each for each in found if not self._is_mark(each)]
+        for each in told:
+            yield from _difference(each)
+        if len(told) < len(found):
+            yield (Span("      and ruleop's marks" if told else "      ruleop's marks only", Tone.FAINT),)
+
+    def _is_mark(self, difference: Difference) -> bool:
+        """What ruleop notes on every object that it owns."""
+        path, value = difference.path, difference.after
+        if path == "metadata.ownerReferences" and isinstance(value, list):
+            return all(isinstance(each, Mapping) and each.get("uid") == self.plan.uid for each in value)
+        if path in {"metadata.labels", "metadata.annotations"}:
+            whole = value if value is not NOTHING else difference.before
+            return isinstance(whole, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in whole)
+        return path.startswith(tuple(f"metadata.{marks}['{RESERVED}" for marks in ("labels", "annotations"))) or path in {
+            f"metadata.labels['{MANAGED_BY}']",
+            f"metadata.ownerReferences[uid={self.plan.uid}]",
+        }
+
+    # -- what is said --------------------------------------------------------------------------------------------------------------------
+
+    def status(self) -> Iterator[Line]:
+        if self.plan.status is None:
+            return
+        before, after = (
+            {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
+            for status in (self.resource.get("status"), self.plan.status.status)
+        )
+        told = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
+        same = sorted(name for name in after if name in before and after[name] == before[name])
+        rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
+        yield (Span("status", Tone.TITLE),)
+        yield from told
+        yield from rest
+        yield from self._conditions()
+
+    def _conditions(self) -> Iterator[Line]:
+        old = (self.resource.get("status") or {}).get("conditions")
+        before = {each.get("type"): each.get("status") for each in old if isinstance(each, Mapping)} if isinstance(old, list) else {}
+        wide = max((len(each["type"]) for each in self.plan.conditions), default=0)
+        told = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
+        for each in self.plan.conditions:
+            was, now = before.get(each["type"]), each["status"]
+            turn = f"{was} -> {now}" if was is not None and was != now else now
+            message = each.get("message") or ""
+            said = "" if any(text in message for text in told) else shortened(message, 120)
+            good = (now == "True") != (each["type"] in {"Reconciling", "Stalled"})
+            tone = Tone.FAINT if each["type"] in {"Reconciling", "Stalled"} and good else Tone.GOOD if good else Tone.WAIT
+            yield (
+                Span(f"    {each['type']:<{wide}}  "),
+                Span(f"{turn:<7}  ", tone),
+                Span(f"{each.get('reason', '')}"),
+                Span(f"  {said}" if said else ""),
+            )
+
+    def events(self) -> Iterator[Line]:
+        said = {each.get("message") for each in self.plan.conditions}
+        for event in self.plan.events:
+            message = "" if event.message in said else f"  {shortened(event.message, 120)}"
+            yield (Span("event "), Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD), Span(message))
+
+    def summary(self) -> Line:
+        counts = Counter(_word(action) for action in self.plan.actions)
+        parts = [f"{counts[word]} to {word}" for word in ("create", "change", "delete") if counts[word]]
+        waiting = len({wait.child for wait in self.plan.waits})
+        parts += [f"{waiting} waiting"] if waiting else []
+        parts += [f"{len(self.plan.problems)} in error"] if self.plan.problems else []
+        tone = Tone.BAD if self.plan.problems else Tone.TITLE
+        if parts:
+            return (Span(f"{', '.join(parts)}.", tone),)
+        return (Span("Nothing to do." if self.plan.quiet else "Nothing to do but to write the status.", Tone.GOOD),)
+
+
+def _word(action: Action) -> str:
+    match action:
+        case Create() | ServerSideApply(live=None):
+            return "create"
+        case Delete():
+            return "delete"
+        case AddFinalizer() | RemoveFinalizer():
+            return "finalizer"
+        case _:
+            return "change"
+
+
+def _difference(difference: Difference, indent: str = "    ") -> Iterator[Line]:
+    before, after = difference.before, difference.after
+    if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+        yield (Span(f"{indent}  {difference.path}:"),)
+        yield from _text(before, after, f"{indent}    ")
+    elif before is NOTHING:
+        for each in leaves(difference):
+            yield (Span(f"{indent}+ ", Tone.ADD), Span(f"{each.path}: "), Span(shortened(flow(each.after)), Tone.ADD))
+    elif after is NOTHING:
+        yield (Span(f"{indent}- ", Tone.REMOVE), Span(f"{difference.path}: "), Span(shortened(flow(before)), Tone.REMOVE))
+    else:
+        old, new = _apart(flow(before), flow(after))
+        yield (Span(f"{indent}  {difference.path}: "), Span(old, Tone.REMOVE), Span(" -> "), Span(new, Tone.ADD))
+
+
+def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
+    """Two long values cut around where they begin to differ: cut at the end, they might look the same."""
+    if max(len(before), len(after)) <= limit:
+        return before, after
+    start = next(
+        (index for index, (left, right) in enumerate(zip(before, after, strict=False)) if left != right), min(len(before), len(after))
+    )
+    skipped = max(0, start - limit // 3)
+    lead = "…" if skipped else ""
+    return lead + shortened(before[skipped:], limit), lead + shortened(after[skipped:], limit)
+
+
+def _text(before: str, after: str, indent: str) -> Iterator[Line]:
+    """The lines of a text that differ, with one around them."""
+    lines = [
+        line
+        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    if not lines:
+        yield (Span(f"{indent}the end of the last line", Tone.FAINT),)
+    for line in lines[:MAX_LINES]:
+        tone = {"+": Tone.ADD, "-": Tone.REMOVE}.get(line[:1], Tone.FAINT)
+        yield (Span(f"{indent}{line[:1]} {shortened(line[1:], 100)}", tone),)
+    if len(lines) > MAX_LINES:
+        yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
+
+
+# -- for programs ------------------------------------------------------------------------------------------------------------------------
+
+
+def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
+    """The plan as plain JSON: changes as RFC 6902 patches of what is live, Secret values masked."""
+    return {
+        "resource": {**_identity(plan.resource), "uid": plan.uid},
+        "rule": plan.rule,
+        "quiet": plan.quiet,
+        "actions": [_action_json(action) for action in plan.actions],
+        "children": [_child_json(child) for child in plan.children],
+        "waits": [{"child": wait.child, "for": wait.for_what, "site": _site_json(wait.site)} for wait in plan.waits],
+        "problems": [
+            {"child": each.child, "reason": each.reason, "message": each.message, "site": _site_json(each.site)} for each in plan.problems
+        ],
+        "status": _status_json(plan, resource),
+        "conditions": [dict(each) for each in plan.conditions],
+        "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
+        "lookAgainSeconds": plan.look_again,
+    }
+
+
+def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
+    """The RFC 6902 patch from one version of an object to another, the same whatever the order of their fields."""
+    old, new = masked_pair(before, after)
+    operations: list[dict[str, Any]] = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch
+    return operations
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _action_json(action: Action) -> dict[str, Any]:
+    if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+        return {"action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer", "finalizer": action.finalizer}
+    said: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
+    match action:
+        case Create():
+            return {**said, "action": "create", "object": masked(action.object)}
+        case Patch():
+            return {**said, "action": "patch", "why": action.why, "patch": json_patch(action.live, action.merged)}
+        case Replace():
+            return {**said, "action": "replace", "patch": json_patch(action.live, action.object)}
+        case ServerSideApply():
+            return {**said, "action": "serverSideApply", "exists": action.live is not None, "object": masked(action.object)}
+        case Delete():
+            return {**said, "action": "delete", "why": action.why, "propagation": action.propagation}
+
+
+def _child_json(child: ChildReport) -> dict[str, Any]:
+    objects = [{**_identity(report.key), "state": report.state.value, "message": report.message} for report in child.objects]
+    return {"id": child.id, "state": child.state.value, "template": child.template, "message": child.message, "objects": objects}
+
+
+def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
+    if plan.status is None:
+        return None
+    before = {"status": resource["status"]} if resource.get("status") is not None else {}
+    patch = json_patch(before, {"status": plan.status.status}) if plan.status.patch is not None else []
+    return {"value": plan.status.status, "patch": patch, "subresource": plan.status.subresource}
+
+
+def _identity(key: ObjectKey) -> dict[str, str]:
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+
+
+def _site_json(site: Site | None) -> dict[str, Any] | None:
+    return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
+
+
+__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "show", "text_of"]
