@@ -1,6 +1,7 @@
 """Logs as events with fields: who, what, why, how long. Readable on a terminal, JSON in a cluster; never a body, never a secret.
 
-Values that come from a cluster may hold anything, line breaks and terminal codes included; they are escaped, so that nobody can write a log line of his own.
+Values that come from a cluster may hold anything, line breaks and terminal codes included; they are escaped, so that nobody can write a log
+line of his own.
 """
 
 from __future__ import annotations

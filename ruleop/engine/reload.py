@@ -1,16 +1,14 @@
 """Follows the project's files, and says when they have become something else.
 
-Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap is swapped by turning its `..data` link, of which a watch on
-the files themselves sees nothing. So any event below the project's folder is only a reason to look again, once the files have been still for a
-moment, and a project is new when its digest is.
+Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap is swapped by turning its `..data` link,
+of which a watch on the files themselves sees nothing. So any event below the project's folder is only a reason to look again, once the
+files have been still for a moment, and a project is new when its digest is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
@@ -19,6 +17,9 @@ from watchdog.observers import Observer
 from ruleop.rules import Project, ProjectErrors, load_project
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
     from watchdog.observers.api import BaseObserver
 
 STILL = 0.15  # seconds without an event before the files are read: one edit is several events
@@ -26,8 +27,8 @@ LOOK_ANYWAY = 30.0  # seconds; file systems that give no events exist (some netw
 
 
 class Reloader:
-    """Reads the project anew when its files change. `changed` gets a project with another digest, `refused` the mistakes of one that cannot be loaded;
-    both are called on the event loop."""
+    """Reads the project anew when its files change. `changed` gets a project with another digest, `refused` the mistakes of one that cannot
+    be loaded; both are called on the event loop."""
 
     def __init__(
         self,
