@@ -253,16 +253,17 @@ class _Shown:
         before = {each.get("type"): each.get("status") for each in old if isinstance(each, Mapping)} if isinstance(old, list) else {}
         wide = max((len(each["type"]) for each in self.plan.conditions), default=0)
         told = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
-        for each in self.plan.conditions:
-            was, now = before.get(each["type"]), each["status"]
-            turn = f"{was} -> {now}" if was is not None and was != now else now
+        turns = [_turn(before.get(each["type"]), each["status"]) for each in self.plan.conditions]
+        turned = max(map(len, turns), default=0)
+        for each, turn in zip(self.plan.conditions, turns, strict=True):
+            now = each["status"]
             message = each.get("message") or ""
             said = "" if any(text in message for text in told) else shortened(message, 120)
             good = (now == "True") != (each["type"] in {"Reconciling", "Stalled"})
             tone = Tone.FAINT if each["type"] in {"Reconciling", "Stalled"} and good else Tone.GOOD if good else Tone.WAIT
             yield (
                 Span(f"    {each['type']:<{wide}}  "),
-                Span(f"{turn:<7}  ", tone),
+                Span(f"{turn:<{turned}}  ", tone),
                 Span(f"{each.get('reason', '')}"),
                 Span(f"  {said}" if said else ""),
             )
@@ -283,6 +284,10 @@ class _Shown:
         if parts:
             return (Span(f"{', '.join(parts)}.", tone),)
         return (Span("Nothing to do." if self.plan.quiet else "Nothing to do but to write the status.", Tone.GOOD),)
+
+
+def _turn(was: str | None, now: str) -> str:
+    return now if was is None or was == now else f"{was} -> {now}"
 
 
 def _word(action: Action) -> str:

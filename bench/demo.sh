@@ -1,0 +1,69 @@
+#!/bin/sh
+# What `make demo` shows: the App example of this folder, checked, rendered and planned, without a cluster.
+# Usage: bench/demo.sh [RULEOP], where RULEOP is the program, of a virtual environment that has a python beside it.
+set -eu
+
+ruleop=$(command -v "${1:-ruleop}") || { echo "demo.sh: there is no program ${1:-ruleop}; run: make demo" >&2; exit 2; }
+case $ruleop in /*) ;; *) ruleop=$PWD/$ruleop ;; esac
+python=$(dirname "$ruleop")/python
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+cd "$(dirname "$0")/.."
+cp -R watches.yaml templates crds examples "$work"
+cd "$work"
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$(printf '\033[1m') faint=$(printf '\033[2m') plain=$(printf '\033[0m'); else bold='' faint='' plain=''; fi
+say() { echo; for line in "$@"; do printf '%s# %s%s\n' "$bold" "$line" "$plain"; done; }
+show() { printf '%s$ %s%s\n' "$faint" "$*" "$plain"; "$@"; }
+run() { printf '%s$ ruleop %s%s\n' "$faint" "$*" "$plain"; "$ruleop" "$@"; }
+
+say "An App is a custom resource: two names, an image, a number of replicas."
+show cat examples/app.yaml
+
+say "What becomes of one, watches.yaml and two templates say. This is one of them:"
+show cat templates/app/service.yaml.j2
+
+say "Is the project right?"
+run check
+
+say "The children of that App, in the order in which they are applied:"
+run render -f examples/app.yaml
+
+say "What the operator would do, were this App to appear in a cluster:"
+run plan -f examples/app.yaml
+
+# What that plan creates, as a cluster would have it a minute later, with one edit of somebody's, and the App with its status.
+"$ruleop" plan -f examples/app.yaml -o json >plan.json
+"$python" - >cluster.yaml <<'PYTHON'
+import json
+
+with open("plan.json", encoding="utf-8") as file:
+    plan = json.load(file)["plans"][0]
+objects = [action["object"] for action in plan["actions"]]
+for obj in objects:
+    if obj["kind"] == "Deployment":
+        obj["spec"]["replicas"] = 5
+        obj["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:latest"
+        obj["status"] = {"replicas": 5, "updatedReplicas": 5, "availableReplicas": 5}
+resource = plan["resource"]
+ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
+objects.append(
+    {
+        "apiVersion": f"{resource['group']}/v1",
+        "kind": resource["kind"],
+        "metadata": {name: resource[name] for name in ("namespace", "name", "uid")},
+        "status": {"availableReplicas": 2, "conditions": [ready]},
+    }
+)
+print(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
+PYTHON
+
+say "Later, somebody scales the Deployment by hand and sets another image. cluster.yaml is what \`kubectl get -o yaml\` says now." \
+  "What the operator puts right, and nothing else:"
+run plan -f examples/app.yaml --with cluster.yaml
+
+say "And a slip in a template is found before any cluster sees it:"
+sed 's/metadata.name/metadta.name/' templates/app/service.yaml.j2 >slip && mv slip templates/app/service.yaml.j2
+run check || :
