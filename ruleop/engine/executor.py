@@ -135,7 +135,7 @@ class _Run:
             case Create():
                 self._written(action.key, action.object, await self.api.create(action.object))
             case Patch():
-                self._written(action.key, action.merged, await self.api.patch(Kind.of(action.live), action.key, action.patch))
+                self._written(action.key, action.sent, await self.api.patch(Kind.of(action.live), action.key, action.patch))
             case Replace():
                 self._written(action.key, action.object, await self.api.replace(action.object))
             case ServerSideApply():
@@ -147,8 +147,9 @@ class _Run:
             case RemoveFinalizer():
                 await self._finalizers([each for each in self._finalizers_now() if each != action.finalizer])
 
-    def _written(self, key: ObjectKey, sent: Object, answer: Object) -> None:
-        self.outcomes.written[key] = (sent, answer)
+    def _written(self, key: ObjectKey, sent: Object | None, answer: Object) -> None:
+        if sent is not None:
+            self.outcomes.written[key] = (sent, answer)
         self.stores.put(answer)
 
     async def _delete(self, action: Delete) -> None:

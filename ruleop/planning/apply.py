@@ -162,7 +162,7 @@ def _change(
     if patch is None:
         return Applied(live)
     return Applied(
-        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed")
+        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed", marked)
     )
 
 
