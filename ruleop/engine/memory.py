@@ -1,0 +1,51 @@
+"""What the engine remembers of a CR between passes. None of it is needed to be right: after a restart it is learned again, at the cost of at most
+one write that changes nothing per object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ruleop.merge import Learned
+from ruleop.planning import Failed, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.kinds import Object, ObjectKey
+    from ruleop.schema.shape import Shape
+
+FOREIGN_FIRST, FOREIGN_CAP = 1.0, 60.0  # seconds between looks at an object that is not ours
+
+
+@dataclass(slots=True)
+class Foreign:
+    """An object of somebody else in the place of a child, as it was read last (its metadata)."""
+
+    obj: Object
+    look_at: float
+    wait: float = FOREIGN_FIRST
+
+
+@dataclass(slots=True)
+class Memory:
+    learned: dict[ObjectKey, Learned] = field(default_factory=dict)
+    failed: dict[ObjectKey, Failed] = field(default_factory=dict)
+    recreated: dict[ObjectKey, str] = field(default_factory=dict)
+    foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
+    reason: str = ""  # of Ready, after the last pass
+    failures: int = 0
+
+    def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:
+        """From the answers to our writes: what the server makes of values that we send."""
+        for key, (sent, answer) in written.items():
+            learned = Learned.NOTHING.learn(sent, answer, shape_of[key])
+            if len(learned):
+                self.learned[key] = learned
+            else:
+                self.learned.pop(key, None)
+            self.foreign.pop(key, None)
+
+    def remember(self, failed: Mapping[ObjectKey, Failed]) -> None:
+        """Only a refusal for good matters to the next pass; anything else is simply tried again."""
+        self.failed = {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}

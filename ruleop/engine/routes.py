@@ -1,0 +1,78 @@
+"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label, a name or a selector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ruleop.kinds import GroupKind, Object, ObjectKey
+from ruleop.planning.marks import PART_OF
+from ruleop.planning.scope import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Request(NamedTuple):
+    """A CR to look at. Nothing about the event that led here."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What a CR observes: one object, or those of a kind with certain labels."""
+
+    kind: GroupKind
+    namespace: str | None  # None: all
+    name: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+class Routes:
+    """For one watched kind. The engine says what each CR is interested in after each pass; events ask."""
+
+    def __init__(self) -> None:
+        self._part_of: dict[str, Request] = {}
+        self._interests: dict[Request, tuple[str, tuple[Interest, ...]]] = {}
+        self._named: dict[tuple[GroupKind, str | None, str], set[Request]] = {}
+        self._labelled: dict[tuple[GroupKind, str | None, tuple[str, str] | None], set[Request]] = {}
+
+    def keep(self, request: Request, part_of: str, interests: Iterable[Interest] = ()) -> None:
+        wanted = (part_of, tuple(interests))
+        if self._interests.get(request) == wanted:
+            return
+        self.forget(request)
+        self._interests[request] = wanted
+        self._part_of[part_of] = request
+        for interest in wanted[1]:
+            self._bucket(interest).add(request)
+
+    def forget(self, request: Request) -> None:
+        part_of, interests = self._interests.pop(request, ("", ()))
+        if self._part_of.get(part_of) == request:
+            del self._part_of[part_of]
+        for interest in interests:
+            self._bucket(interest).discard(request)
+
+    def owner_of(self, labels: Mapping[str, str]) -> Request | None:
+        """The CR whose child carries these labels. A label that matches no known CR is nobody's."""
+        return self._part_of.get(labels.get(PART_OF, ""))
+
+    def observers_of(self, obj: Object) -> set[Request]:
+        """The CRs that observe an object, as it is or as it was."""
+        key, labels = ObjectKey.of(obj), labels_of(obj)
+        found: set[Request] = set()
+        for namespace in (key.namespace, None):
+            found |= self._named.get((key.group_kind, namespace, key.name), set())
+            # A selector is filed under one of its labels, the most telling one; the others are looked at when the CR is planned.
+            for pair in (*labels.items(), None):
+                found |= self._labelled.get((key.group_kind, namespace, pair), set())
+        return found
+
+    def _bucket(self, interest: Interest) -> set[Request]:
+        if interest.name:
+            return self._named.setdefault((interest.kind, interest.namespace, interest.name), set())
+        pair = interest.labels[-1] if interest.labels else None
+        return self._labelled.setdefault((interest.kind, interest.namespace, pair), set())
