@@ -10,7 +10,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test lint test-cluster controlplane cluster-up cluster-down bench coverage lock clean
+.PHONY: help demo test lint test-cluster controlplane cluster-up cluster-down bench bench-cluster coverage lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ cluster-down:  ## stop it
 
 bench: $(STAMP)  ## render, plan, merge and load times beside their budgets
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
+
+bench-cluster: $(STAMP) controlplane  ## the operator beside a bare client and a hand-written Go operator
+	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)
 
 lock:  ## write requirements/*.txt anew from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
