@@ -47,14 +47,11 @@ class Api(Protocol):
 class Stores(Protocol):
     """Where answers go, so that what was written is seen."""
 
-    def put(self, obj: Object) -> None: ...
+    def put(self, obj: Object) -> bool:
+        """False where no store holds such objects: it is not labelled as a child."""
+        ...
+
     def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None: ...
-
-
-class Refusal(Protocol):
-    """What the executor reads off an `ApiError`."""
-
-    def __str__(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -64,6 +61,7 @@ class Outcomes:
     written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
     deleted: set[ObjectKey] = field(default_factory=set)
     failed: dict[ObjectKey, Failed] = field(default_factory=dict)
+    foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
     replan: bool = False  # something is other than planned: plan again at once
     resource: Object | None = None  # the CR, as the answer to a write on it
     retry_after: float | None = None
@@ -207,7 +205,7 @@ class _Run:
         except RuleopError as error:
             self.outcomes.failed[key] = Failed(Failure.OTHER, str(error))
             return
-        if live is not None:
-            self.stores.put(live)
-        else:
+        if live is None:
             self.stores.remove(kind, key, "")
+        elif not self.stores.put(live):
+            self.outcomes.foreign[key] = live

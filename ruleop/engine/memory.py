@@ -49,3 +49,10 @@ class Memory:
     def remember(self, failed: Mapping[ObjectKey, Failed]) -> None:
         """Only a refusal for good matters to the next pass; anything else is simply tried again."""
         self.failed = {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+
+    def meet(self, foreign: Mapping[ObjectKey, Object], now: float) -> None:
+        """Objects in the way, as they were just read."""
+        for key, obj in foreign.items():
+            before = self.foreign.get(key)
+            wait = before.wait if before is not None else FOREIGN_FIRST
+            self.foreign[key] = Foreign(obj, now + wait, wait)

@@ -1,0 +1,281 @@
+"""One watched kind: its CRs, each looked at when something about it changes, planned, carried out, and told about.
+
+A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no part, so any of them may be lost or
+repeated. Children are written first; the status follows, at once when nothing else waits, and after the others' children when many do.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from ruleop.engine.memory import Foreign, Memory
+from ruleop.engine.routes import Interest, Request, Routes
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.planning import (
+    Create,
+    Event,
+    Failure,
+    Kinds,
+    Objects,
+    Observed,
+    Owner,
+    Plan,
+    RemoveFinalizer,
+    ServerSideApply,
+    choose_rule,
+    plan,
+)
+from ruleop.planning.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ruleop.engine.executor import Executor, Outcomes
+    from ruleop.engine.metrics import Metrics
+    from ruleop.rules import Observe, Rule
+
+MAX_REPLANS = 5
+SETTLE = 0.05  # seconds that a status waits while other CRs have no children yet
+
+
+class World(Objects, Kinds, Protocol):
+    """What the stores hold, and what can be read live."""
+
+    def resource(self, key: ObjectKey) -> Object | None: ...
+    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """An object's metadata, read live: somebody else's object in the place of a child."""
+        ...
+
+
+class StatusWriter(Protocol):
+    async def __call__(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Three cases: it failed and is tried again later and later; it is to be looked at again; it is at rest."""
+
+    failed: bool = False
+    again: float | None = None
+
+
+class Reconciler:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        *,
+        world: World,
+        executor: Executor,
+        write_status: StatusWriter,
+        say: Callable[[Object, Event], None],
+        before_writes: Callable[[Rule, Plan], Any],
+        busy: Callable[[], bool],
+        metrics: Metrics,
+        clock: Callable[[], str],
+        seed: Callable[[], bytes],
+        finalizer: str,
+        dry_run: bool = False,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.kind = rules[0].kind
+        self.title = f"{self.kind.kind}.{self.kind.group}" if self.kind.group else self.kind.kind
+        self.world, self.executor, self.write_status, self.say = world, executor, write_status, say
+        self.before_writes, self.busy, self.metrics, self.clock, self.seed = before_writes, busy, metrics, clock, seed
+        self.finalizer, self.dry_run = finalizer, dry_run
+        self.routes = Routes()
+        self.memory: dict[Request, Memory] = {}
+        self.may_prune = True
+        self.log = structlog.get_logger().bind(controller=self.title)
+
+    def key(self, request: Request) -> ObjectKey:
+        return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
+
+    async def reconcile(self, request: Request) -> Verdict:
+        resource = self.world.resource(self.key(request))
+        if resource is None:
+            self.routes.forget(request)
+            self.memory.pop(request, None)
+            return Verdict()
+        rule = choose_rule(self.rules, resource)
+        if rule is None:
+            return await self._unmatched(request, resource)
+        memory = self.memory.setdefault(request, Memory())
+        await self._look_at_foreign(memory)
+        planned, outcomes = await self._carry_out(rule, request, resource, memory)
+        return await self._conclude(rule, request, memory, planned, outcomes)
+
+    # -- planning and writing ------------------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> tuple[Plan, Outcomes | None]:
+        """Plans and writes, and plans again where the world was other than planned."""
+        outcomes: Outcomes | None = None
+        for _ in range(MAX_REPLANS):
+            planned = self._plan(rule, resource, memory)
+            self._keep_routes(rule, request, resource, memory)
+            if not planned.actions or self.dry_run:
+                return planned, outcomes
+            await self.before_writes(rule, planned)
+            outcomes = await self.executor.execute(planned.actions, resource)
+            self._remember(planned, memory, outcomes)
+            resource = outcomes.resource or self.world.resource(self.key(request)) or resource
+            if not outcomes.replan:
+                break
+        assert outcomes is not None
+        if outcomes.clean and self.busy():
+            return planned, outcomes  # children first: the status is written when the others have theirs
+        return self._plan(rule, resource, memory, outcomes), outcomes
+
+    def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
+        start = time.perf_counter()
+        observed = Observed(
+            objects=_Seen(self.world, memory),
+            kinds=self.world,
+            now=self.clock(),
+            seed=self.seed(),
+            finalizer=self.finalizer,
+            learned=memory.learned,
+            failed=outcomes.failed if outcomes is not None else memory.failed,
+            recreated=memory.recreated,
+            last_reason=memory.reason,
+            may_prune=self.may_prune,
+            settled=outcomes is not None,
+        )
+        planned = plan(rule, resource, observed)
+        self.metrics.plan_time.labels(self.title).observe(time.perf_counter() - start)
+        return planned
+
+    def _remember(self, planned: Plan, memory: Memory, outcomes: Outcomes) -> None:
+        kinds = {action.key: Kind.of(action.object) for action in planned.actions if isinstance(action, (Create, ServerSideApply))}
+        shapes = {key: self.world.info(kinds.get(key) or Kind.of(answer)).shape for key, (_, answer) in outcomes.written.items()}
+        memory.learn(outcomes.written, shapes)
+        memory.remember(outcomes.failed)
+        memory.meet(outcomes.foreign, time.monotonic())
+        for action in planned.actions:
+            name, outcome = type(action).__name__, "done"
+            key = getattr(action, "key", None)
+            if key in outcomes.failed:
+                outcome = outcomes.failed[key].failure.value
+            self.metrics.writes.labels(self.title, name, outcome).inc()
+
+    # -- what is said --------------------------------------------------------------------------------------------------------------------
+
+    async def _conclude(self, rule: Rule, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> Verdict:
+        resource = self.world.resource(self.key(request))
+        if resource is None:
+            return Verdict()
+        if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
+            return Verdict(again=SETTLE)
+        if planned.status is not None and planned.status.patch is not None and not self.dry_run:
+            try:
+                await self.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
+            except RuleopError as error:
+                return self._status_failed(request, error)
+        for event in planned.events:
+            self.say(resource, event)
+        self._tell(request, memory, planned, outcomes)
+        memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
+        failed = outcomes is not None and (bool(outcomes.failed) or outcomes.replan)
+        if failed:
+            return Verdict(failed=True)
+        return Verdict(again=self._again(rule, memory, planned))
+
+    def _status_failed(self, request: Request, error: RuleopError) -> Verdict:
+        failure, _ = self.executor.classify(error)
+        if failure is not None and failure is not Failure.OTHER:
+            self.log.warning("status not written", resource=_name(request), error=str(error))
+        return Verdict(failed=True)
+
+    def _again(self, rule: Rule, memory: Memory, planned: Plan) -> float | None:
+        waits = [foreign.look_at - time.monotonic() for foreign in memory.foreign.values()]
+        if planned.look_again is not None and not waits:
+            waits.append(planned.look_again)
+        if rule.reconcile_period:
+            waits.append(rule.reconcile_period)
+        return max(0.001, min(waits)) if waits else None
+
+    def _tell(self, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> None:
+        if outcomes is None:
+            self.metrics.quiet.labels(self.title).inc()
+        reason = planned.conditions[0]["reason"] if planned.conditions else ""
+        for wait in planned.waits:
+            self.metrics.waits.labels(self.title, wait.child).inc()
+        if outcomes is not None or reason != memory.reason:
+            written = len(outcomes.written) + len(outcomes.deleted) if outcomes is not None else 0
+            self.log.info("reconciled", resource=_name(request), reason=reason, written=written)
+        for problem in planned.problems if reason != memory.reason else ():
+            self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
+
+    # -- other people's objects, and CRs that no rule matches ------------------------------------------------------------------------------
+
+    async def _look_at_foreign(self, memory: Memory) -> None:
+        """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create."""
+        for key, foreign in list(memory.foreign.items()):
+            if foreign.look_at > time.monotonic():
+                continue
+            live = await self.world.look(Kind.of(foreign.obj), key)
+            if live is None:
+                del memory.foreign[key]
+            else:
+                wait = min(60.0, foreign.wait * 2)
+                memory.foreign[key] = Foreign(live, time.monotonic() + wait, wait)
+
+    async def _unmatched(self, request: Request, resource: Object) -> Verdict:
+        """A CR that matches no rule keeps its children, and loses our finalizer."""
+        self.routes.forget(request)
+        self.memory.pop(request, None)
+        if self.finalizer in (resource["metadata"].get("finalizers") or ()) and not self.dry_run:
+            outcomes = await self.executor.execute([RemoveFinalizer(self.finalizer)], resource)
+            return Verdict(failed=not outcomes.clean)
+        return Verdict()
+
+    # -- routes --------------------------------------------------------------------------------------------------------------------------
+
+    def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
+        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), self.world)) if rule.observe else None
+        interests = [interest for observe in rule.observe.values() if scope and (interest := _interest(scope, observe)) is not None]
+        self.routes.keep(request, Owner.of(resource).part_of, interests)
+
+
+class _Seen:
+    """The world as one CR sees it: with the objects that are in the way of its children, which no store of ours holds."""
+
+    def __init__(self, world: World, memory: Memory) -> None:
+        self.world, self.memory = world, memory
+
+    def get(self, key: ObjectKey) -> Object | None:
+        found = self.world.get(key)
+        if found is None and (foreign := self.memory.foreign.get(key)) is not None:
+            return foreign.obj
+        return found
+
+    def children(self, part_of: str) -> Any:
+        return self.world.children(part_of)
+
+    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+        return self.world.select(kind, namespace)
+
+
+def _interest(scope: Scope, observe: Observe) -> Interest | None:
+    """What an `observe` looks for, for this CR; None while that cannot be told."""
+    try:
+        namespaced = scope.observed.kinds.info(observe.kind).namespaced
+        namespace: str | None = ""
+        if namespaced:
+            namespace = observe.namespace.string(scope.names) if observe.namespace is not None else scope.namespace
+        if observe.name is not None:
+            return Interest(observe.kind.versionless, namespace, observe.name.string(scope.names))
+        labels = observe.selector.match_labels if observe.selector is not None else {}
+        return Interest(
+            observe.kind.versionless, namespace or None, "", tuple((key, value.string(scope.names)) for key, value in labels.items())
+        )
+    except RuleopError:
+        return None
+
+
+def _name(request: Request) -> str:
+    return f"{request.namespace}/{request.name}" if request.namespace else request.name
