@@ -12,7 +12,6 @@ from ruleop.rules.model import Strategy
 from ruleop.rules.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
 from ruleop.rules.values import (
     NAME,
-    Anything,
     Bare,
     Choice,
     Count,
@@ -29,6 +28,7 @@ from ruleop.rules.values import (
     TemplateFile,
     Text,
     Type,
+    Verbatim,
     Word,
     wrong_type,
 )
@@ -256,7 +256,7 @@ class ValidateTable(Table):
 
 
 LET = MapOf(Grown(), "the name", NAME)
-VARS = Anything(mapping=True)
+VARS = Verbatim()
 APPLY = TableOf(ApplyTable)
 
 
@@ -303,7 +303,7 @@ class WatchTable(Table):
     reach: Reach = key(
         "reach", Choice(get_args(Reach)), "cluster: children may be cluster-scoped or in other namespaces.", default="namespace"
     )
-    schema: YamlNode | None = key("schema", Anything(), "The kind's spec in short form, for `ruleop generate crd`.")
+    schema: YamlNode | None = key("schema", Verbatim(), "The kind's spec in short form, for `ruleop generate crd`.")
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")

@@ -305,19 +305,17 @@ class FieldPath(Type[Path]):
 
 
 @dataclass(frozen=True, slots=True)
-class Anything(Type[YamlNode]):
-    """A value that is only passed on."""
-
-    mapping: bool = False
+class Verbatim(Type[YamlNode]):
+    """A mapping that is passed on as it stands."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
-        if self.mapping and not isinstance(node.value, dict):
+        if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
         return node
 
     def schema(self) -> dict[str, JSON]:
-        return {"type": "object"} if self.mapping else {}
+        return {"type": "object"}
 
 
 @dataclass(frozen=True, slots=True)

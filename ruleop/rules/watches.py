@@ -55,8 +55,13 @@ def _check_hidden(watch: Draft, earlier: list[Draft], findings: Findings) -> Non
 
 
 def _is_read(watch: Draft) -> bool:
+    """Whether what it matches could be read, all of it."""
     table = watch.table
-    return ("selector" not in table.said or table.selector is not None) and ("namespaces" not in table.said or bool(table.namespaces))
+    if "selector" in table.said:
+        selector = table.selector
+        if selector is None or not all(one.label and one.operator for one in selector.match_expressions):
+            return False
+    return "namespaces" not in table.said or bool(table.namespaces)
 
 
 def _covers(other: Draft, watch: Draft) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.projects import Row, said, table
+from tests.rules.projects import Row, said, table, watch
 
 ROWS = (
     Row(
@@ -133,3 +133,16 @@ ROWS = (
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+def test_a_selector_that_could_not_be_read_hides_nothing() -> None:
+    broken = "selector: {matchExpressions: [{key: a}, {operator: Exists}]}"
+    lines = said(watch(f"name: one\n{broken}") + watch("name: two\nselector: {a: b}") + watch(f"name: three\n{broken}"))
+    assert [line for line in lines if "never matches" in line] == []
+    assert said(watch("name: one\nselector: {}") + watch("name: two")) == [
+        'watches.yaml:5:13: "selector" is empty: leave the key out to match everything'
+    ]
+
+
+def test_a_schema_in_short_form_is_a_mapping() -> None:
+    assert said(watch("schema: integer")) == ['watches.yaml:4:11: "schema" must be a mapping, and is the text "integer"']
