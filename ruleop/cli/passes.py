@@ -35,7 +35,7 @@ def pass_options(command: F) -> F:
         help="Objects that exist already, such as `kubectl get -o yaml` prints them. Repeatable.",
     )(command)
     return click.option(
-        "-f", "files", multiple=True, required=True, metavar="FILE", help="a file of custom resources; - is stdin. Repeatable."
+        "-f", "files", multiple=True, required=True, metavar="FILE", help="A file of custom resources; - is stdin. Repeatable."
     )(command)
 
 

@@ -122,7 +122,7 @@ def _sentence(error: click.ClickException, context: click.Context | None) -> str
     if isinstance(error, click.BadOptionUsage):
         return f"{name} needs a value" if "requires an argument" in error.message else f"{name}: {error.message}"
     if isinstance(error, click.MissingParameter):
-        return f"{name} is missing{f': {parameter.help}' if isinstance(parameter, click.Option) and parameter.help else ''}"
+        return f"{name} is missing: name the file of a custom resource" if name == "-f" else f"{name} is missing"
     if isinstance(error, click.BadParameter):
         return f"{name}: {error.message.rstrip('.')}"
     message = error.format_message().rstrip(".")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ruleop.cli.program import UsageError
 from ruleop.planning.show import Span, Tone
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def _write(stream: TextIO, text: str) -> None:
         except UnicodeEncodeError:  # the locale has no word for a sign in it
             stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What is still in the buffer would fail again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise UsageError(f"the output cannot be written: {error.strerror}") from None

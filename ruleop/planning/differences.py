@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.merge import same
 from ruleop.merge.lists import item_keys, item_path
+from ruleop.planning.masking import MASK
 from ruleop.schema.findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.templating.yaml_reader import NotJson, resolve_scalar
@@ -85,6 +86,8 @@ def _json(value: JSON) -> str:
 
 
 def _word(text: str) -> str:
+    if text.startswith(MASK):
+        return text
     try:
         plain = bool(text) and resolve_scalar(text) == text
     except NotJson:

@@ -93,7 +93,9 @@ def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Fi
     if version is not None:
         kept = default(prune(resource, version.schema), version.schema)
         findings = validate(kept, version.schema)
-    return _as_stored(kept, namespaced=kinds.info(kind).namespaced), findings
+    stored = _as_stored(kept, namespaced=kinds.info(kind).namespaced)
+    stored["metadata"].setdefault("generation", 1)
+    return stored, findings
 
 
 def dropped(project: Project, resource: Object) -> list[Finding]:
@@ -137,7 +139,10 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
 
 
 def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
-    """Objects as a cluster has them: what every stored object has and these lack is filled in."""
+    """Objects as a cluster has them: what every stored object has and these lack is filled in.
+
+    All but a generation: with one, a status that does not name it would be taken for that of an earlier spec, and files seldom name it.
+    """
     return [_as_stored(obj, namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
 
 
@@ -182,7 +187,6 @@ def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
     whole = {**obj, "metadata": metadata}
     metadata.setdefault("uid", _uid(whole))
     metadata.setdefault("resourceVersion", "1")
-    metadata.setdefault("generation", 1)
     metadata.setdefault("creationTimestamp", EPOCH)
     return whole
 

@@ -152,8 +152,10 @@ class _Shown:
             yield Span(child.template, Tone.FAINT)
 
     def _object(self, report: ObjectReport) -> str:
-        told = any(report.message == problem.message for problem in self.plan.problems)
-        return f"{self.title(report.key)} {'' if told else report.message}".rstrip()
+        if not report.message or any(report.message == problem.message for problem in self.plan.problems):
+            return self.title(report.key)
+        joint = " " if report.message.startswith("is ") else ": "
+        return f"{self.title(report.key)}{joint}{report.message}"
 
     def _objects(self, child: ChildReport, indent: str) -> Iterator[Line]:
         """The first of them; those that are not ready before those that are."""

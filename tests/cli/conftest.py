@@ -1,0 +1,150 @@
+"""A small project, and commands run in it: in this process with `ruleop`, or as a real one with `process`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ruleop.cli.program import program
+
+WATCHES = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    config: {template: config.yaml.j2}
+    web: {template: web.yaml.j2}
+  status:
+    replicas: "{{ web.status.replicas }}"
+"""
+
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ metadata.name }}-config"}
+data: {page: "{{ spec.page }}"}
+"""
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ metadata.name }}
+spec:
+  replicas: {{ spec.replicas }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: nginx
+"""
+
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: sites.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Site, plural: sites}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              required: [page]
+              properties:
+                page: {type: string}
+                replicas: {type: integer, default: 1}
+            status:
+              type: object
+              x-kubernetes-preserve-unknown-fields: true
+"""
+
+SITE = """\
+apiVersion: example.com/v1
+kind: Site
+metadata:
+  name: blog
+spec:
+  page: hello
+"""
+
+FILES = {
+    "watches.yaml": WATCHES,
+    "templates/config.yaml.j2": CONFIG,
+    "templates/web.yaml.j2": WEB,
+    "crds/sites.yaml": CRD,
+    "site.yaml": SITE,
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+
+class Project:
+    """A folder that commands run in."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for path, text in FILES.items():
+            self.write(path, text)
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        return file
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = (self.root / path).read_text("utf-8")
+        assert old in text
+        self.write(path, text.replace(old, new))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    found = Project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+@pytest.fixture
+def ruleop() -> Callable[..., Ran]:
+    def run(*arguments: str, stdin: str | None = None) -> Ran:
+        result = CliRunner().invoke(program, arguments, input=stdin, prog_name="ruleop")
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def process() -> Callable[..., subprocess.Popen[str]]:
+    """The real program, as a shell would start it."""
+
+    def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", "from ruleop.cli import main; main()", *arguments]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(command, text=True, env=environ, **pipes)  # type: ignore[call-overload,no-any-return]
+
+    return start

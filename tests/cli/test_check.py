@@ -1,0 +1,111 @@
+import json
+
+MISTAKE = "watches.yaml:8:5: error: unknown key"
+
+
+def break_two(project) -> None:
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upcase }}")
+
+
+def test_a_sound_project_is_counted(project, ruleop):
+    ran = ruleop("check")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
+
+
+def test_every_mistake_at_once_with_its_line_and_a_mark_below_its_column(project, ruleop):
+    break_two(project)
+    ran = ruleop("check")
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.startswith("templates/config.yaml.j2:4")
+    assert (
+        'templates/web.yaml.j2:4:12: error: "metadta" is not known in the child "web" (did you mean "metadata"?)\n'
+        "    4 │   name: {{ metadta.name }}\n"
+        "      │            ^\n"
+    ) in ran.out
+    assert ran.out.endswith("2 errors.\n")
+
+
+def test_a_warning_forbids_nothing(project, ruleop):
+    project.write("templates/spare.yaml.j2", "kind: Nothing\n")
+    ran = ruleop("check")
+    assert ran.status == 0
+    assert "templates/spare.yaml.j2: warning: nothing uses this template\n" in ran.out
+    assert ran.out.endswith("No errors, 1 warning in 1 rule, 2 children, 3 templates, 1 CRD.\n")
+
+
+def test_paths_are_as_seen_from_here(project, ruleop, monkeypatch):
+    break_two(project)
+    monkeypatch.chdir(project.root.parent)
+    name = project.root.name
+    assert f"{name}/templates/web.yaml.j2:4:12: error:" in ruleop("check", "-C", name).out
+    assert f"file={name}/templates/web.yaml.j2,line=4,col=12," in ruleop("check", "-C", name, "-o", "github").out
+
+
+def test_json(project, ruleop):
+    break_two(project)
+    ran = ruleop("check", "-o", "json")
+    assert ran.status == 1
+    document = json.loads(ran.out)
+    assert (document["errors"], document["warnings"]) == (2, 0)
+    assert document["findings"][1] == {
+        "path": "templates/web.yaml.j2",
+        "line": 4,
+        "column": 12,
+        "severity": "error",
+        "code": "unknown-name",
+        "message": '"metadta" is not known in the child "web" (did you mean "metadata"?)',
+    }
+
+
+def test_json_of_a_sound_project(project, ruleop):
+    assert json.loads(ruleop("check", "-o", "json").out) == {"errors": 0, "warnings": 0, "findings": []}
+
+
+def test_sarif_names_the_rule_the_file_and_the_place(project, ruleop):
+    break_two(project)
+    document = json.loads(ruleop("check", "-o", "sarif").out)
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    assert run["tool"]["driver"]["name"] == "ruleop"
+    assert {"id": "unknown-name"} in run["tool"]["driver"]["rules"]
+    assert run["results"][1]["ruleId"] == "unknown-name"
+    assert run["results"][1]["level"] == "error"
+    assert run["results"][1]["locations"] == [
+        {"physicalLocation": {"artifactLocation": {"uri": "templates/web.yaml.j2"}, "region": {"startLine": 4, "startColumn": 12}}}
+    ]
+
+
+def test_sarif_of_a_finding_without_a_line_has_no_region(project, ruleop):
+    project.write("templates/spare.yaml.j2", "kind: Nothing\n")
+    (result,) = json.loads(ruleop("check", "-o", "sarif").out)["runs"][0]["results"]
+    assert (result["level"], result["locations"]) == (
+        "warning",
+        [{"physicalLocation": {"artifactLocation": {"uri": "templates/spare.yaml.j2"}}}],
+    )
+
+
+def test_github_marks_the_line_and_escapes_what_it_would_obey(project, ruleop):
+    break_two(project)
+    out = ruleop("check", "-o", "github").out
+    assert (
+        "::error file=templates/web.yaml.j2,line=4,col=12,title=ruleop unknown-name::"
+        '"metadta" is not known in the child "web" (did you mean "metadata"?)\n'
+    ) in out
+    project.edit("watches.yaml", "kind: Site", "kind: Site\n  '100%,a:b': 1")
+    assert "100%25,a:b" in ruleop("check", "-o", "github").out
+
+
+def test_a_variable_comes_from_the_environment_or_over_it_from_a_file(project, ruleop, monkeypatch):
+    project.edit("watches.yaml", "  kind: Site\n", "  kind: Site\n  vars: {region: '${REGION}'}\n")
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ vars.region }}")
+    ran = ruleop("check")
+    assert ran.status == 1
+    assert "REGION" in ran.out
+    monkeypatch.setenv("REGION", "eu")
+    assert ruleop("check").status == 0
+    project.write("some.env", "# where\n\nexport REGION='us east'\n")
+    assert "page: us east" in ruleop("render", "-f", "site.yaml", "--env-file", "some.env").out
+    project.write("more.env", "REGION=ap\n")
+    assert "page: ap" in ruleop("render", "-f", "site.yaml", "--env-file", "some.env", "--env-file", "more.env").out

@@ -1,0 +1,189 @@
+"""Every way to use a command wrongly, or on files that cannot be used: words, a place, a status; never a traceback."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from ruleop.cli.program import COMMANDS, program
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["chek"], "ruleop: there is no command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
+        (["nonsense"], "ruleop: there is no command 'nonsense'\nTry: ruleop --help\n"),
+        (["--colour"], "ruleop: there is no option --colour\nTry: ruleop --help\n"),
+        (["check", "--debg"], "ruleop check: there is no option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
+        (["check", "extra"], "ruleop check: got unexpected extra argument (extra)\nTry: ruleop check --help\n"),
+        (["check", "-o", "xml"], "ruleop check: -o: 'xml' is not one of 'text', 'json', 'sarif', 'github'\nTry: ruleop check --help\n"),
+        (["plan", "-o"], "ruleop: -o needs a value\nTry: ruleop --help\n"),
+        (["render"], "ruleop render: -f is missing: name the file of a custom resource\nTry: ruleop render --help\n"),
+        (["render", "-f", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
+        (["render", "-f", "crds"], "ruleop: crds: is a folder: name a file in it\n"),
+        (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
+        (["check", "-C", "none"], "ruleop: none: there is no such folder\n"),
+        (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
+        (["check", "--env-file", "none.env"], "ruleop: none.env: cannot be read: No such file or directory\n"),
+        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: a line is NAME=value, a comment after #, or empty\n"),
+    ],
+)
+def test_wrong_usage(project, ruleop, arguments, said):
+    ran = ruleop(*arguments)
+    assert (ran.status, ran.out, ran.err) == (2, "", said)
+
+
+def test_a_folder_without_rules_is_no_project(project, ruleop):
+    (project.root / "watches.yaml").unlink()
+    ran = ruleop("check")
+    assert (ran.status, ran.err) == (2, "ruleop: this folder is no project: it has no watches.yaml; -C DIR names another folder\n")
+
+
+def test_a_folder_inside_a_project_names_the_project(project, ruleop):
+    ran = ruleop("check", "-C", "templates")
+    assert (ran.status, ran.err) == (
+        2,
+        f"ruleop: templates is no project: it has no watches.yaml; the folder {project.root} above it is one\n",
+    )
+
+
+def test_a_file_is_looked_for_from_here_and_the_project_only_hinted_at(project, ruleop, monkeypatch):
+    monkeypatch.chdir("/")
+    ran = ruleop("plan", "-C", str(project.root), "-f", "site.yaml")
+    assert ran.status == 2
+    assert ran.err == (
+        f"ruleop: site.yaml: there is no such file (files are named as seen from here: do you mean {project.root}/site.yaml?)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [\n", "site.yaml:2:1: error: not YAML: "),
+        ("a: b: c\n", "site.yaml:1:5: error: not YAML: a second `: ` in one value"),
+        ("a: 1\na: 2\n", 'site.yaml:2:1: error: the key "a" stands here twice'),
+        ("- a\n", "site.yaml:1:1: error: an object is a mapping with apiVersion, kind and metadata\n"),
+        ("kind: Site\n", "site.yaml:1:1: error: an object needs apiVersion, as text\n"),
+        ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: an object needs apiVersion, as text\n"),
+        (
+            "kind: SiteList\napiVersion: v1\nitems: [3]\n",
+            "site.yaml:3:9: error: an object is a mapping with apiVersion, kind and metadata\n",
+        ),
+    ],
+)
+def test_a_file_that_holds_no_objects(project, ruleop, text, said):
+    project.write("site.yaml", text)
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(said)
+    assert ran.err.endswith("\nruleop: site.yaml cannot be used\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no object in what -f names; this project watches example.com/v1 Site"),
+        (
+            "apiVersion: example.com/v1\nkind: Sight\n",
+            "site.yaml:2:1: no rule watches example.com/v1 Sight; this project watches example.com/v1 Site",
+        ),
+        (
+            "apiVersion: example.com/v1\nkind: Sites\n",
+            "site.yaml:2:1: no rule watches example.com/v1 Sites (did you mean Site?); this project watches example.com/v1 Site",
+        ),
+        (
+            "apiVersion: example.com/v2\nkind: Site\n",
+            "site.yaml:1:1: the Site that a rule watches is of example.com/v1, not example.com/v2",
+        ),
+    ],
+)
+def test_a_kind_that_no_rule_watches(project, ruleop, text, said):
+    project.write("site.yaml", text)
+    ran = ruleop("render", "-f", "site.yaml")
+    assert (ran.status, ran.err) == (2, f"ruleop: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("metadata:\n  name: blog\n", "", "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n"),
+        ("  name: blog\n", "  labels: {}\n", "site.yaml:3:1: error: metadata.name: is required, and must be a string\n"),
+        ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is no name: "),
+        ("name: blog", "name: blog\n  labels: {a: 1}", "site.yaml:5:12: error: metadata.labels.a: must be a string: put it in quotes\n"),
+        ("spec:\n  page: hello\n", "spec: 3\n", "site.yaml:5:1: error: spec: must be an object\n"),
+        ("page: hello", "page: 3", "site.yaml:6:3: error: spec.page: must be a string, not 3\n"),
+        ("page: hello", "replicas: 2", "site.yaml:5:1: error: spec.page: is required\n"),
+    ],
+)
+def test_a_resource_that_the_server_would_refuse(project, ruleop, old, new, said):
+    project.edit("site.yaml", old, new)
+    for command in ("render", "plan"):
+        ran = ruleop(command, "-f", "site.yaml")
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.startswith(said)
+
+
+def test_a_project_with_mistakes_plans_nothing_and_shows_them(project, ruleop):
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    for command in ("render", "plan"):
+        ran = ruleop(command, "-f", "site.yaml")
+        assert (ran.status, ran.out) == (2, "")
+        assert ran.err.startswith("templates/web.yaml.j2:4:12: error: ")
+        assert ran.err.endswith("ruleop: the project has 1 error: nothing can be planned\n")
+
+
+def test_files_that_are_no_text(project, ruleop):
+    (project.root / "site.yaml").write_bytes(b"a: 1\nb: \xff\n")
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: is no UTF-8 text\n")
+    ran = ruleop("check", "--env-file", "site.yaml")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: is no UTF-8 text\n")
+
+
+def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
+    (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
+    ran = ruleop("check")
+    assert ran.status == 2
+    assert "templates/web.yaml.j2:1: error: is no UTF-8 text\n" in ran.out
+
+
+def test_a_folder_without_the_right_to_read_it(project, ruleop, monkeypatch):
+    listing = Path.iterdir
+
+    def forbidden(path: Path) -> object:
+        if path.name == "templates":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))  # what root never meets
+        return listing(path)
+
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    ran = ruleop("check")
+    assert (ran.status, ran.err) == (2, "ruleop: templates: cannot be read: Permission denied\n")
+
+
+def test_a_bug_is_one_line_and_a_traceback_for_those_who_ask(project, ruleop, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise TypeError("inner workings")
+
+    monkeypatch.setattr("ruleop.cli.check.load", broken)
+    ran = ruleop("check")
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.startswith("ruleop: this is a bug of ruleop (TypeError), not of your project. Please report it")
+    assert "inner workings" not in ran.err
+    assert "TypeError: inner workings\n" in ruleop("check", "--debug").err
+    monkeypatch.setenv("RULEOP_DEBUG", "1")
+    assert "Traceback (most recent call last)" in ruleop("check").err
+
+
+def test_help_says_of_each_command_what_the_command_says_of_itself(ruleop):
+    for name, said in COMMANDS.items():
+        command = program.get_command(None, name)
+        assert command is not None
+        assert (command.help or "").split("\n")[0] == said
+        assert said in ruleop("--help").out
+        assert said in ruleop(name, "-h").out
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(ruleop):
+    ran = ruleop()
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: ruleop")

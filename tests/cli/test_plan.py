@@ -1,0 +1,201 @@
+import json
+
+import jsonpatch
+import yaml
+
+
+def made(ruleop, *, edit=lambda obj: None) -> str:
+    """What `plan` creates, as a cluster would have it, each after `edit`."""
+    document = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)
+    objects = [action["object"] for action in document["plans"][0]["actions"]]
+    for obj in objects:
+        edit(obj)
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def scaled(obj) -> None:
+    if obj["kind"] == "Deployment":
+        obj["spec"]["replicas"] = 5
+
+
+def test_an_empty_cluster_gets_both_children(project, ruleop):
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == (
+        "Site/blog in default  by the rule Site.example.com\n"
+        "├─ config  progressing  ConfigMap/blog-config is about to be created\n"
+        "└─ web     progressing  Deployment/blog is about to be created\n"
+        "\n"
+        "+ create ConfigMap/blog-config\n"
+        "+ create Deployment/blog\n"
+        "\n"
+        "status\n"
+        "    Ready        False  Progressing  ConfigMap/blog-config is not ready; Deployment/blog is not ready\n"
+        "    Reconciling  True   Progressing\n"
+        "    Stalled      False  Progressing\n"
+        "\n"
+        "2 to create.\n"
+    )
+
+
+def test_an_edit_of_somebody_is_put_right_and_nothing_else_is_touched(project, ruleop):
+    project.write("live.json", made(ruleop, edit=scaled))
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert "~ patch Deployment/blog\n      spec.replicas: 5 -> 1\n\n" in out
+    assert out.endswith("\n1 to change.\n")
+
+
+def test_nothing_to_do_is_said(project, ruleop):
+    project.edit("watches.yaml", "  status:\n", "  manageStatus: false\n  status:\n")
+    project.write("live.json", made(ruleop))
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert out.endswith("\nNothing to do.\n")
+    assert "status" not in out
+
+
+def test_a_child_of_somebody_else_is_refused_and_named(project, ruleop):
+    project.write("live.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: blog-config}\n")
+    ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
+    assert ran.status == 1
+    assert "├─ config  refused      ConfigMap/blog-config\n" in ran.out
+    assert '! config: Resource "blog-config" already exists and is not managed by Site\n' in ran.out
+    assert ran.out.endswith("\n1 to create, 1 in error.\n")
+
+
+def test_a_child_nobody_wants_any_more_goes(project, ruleop):
+    project.write("live.json", made(ruleop))
+    project.edit("watches.yaml", "    config: {template: config.yaml.j2}\n", "")
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert "- delete ConfigMap/blog-config  no longer wanted\n" in out
+    assert out.endswith("\n1 to delete.\n")
+
+
+def test_what_waits_says_for_what_and_where(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert ran.status == 0
+    assert "config  waiting      waits for web.status.note  templates/config.yaml.j2:4\n" in ran.out
+    assert ran.out.endswith("\n1 to create, 1 waiting.\n")
+
+
+def test_places_are_named_as_seen_from_here(project, ruleop, monkeypatch):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    monkeypatch.chdir(project.root.parent)
+    name = project.root.name
+    assert f"  {name}/templates/config.yaml.j2:4\n" in ruleop("plan", "-C", name, "-f", f"{name}/site.yaml").out
+
+
+def test_the_resource_of_the_cluster_lends_its_uid_and_status(project, ruleop):
+    site = yaml.safe_load((project.root / "site.yaml").read_text())
+    site["metadata"] |= {"namespace": "default", "uid": "u-1", "generation": 3}
+    site["status"] = {"note": "theirs", "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]}
+    project.write("live.json", json.dumps(site))
+    plan = json.loads(ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out)["plans"][0]
+    assert plan["resource"]["uid"] == "u-1"
+    assert plan["status"]["value"]["note"] == "theirs"
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert "    note: theirs\n" in out
+    assert "    Ready        True -> False  Progressing" in out
+
+
+def test_children_name_the_uid_of_a_resource_that_has_none(project, ruleop):
+    project.write("live.json", made(ruleop).replace(uid(ruleop), "7777"))
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert "+ create" not in out
+    assert "refused" not in out
+
+
+def test_values_of_secrets_are_masked_in_both_forms(project, ruleop):
+    project.write(
+        "templates/config.yaml.j2", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: '{{ spec.page }}'}\n"
+    )
+    project.write("live.json", made(ruleop).replace('"***"', '"b2xkIHNlY3JldA=="'))
+    for form in ("text", "json"):
+        ran = ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", form)
+        assert "*** (after)" in ran.out
+        assert not any(secret in ran.out for secret in ("hello", "aGVsbG8=", "b2xkIHNlY3JldA==", "old secret"))
+    out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+    assert "      data.password: *** (before) -> *** (after)\n" in out
+
+
+def test_json_is_one_document_the_same_each_time(project, ruleop):
+    project.write("live.json", made(ruleop, edit=scaled))
+    first = ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out
+    assert first == ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out
+    assert set(json.loads(first)) == {"plans", "refused", "unmatched"}
+
+
+def test_json_patches_are_rfc_6902_and_lead_to_what_is_wanted(project, ruleop):
+    text = made(ruleop, edit=scaled)
+    project.write("live.json", text)
+    plan = json.loads(ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out)["plans"][0]
+    (action,) = plan["actions"]
+    assert {key: action[key] for key in ("action", "child", "group", "kind", "namespace", "name", "why")} == {
+        "action": "patch",
+        "child": "web",
+        "group": "apps",
+        "kind": "Deployment",
+        "namespace": "default",
+        "name": "blog",
+        "why": "changed",
+    }
+    assert action["patch"] == [{"op": "replace", "path": "/spec/replicas", "value": 1}]
+    deployment = next(obj for obj in json.loads(text)["items"] if obj["kind"] == "Deployment")
+    assert jsonpatch.apply_patch(deployment, action["patch"])["spec"]["replicas"] == 1
+
+
+def test_json_says_waits_problems_and_places(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    plan = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]
+    assert plan["waits"] == [
+        {"child": "config", "for": "web.status.note", "site": {"path": "templates/config.yaml.j2", "line": 4, "column": 0}}
+    ]
+    assert [child["state"] for child in plan["children"]] == ["progressing", "waiting"]
+
+
+def test_several_resources_are_planned_one_by_one(project, ruleop):
+    text = (project.root / "site.yaml").read_text()
+    project.write("shop.yaml", text.replace("blog", "shop"))
+    out = ruleop("plan", "-f", "site.yaml", "-f", "shop.yaml").out
+    assert "2 to create.\n\nSite/shop in default" in out
+
+
+def test_a_resource_that_the_server_would_refuse_is_shown_at_its_line_and_the_others_are_planned(project, ruleop):
+    text = (project.root / "site.yaml").read_text()
+    project.write("site.yaml", text.replace("page: hello", "page: 3") + "---\n" + text.replace("blog", "shop"))
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert ran.status == 1
+    assert ran.err == "site.yaml:6:3: error: spec.page: must be a string, not 3\n    6 │   page: 3\n      │   ^\n"
+    assert ran.out.startswith("Site/shop in default")
+
+
+def test_a_misspelt_field_is_a_warning_that_names_the_right_one(project, ruleop):
+    project.edit("site.yaml", "page: hello", "page: hello\n  replica: 2")
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert ran.status == 0
+    assert ran.err.startswith(
+        "site.yaml:7:3: warning: spec.replica: is not in Site's schema, and the API server drops it (did you mean replicas?)\n"
+    )
+
+
+def test_a_resource_that_no_rule_selects_is_named(project, ruleop):
+    project.edit("watches.yaml", "  kind: Site\n", "  kind: Site\n  namespaces: [elsewhere]\n")
+    ran = ruleop("plan", "-f", "site.yaml", "-o", "json")
+    assert ran.status == 1
+    assert json.loads(ran.out)["unmatched"] == [{"group": "example.com", "kind": "Site", "namespace": "default", "name": "blog"}]
+    assert "Site/default/blog: warning: no rule matches it by selector and namespaces" in ran.err
+
+
+def test_other_objects_beside_a_watched_one_are_skipped_with_a_word(project, ruleop):
+    project.write("site.yaml", (project.root / "site.yaml").read_text() + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert ran.status == 0
+    assert ran.err == "site.yaml:8:1: warning: no rule watches v1 Namespace: skipped\n"
+
+
+def test_no_cluster_and_no_clock_are_asked(project, ruleop):
+    assert ruleop("plan", "-f", "site.yaml").out == ruleop("plan", "-f", "site.yaml").out
+
+
+def uid(ruleop) -> str:
+    return json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]["resource"]["uid"]

@@ -1,0 +1,155 @@
+"""What only a real process shows: statuses as a shell sees them, pipes that close, interrupts, and what is imported."""
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "watchdog"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["check"], 0),
+        (["plan", "-f", "site.yaml"], 0),
+        (["version"], 0),
+        (["check", "-C", "none"], 2),
+        (["check", "--what"], 2),
+        (["--help"], 0),
+    ],
+)
+def test_statuses(project, process, arguments, status):
+    started = process(*arguments)
+    out, err = started.communicate(timeout=60)
+    assert started.returncode == status
+    assert (status == 2) == bool(err)
+    assert (status == 0) == bool(out)
+
+
+def test_mistakes_are_a_no(project, process):
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    started = process("check")
+    started.communicate(timeout=60)
+    assert started.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml", "-o", "json"], ["check"]])
+def test_a_reader_who_stops_reading_is_no_error(project, process, arguments):
+    reading, writing = os.pipe()
+    started = process(*arguments, stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (0, "")
+
+
+def test_a_reader_who_stops_reading_hides_no_answer(project, process):
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    reading, writing = os.pipe()
+    started = process("check", stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (1, "")
+
+
+def test_a_full_disk_is_said(project, process):
+    with open("/dev/full", "w") as full:
+        started = process("render", "-f", "site.yaml", stdout=full)
+        _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (2, "ruleop: the output cannot be written: No space left on device\n")
+
+
+def test_an_interrupt_ends_quietly_with_130(project, process):
+    started = process("render", "-f", "-", stdin=subprocess.PIPE)
+    # It reads stdin only after everything is loaded, so what it waits for then is the rest of this.
+    started.stdin.write("apiVersion: example.com/v1\n")
+    started.stdin.flush()
+    wait_until_read(started.stdin)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
+
+
+def test_offline_commands_import_neither_a_client_nor_a_server(project):
+    script = (
+        "import sys, json\n"
+        "from ruleop.cli.program import program\n"
+        "try:\n    program.main(sys.argv[1:], 'ruleop')\n"
+        "except SystemExit as end:\n    assert end.code == 0, end.code\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    for arguments in (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"]):
+        ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=python_path())
+        modules = set(json.loads(ran.stderr.splitlines()[-1]))
+        assert "ruleop" in modules
+        assert not modules & HEAVY, arguments
+
+
+def test_help_and_version_load_no_rules(project):
+    script = (
+        "import sys\nfrom ruleop.cli.program import program\n"
+        "try:\n    program.main(sys.argv[1:], 'ruleop')\nexcept SystemExit:\n    pass\n"
+        "sys.exit('jinja2' in sys.modules)"
+    )
+    for arguments in (["--help"], ["version"], ["chek"]):
+        assert (
+            subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, env=python_path(), check=False).returncode == 0
+        )
+
+
+def test_a_terminal_gets_colour_and_a_pipe_none(project, process, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain = process("plan", "-f", "site.yaml").communicate(timeout=60)[0]
+    assert "\x1b" not in plain
+    coloured = on_a_terminal(process, "plan", "-f", "site.yaml")
+    assert "\x1b[32m+ create \x1b[0m\x1b[1mConfigMap/blog-config\x1b[0m\r\n" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert on_a_terminal(process, "plan", "-f", "site.yaml").replace("\r\n", "\n") == plain
+
+
+def test_a_locale_without_the_signs_still_gets_an_answer(project, process, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    out, err = process("plan", "-f", "site.yaml").communicate(timeout=60)
+    assert err == ""
+    assert "\\u2514\\u2500 web" in out
+
+
+def on_a_terminal(process, *arguments: str) -> str:
+    master, slave = pty.openpty()
+    started = process(*arguments, stdout=slave)
+    os.close(slave)
+    read = b""
+    while True:
+        try:
+            data = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        read += data
+    os.close(master)
+    started.communicate(timeout=60)
+    return read.decode()
+
+
+def wait_until_read(pipe) -> None:
+    """Until nothing that was written is left in the pipe."""
+    for _ in range(6000):
+        if int.from_bytes(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder) == 0:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never read its stdin")
+
+
+def python_path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

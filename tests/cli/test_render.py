@@ -1,0 +1,126 @@
+from ruleop.templating import read_yaml
+
+
+def test_children_in_the_order_of_applying_each_under_its_id_and_template(project, ruleop):
+    assert ruleop("render", "-f", "site.yaml").out == (
+        "# config, from templates/config.yaml.j2\n"
+        "apiVersion: v1\n"
+        "kind: ConfigMap\n"
+        "metadata:\n"
+        "  name: blog-config\n"
+        "  namespace: default\n"
+        "data:\n"
+        "  page: hello\n"
+        "---\n"
+        "# web, from templates/web.yaml.j2\n"
+        "apiVersion: apps/v1\n"
+        "kind: Deployment\n"
+        "metadata:\n"
+        "  name: blog\n"
+        "  namespace: default\n"
+        "spec:\n"
+        "  replicas: 1\n"
+        "  selector:\n"
+        "    matchLabels:\n"
+        "      app: web\n"
+        "  template:\n"
+        "    metadata:\n"
+        "      labels:\n"
+        "        app: web\n"
+        "    spec:\n"
+        "      containers:\n"
+        "      - name: web\n"
+        "        image: nginx\n"
+    )
+
+
+def test_nothing_is_said_beside_the_answer(project, ruleop):
+    ran = ruleop("render", "-f", "site.yaml")
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_defaults_of_the_definition_are_filled_in_before_rendering(project, ruleop):
+    project.edit("crds/sites.yaml", "default: 1", "default: 7")
+    assert "replicas: 7" in ruleop("render", "-f", "site.yaml").out
+
+
+def test_a_resource_from_stdin(project, ruleop):
+    text = (project.root / "site.yaml").read_text()
+    assert ruleop("render", "-f", "-", stdin=text).out == ruleop("render", "-f", "site.yaml").out
+
+
+def test_what_is_printed_is_yaml_that_reads_back(project, ruleop):
+    page = 'yes: "no" # \u00a0 {{ x }}\n\t- 0777\n'
+    project.write(
+        "site.yaml",
+        f'apiVersion: example.com/v1\nkind: Site\nmetadata: {{name: blog}}\nspec: {{page: "{page.encode("unicode_escape").decode()}"}}\n'.replace(
+            'yes: "no"', 'yes: \\"no\\"'
+        ),
+    )
+    documents, mistakes = read_yaml(ruleop("render", "-f", "site.yaml").out, "out")
+    assert not mistakes
+    assert documents[0].data()["data"]["page"] == page
+
+
+def test_what_waits_is_a_comment_with_its_place(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    ran = ruleop("render", "-f", "site.yaml")
+    assert ran.status == 0
+    assert ran.out.endswith("---\n# config waits for web.status.note  templates/config.yaml.j2:4\n")
+
+
+def test_what_exists_decides_what_waits(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    project.write("live.yaml", live("blog", status="{note: here}"))
+    assert "page: here" in ruleop("render", "-f", "site.yaml", "--with", "live.yaml").out
+
+
+def test_a_failure_is_said_with_its_line_and_the_rest_is_rendered(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | required('x') | int / 0 }}")
+    ran = ruleop("render", "-f", "site.yaml")
+    assert ran.status == 1
+    assert "kind: Deployment" in ran.out
+    assert "kind: ConfigMap" not in ran.out
+    assert ran.err.startswith("templates/config.yaml.j2:4")
+    assert "error: config: " in ran.err
+    assert "    4 │ data: {page:" in ran.err
+
+
+def test_several_resources_in_one_file_name_themselves(project, ruleop):
+    project.write(
+        "site.yaml", (project.root / "site.yaml").read_text() + "---\n" + (project.root / "site.yaml").read_text().replace("blog", "shop")
+    )
+    out = ruleop("render", "-f", "site.yaml").out
+    assert [line for line in out.splitlines() if line.startswith("#")] == [
+        "# Site/default/blog: config, from templates/config.yaml.j2",
+        "# Site/default/blog: web, from templates/web.yaml.j2",
+        "# Site/default/shop: config, from templates/config.yaml.j2",
+        "# Site/default/shop: web, from templates/web.yaml.j2",
+    ]
+
+
+def test_secrets_are_printed_and_random_ones_differ_each_time(project, ruleop):
+    project.edit("watches.yaml", "config: {template: config.yaml.j2}", "config: {template: config.yaml.j2, apply: {strategy: create-only}}")
+    project.write(
+        "templates/config.yaml.j2",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: '{{ random_password(20) }}'}\n",
+    )
+    first, second = ruleop("render", "-f", "site.yaml"), ruleop("render", "-f", "site.yaml")
+    assert (first.status, second.status) == (0, 0)
+    assert first.out != second.out
+
+
+def test_lists_of_kubectl_are_taken_apart(project, ruleop):
+    site = "\n".join("    " + line for line in (project.root / "site.yaml").read_text().splitlines())
+    project.write("list.yaml", f"apiVersion: v1\nkind: List\nitems:\n  -\n{site}\n")
+    assert ruleop("render", "-f", "list.yaml").out == ruleop("render", "-f", "site.yaml").out
+
+
+def live(name: str, status: str = "{}") -> str:
+    """The Deployment as a cluster has it, with the CR as its owner."""
+    return (
+        f"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  namespace: default\n"
+        f"  labels: {{ruleop.dev/part-of: x}}\n"
+        f"  ownerReferences:\n  - {{apiVersion: example.com/v1, kind: Site, name: {name}, uid: '1234', controller: true}}\n"
+        f"spec: {{replicas: 1}}\nstatus: {status}\n"
+    )
