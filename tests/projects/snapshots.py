@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.projects.rendering import Rendered, documents, render, snapshot
+from ruleop.kinds import Kind, Object
+from ruleop.planning import Plan
+from tests.projects.rendering import document, documents, planned, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Case:
     project: str
     cr: str
-    served: tuple[str, ...] = ()
+    served: tuple[Kind, ...] = ()
     final: bool = False
     of: str = ""  # whose existing/ file and CR it is, where that is not its own name
 
@@ -26,7 +28,7 @@ class Case:
         return ROOT / self.project
 
     @property
-    def existing(self) -> list[dict]:
+    def existing(self) -> list[Object]:
         """What the cluster holds already: existing/<name>.yaml beside the project's examples, if it is there."""
         file = self.folder / "existing" / f"{self.cr}.yaml"
         return documents(file) if file.exists() else []
@@ -40,8 +42,8 @@ class Case:
         beside = self.folder if self.project else self.folder / "examples"
         return beside / "snapshots" / f"{self.cr}.yaml"
 
-    def render(self) -> Rendered:
-        return render(self.folder, self.cr_file, self.existing, served=self.served, final=self.final)
+    def plan(self) -> Plan:
+        return planned(self.folder, document(self.cr_file), self.existing, served=self.served, final=self.final)
 
 
 CASES = (
@@ -55,7 +57,7 @@ CASES = (
     Case("tests/projects/kafka", "events"),
     Case("tests/projects/kafka", "events-too-many-brokers", of="events"),
     Case("tests/projects/tenant", "acme"),
-    Case("tests/projects/shop", "shop", served=("cert-manager.io/v1/Certificate",)),
+    Case("tests/projects/shop", "shop", served=(Kind("cert-manager.io", "v1", "Certificate"),)),
     Case("tests/projects/shop", "plain"),
     Case("tests/projects/backup", "pg"),
     Case("tests/projects/backup", "pg-deleted", of="pg", final=True),
@@ -64,4 +66,4 @@ CASES = (
 if __name__ == "__main__":
     for case in CASES:
         case.file.parent.mkdir(exist_ok=True)
-        case.file.write_text(snapshot(case.render()), encoding="utf-8")
+        case.file.write_text(snapshot(case.plan()), encoding="utf-8")
