@@ -1,0 +1,83 @@
+"""What ruleop ships and reckons about the shapes of kinds is what a real API server says of them."""
+
+from __future__ import annotations
+
+import importlib.resources
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.kinds import Kind
+from ruleop.schema.crds import parse_crd
+from ruleop.schema.openapi import OpenApi
+from ruleop.schema.table import build_table
+from tests.cluster import everything
+from tests.cluster.server import CRDS, DISCOVERY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ruleop.schema.shape import Shape
+    from tests.cluster.server import Client
+
+
+def test_the_packaged_table_is_that_of_the_server(server: Client, tmp_path: Path) -> None:
+    """Kubernetes' own kinds, as the package knows them, against discovery and OpenAPI documents of the release that the tests are pinned to."""
+    custom = {crd["spec"]["group"] for crd in server.get(CRDS)["items"]}
+    index = server.get("/openapi/v3")["paths"]
+    served = {path: entry["serverRelativeURL"] for path, entry in index.items() if _group(path) not in custom}
+    documents = {path: server.get(served[path]) for path in sorted(served)}
+    discovery = {name: server.get(f"/{name}", accept=DISCOVERY) for name in ("api", "apis")}
+    for groups in discovery.values():
+        groups["items"] = [group for group in groups["items"] if group["metadata"].get("name") not in custom]
+
+    packaged = importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes()
+    now = build_table(documents, list(discovery.values()))
+    if now == packaged:
+        return
+    answers = {"index": {"paths": served}, **{f"discovery-{name}": groups for name, groups in discovery.items()}, **documents}
+    for name, answer in answers.items():
+        (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
+    before, after = set(packaged.splitlines()), set(now.splitlines())
+    raise AssertionError(
+        f"ruleop/schema/builtin.json is not what Kubernetes {orjson.loads(now)['kubernetes']} serves: {len(after - before)} lines are new and "
+        f"{len(before - after)} are gone. Make it anew from the server's answers, and read the diff:\n"
+        f"    python tests/schema/generate_builtin.py {tmp_path}"
+    )
+
+
+def test_a_crd_gives_the_shape_that_the_server_publishes(server: Client) -> None:
+    """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
+    path = server.define(_renamed("shapes.example.com"))
+    served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(Kind("shapes.example.com", "v1", everything.KIND))
+    ours = parse_crd(everything.CRD).shape(everything.VERSION)
+    assert path
+    assert served is not None
+    assert ours is not None
+    assert list(_differences(ours, served, "")) == []
+
+
+def _renamed(group: str) -> dict[str, Any]:
+    """The same kind in another group, to be there once however the tests are ordered."""
+    return {**everything.CRD, "metadata": {"name": f"{everything.PLURAL}.{group}"}, "spec": {**everything.CRD["spec"], "group": group}}
+
+
+def _group(path: str) -> str:
+    return path.split("/")[1] if "/" in path else ""
+
+
+def _differences(ours: Shape | None, theirs: Shape | None, path: str) -> list[str]:
+    if ours is None or theirs is None:
+        return [] if ours is theirs else [f"{path}: {ours} here, {theirs} there"]
+    found = []
+    for attribute in fields(ours):
+        mine, served = getattr(ours, attribute.name), getattr(theirs, attribute.name)
+        if attribute.name in ("values", "items"):
+            found += _differences(mine, served, f"{path}[]")
+        elif attribute.name == "fields":
+            for name in sorted({*mine, *served}):
+                found += _differences(mine.get(name), served.get(name), f"{path}.{name}")
+        elif mine != served:
+            found.append(f"{path}: {attribute.name} is {mine!r} here, {served!r} there")
+    return found
