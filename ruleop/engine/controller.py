@@ -1,7 +1,8 @@
 """One watched kind: its CRs, each looked at when something about it changes, planned, carried out, and told about.
 
-A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no part, so any of them may be lost or
-repeated. Children are written first; the status follows, at once when nothing else waits, and after the others' children when many do.
+A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no part, so any of them
+may be lost or repeated. Children are written first; the status follows, at once when nothing else waits, and after the others' children
+when many do.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the engine remembers of a CR between passes. None of it is needed to be right: after a restart it is learned again, at the cost of at most
-one write that changes nothing per object."""
+"""What the engine remembers of a CR between passes. None of it is needed to be right: after a restart it is learned again, at the cost of
+at most one write that changes nothing per object."""
 
 from __future__ import annotations
 

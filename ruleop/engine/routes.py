@@ -1,4 +1,5 @@
-"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label, a name or a selector."""
+"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label, a name or a
+selector."""
 
 from __future__ import annotations
 

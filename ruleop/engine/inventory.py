@@ -1,0 +1,100 @@
+"""What the operator has to remember when its rules change while it is away: one ConfigMap, `<name>-inventory`.
+
+For each watched kind: the kinds of children that its CRs have or had, so that a kind dropped from the rules is still looked for and pruned;
+and whether CRs of it may carry our finalizer, so that it can be taken off when nobody needs it any more. It is written before the first
+such object is made, so creating a CR costs no write for it, save the very first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+from ruleop.kinds import GroupKind, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Shelf(Protocol):
+    """Reads and writes the ConfigMap; a write with another resourceVersion than the server's raises a conflict, and is False."""
+
+    async def read(self) -> Object | None: ...
+    async def write(self, data: Mapping[str, str], version: str) -> Object | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one watched kind has or had."""
+
+    children: frozenset[GroupKind] = frozenset()
+    finalizer: bool = False
+
+    def covers(self, other: Entry) -> bool:
+        return other.children <= self.children and self.finalizer >= other.finalizer
+
+    def joined(self, other: Entry) -> Entry:
+        return Entry(self.children | other.children, self.finalizer or other.finalizer)
+
+
+class Inventory:
+    """The ConfigMap as known here. Only the leader writes it."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.entries: dict[GroupKind, Entry] = {}
+        self._version = ""
+
+    async def load(self) -> None:
+        self._take(await self.shelf.read())
+
+    def of(self, watched: GroupKind) -> Entry:
+        return self.entries.get(watched, Entry())
+
+    async def ensure(self, watched: GroupKind, entry: Entry) -> None:
+        """Returns when the ConfigMap says at least this. Most calls find that it does, and cost nothing."""
+        while not self.of(watched).covers(entry):
+            await self._write({**self.entries, watched: self.of(watched).joined(entry)})
+
+    async def shrink(self, watched: GroupKind, entry: Entry) -> None:
+        """When the last object of a kind is gone, its name goes too."""
+        if self.of(watched) != entry:
+            await self._write({**self.entries, watched: entry})
+
+    async def _write(self, entries: Mapping[GroupKind, Entry]) -> None:
+        written = await self.shelf.write(encode(entries), self._version)
+        if written is None:  # somebody else wrote: theirs is read, and the caller looks again
+            await self.load()
+        else:
+            self._take(written)
+
+    def _take(self, obj: Object | None) -> None:
+        self._version = obj["metadata"]["resourceVersion"] if obj is not None else ""
+        self.entries = decode((obj or {}).get("data") or {})
+
+
+def encode(entries: Mapping[GroupKind, Entry]) -> dict[str, str]:
+    return {
+        str(watched): orjson.dumps({"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer}).decode()
+        for watched, entry in sorted(entries.items())
+        if entry != Entry()
+    }
+
+
+def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
+    """What cannot be read counts as not there: it is written again before it matters."""
+    entries = {}
+    for name, text in data.items():
+        try:
+            found = orjson.loads(text)
+            entries[_parse(name)] = Entry(frozenset(_parse(each) for each in found["children"]), bool(found["finalizer"]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return entries
+
+
+def _parse(text: str) -> GroupKind:
+    kind, _, group = text.partition(".")
+    return GroupKind(group, kind)
