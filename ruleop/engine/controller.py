@@ -34,7 +34,7 @@ from ruleop.planning import (
 from ruleop.planning.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ruleop.engine.executor import Executor, Outcomes
     from ruleop.engine.metrics import Metrics
@@ -65,29 +65,31 @@ class Verdict:
     again: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every reconciler works with."""
+
+    world: World
+    executor: Executor
+    write_status: StatusWriter
+    say: Callable[[Object, Event], None]  # an Event on a CR
+    before_writes: Callable[[Rule, Plan], Awaitable[None]]  # the inventory has to know first
+    metrics: Metrics
+    clock: Callable[[], str]
+    seed: Callable[[], bytes]
+    finalizer: str
+    dry_run: bool = False
+
+
 class Reconciler:
-    def __init__(
-        self,
-        rules: Sequence[Rule],
-        *,
-        world: World,
-        executor: Executor,
-        write_status: StatusWriter,
-        say: Callable[[Object, Event], None],
-        before_writes: Callable[[Rule, Plan], Any],
-        busy: Callable[[], bool],
-        metrics: Metrics,
-        clock: Callable[[], str],
-        seed: Callable[[], bytes],
-        finalizer: str,
-        dry_run: bool = False,
-    ) -> None:
+    def __init__(self, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool]) -> None:
         self.rules = tuple(rules)
         self.kind = rules[0].kind
         self.title = f"{self.kind.kind}.{self.kind.group}" if self.kind.group else self.kind.kind
-        self.world, self.executor, self.write_status, self.say = world, executor, write_status, say
-        self.before_writes, self.busy, self.metrics, self.clock, self.seed = before_writes, busy, metrics, clock, seed
-        self.finalizer, self.dry_run = finalizer, dry_run
+        self.around = surroundings
+        self.busy = busy
+        self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics
+        self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
         self.may_prune = True
@@ -120,7 +122,7 @@ class Reconciler:
             self._keep_routes(rule, request, resource, memory)
             if not planned.actions or self.dry_run:
                 return planned, outcomes
-            await self.before_writes(rule, planned)
+            await self.around.before_writes(rule, planned)
             outcomes = await self.executor.execute(planned.actions, resource)
             self._remember(planned, memory, outcomes)
             resource = outcomes.resource or self.world.resource(self.key(request)) or resource
@@ -136,9 +138,9 @@ class Reconciler:
         observed = Observed(
             objects=_Seen(self.world, memory),
             kinds=self.world,
-            now=self.clock(),
-            seed=self.seed(),
-            finalizer=self.finalizer,
+            now=self.around.clock(),
+            seed=self.around.seed(),
+            finalizer=self.around.finalizer,
             learned=memory.learned,
             failed=outcomes.failed if outcomes is not None else memory.failed,
             recreated=memory.recreated,
@@ -173,11 +175,11 @@ class Reconciler:
             return Verdict(again=SETTLE)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
             try:
-                await self.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
+                await self.around.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
             except RuleopError as error:
                 return self._status_failed(request, error)
         for event in planned.events:
-            self.say(resource, event)
+            self.around.say(resource, event)
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
         failed = outcomes is not None and (bool(outcomes.failed) or outcomes.replan)
@@ -229,8 +231,8 @@ class Reconciler:
         """A CR that matches no rule keeps its children, and loses our finalizer."""
         self.routes.forget(request)
         self.memory.pop(request, None)
-        if self.finalizer in (resource["metadata"].get("finalizers") or ()) and not self.dry_run:
-            outcomes = await self.executor.execute([RemoveFinalizer(self.finalizer)], resource)
+        if self.around.finalizer in (resource["metadata"].get("finalizers") or ()) and not self.dry_run:
+            outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
             return Verdict(failed=not outcomes.clean)
         return Verdict()
 
