@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -16,6 +15,7 @@ from ruleop.rules import load_project
 from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 NOTHING_RECORDED = create_fields({}, UNKNOWN)

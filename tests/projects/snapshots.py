@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ruleop.kinds import Kind, Object
-from ruleop.planning import Plan
 from tests.projects.rendering import document, documents, planned, snapshot
+
+if TYPE_CHECKING:
+    from ruleop.planning import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,12 +16,11 @@ from ruleop.schema.fields import unknown_to_shape
 from ruleop.schema.structural import default, unknown_fields
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import validate
-from tests.projects.rendering import document, documents, planned, snapshot
+from tests.projects.rendering import documents, snapshot
 from tests.projects.snapshots import CASES, ROOT, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PROJECTS = sorted({case.project for case in CASES})
 
@@ -119,7 +118,7 @@ def test_a_service_finds_pods_and_the_ports_that_it_names(case: Case) -> None:
         if "statefulset.kubernetes.io/pod-name" in service["spec"]["selector"]:
             continue
         found = [obj for obj in workloads if service["spec"]["selector"].items() <= obj["spec"]["template"]["metadata"]["labels"].items()]
-        assert len(found) == (0 if case.plan().waits else 1) or service["spec"].get("clusterIP") == "None"
+        assert len(found) == 1 or service["spec"].get("clusterIP") == "None"
         named = {
             port.get("name")
             for obj in found
