@@ -1,15 +1,18 @@
 """Text to objects: templates whose values never meet the YAML parser."""
 
-from ruleop.templating.environment import Callable_ as TemplateFunction
-from ruleop.templating.library import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, Waiting
+from ruleop.templating.absent import OMIT, Absent, Broken, Later, Missing, Omit, Origin, Unwanted
+from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.templating.environment import TemplateFunction
+from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.library import Library
 from ruleop.templating.references import Reference
-from ruleop.templating.values import OMIT, Absent, Broken, Fault, Later, Lazy, Missing, NotThereYet, ObjectsView, Omit, Origin, Unwanted, View, plain, view
-from ruleop.templating.yaml_reader import YamlNode, read_yaml
+from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, plain, view
+from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
+from ruleop.templating.yaml_writer import yaml_text
 
-JINJA_NAMES = frozenset(
-    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs "
-    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now".split()
-)
+_WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
+_GLOBALS = "omit range dict namespace cycler joiner file render lipsum has_kind random_password now"
+JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
 """Jinja's own words and globals, and our functions: what no id or name may be called."""
 
 FUNCTIONS = frozenset({"has_kind", "random_password", "now"})
@@ -30,7 +33,10 @@ __all__ = [
     "Later",
     "Lazy",
     "Library",
+    "ListView",
+    "MapView",
     "Missing",
+    "NotJson",
     "NotThereYet",
     "ObjectsView",
     "Omit",
@@ -47,5 +53,7 @@ __all__ = [
     "YamlNode",
     "plain",
     "read_yaml",
+    "resolve_scalar",
     "view",
+    "yaml_text",
 ]

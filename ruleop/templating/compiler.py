@@ -1,7 +1,8 @@
+# ruff: noqa: N802 - Jinja's visitor finds its methods by the names of the node classes
 """Jinja's code generator, changed where a template of objects differs from a template of text.
 
-- What `{{ ... }}` prints is handed on as a `Slot`, never turned into text; if its expression fails, the slot holds the fault, which counts only if
-  the slot turns out to be used (one in a YAML comment is not).
+- What `{{ ... }}` prints is handed on as a `Slot`, never turned into text; if its expression fails, the slot holds the fault, which counts
+only if the slot turns out to be used (one in a YAML comment is not).
 - Literal text is handed on as `Lit`, which knows its line.
 - What an `include` gives is captured, so that it can be laid out at the column of its tag.
 - Loops count their passes; an inline `if` without `else` gives `omit`; `~` joins as slots do.
@@ -10,28 +11,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import CodeGenerator, Frame, operators
 
 from ruleop.errors import Site
 from ruleop.templating.text import Lit, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.templating.environment import Environment
+    from ruleop.templating.syntax import Printed
 
 PASSES = " passes"  # the name of a filter that no template can write
 
 
-def attach_places(tree: nodes.Template, printed: list[Any], path: str) -> None:
-    """Gives each printing node its place. Both are in the order of the source."""
-    places = iter(printed)
-    for node in printing_nodes(tree):
-        found = next(places)
-        node.place = Place(Site(path, found.line), found.expression, found.alone)  # type: ignore[attr-defined]
+def attach_places(tree: nodes.Template, printed: list[Printed], where: str | Site) -> None:
+    """Gives each printing node its place: a line of a file, or for a string the site of the whole. Both are in the order of the source."""
+    for node, found in zip(printing_nodes(tree), printed, strict=True):
+        site = where if isinstance(where, Site) else Site(where, found.line)
+        node.place = Place(site, found.expression, found.alone)  # type: ignore[attr-defined]
 
 
 def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
@@ -128,7 +129,7 @@ class Generator(CodeGenerator):
         self.leave_frame(filter_frame)
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
-        self.write("environment.concatenated((")
+        self.write("joined((")
         for arg in node.nodes:
             self.visit(arg, frame)
             self.write(", ")
@@ -148,37 +149,48 @@ class Generator(CodeGenerator):
         self.write(")")
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        """Python's own comparison, save that `in` must not let something absent pass as merely not found."""
-        self.write("(")
-        self.visit(node.expr, frame)
-        for operand in node.ops:
-            if operand.op in {"in", "notin"}:
-                break
-            self.visit(operand, frame)
-        else:
-            self.write(")")
+        """Python's own comparison, of sides that are weighed; and `in`, which must not let something absent pass as merely not found."""
+        if any(operand.op in {"in", "notin"} for operand in node.ops):
+            if len(node.ops) > 1:
+                self.fail("`in` cannot be chained with another comparison; join two with `and`", node.lineno)
+            self.write("(not contains(" if node.ops[0].op == "notin" else "(contains(")
+            self.visit(node.expr, frame)
+            self.write(", ")
+            self.visit(node.ops[0].expr, frame)
+            self.write("))")
             return
-        if len(node.ops) > 1:
-            self.fail("`in` cannot be chained with another comparison; join two with `and`", node.lineno)
-        self.write(f" {'in' if operand.op == 'in' else 'not in'} environment.haystack(")
-        self.visit(node.expr, frame)
-        self.write(", ")
-        self.visit(operand.expr, frame)
-        self.write("))")
+        self.write("(")
+        self._side(node.expr, frame)
+        for operand in node.ops:
+            self.write(f" {operators[operand.op]} ")
+            self._side(operand.expr, frame)
+        self.write(")")
+
+    def _side(self, node: nodes.Expr, frame: Frame) -> None:
+        if isinstance(node, nodes.Const):
+            self.visit(node, frame)
+            return
+        self.write("comparable(")
+        self.visit(node, frame)
+        self.write(")")
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
-        if isinstance(node.arg, nodes.Slice):
-            self.write("environment.sliced(")
+        if not isinstance(node.arg, nodes.Slice):
+            self.write("field_of(" if isinstance(node.arg, nodes.Const) else "field_by_value(")
             self.visit(node.node, frame)
-            for part in (node.arg.start, node.arg.stop, node.arg.step):
-                self.write(", ")
-                if part is None:
-                    self.write("None")
-                else:
-                    self.visit(part, frame)
+            self.write(", ")
+            self.visit(node.arg, frame)
             self.write(")")
             return
-        super().visit_Getitem(node, frame)
+        self.write("sliced(")
+        self.visit(node.node, frame)
+        for part in (node.arg.start, node.arg.stop, node.arg.step):
+            self.write(", ")
+            if part is None:
+                self.write("None")
+            else:
+                self.visit(part, frame)
+        self.write(")")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
         if not isinstance(node.node, nodes.Getattr):
@@ -195,27 +207,3 @@ class Generator(CodeGenerator):
         if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 512:
             self.fail("a number of this size has no use here", node.lineno)
         super().visit_Const(node, frame)
-
-
-def check_dynamic_names(tree: nodes.Template) -> tuple[int, str] | None:
-    """The line and word of an include, import or extends whose name is not literal text."""
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        template = cast("nodes.Expr", node.template)  # type: ignore[attr-defined]
-        options = template.items if isinstance(template, (nodes.List, nodes.Tuple)) else [template]
-        if not all(isinstance(option, nodes.Const) and isinstance(option.value, str) for option in options):
-            return node.lineno, type(node).__name__.lower().replace("fromimport", "import")
-    return None
-
-
-def named_templates(tree: nodes.Template) -> Iterator[tuple[str, int, bool]]:
-    """The names of all templates that this one includes, imports or extends, with the line, and whether it may be missing."""
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        template = node.template  # type: ignore[attr-defined]
-        options = template.items if isinstance(template, (nodes.List, nodes.Tuple)) else [template]
-        several = len(options) > 1 or bool(getattr(node, "ignore_missing", False))
-        for option in options:
-            if isinstance(option, nodes.Const) and isinstance(option.value, str):
-                yield option.value, node.lineno, several
-
-
-__all__ = ["PASSES", "Generator", "attach_places", "check_dynamic_names", "jinja2", "named_templates", "printing_nodes"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
-from ruleop.templating.values import Fault, float_text
+from ruleop.templating.faults import Fault
+from ruleop.templating.values import float_text, json_number
 
 _FORM = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE])([+-]?[0-9]{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)\Z", re.ASCII)
 _UNITS: dict[str, Fraction] = {"": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
@@ -18,16 +19,16 @@ MAX_LENGTH = 64
 class Exact(Fraction):
     """A number that arithmetic keeps exact, with floats taken at their written value: `0.1` is one tenth."""
 
-    def __new__(cls, value: Any, denominator: int | None = None) -> Exact:
+    def __new__(cls, value: Any, denominator: int | None = None) -> Self:
         if isinstance(value, float):
             value = float_text(value)
         return super().__new__(cls, value, denominator)
 
     def as_json(self) -> int | float:
-        return int(self) if self.denominator == 1 else float(self)
+        return json_number(int(self) if self.denominator == 1 else float(self))
 
     def as_text(self) -> str:
-        return str(int(self)) if self.denominator == 1 else float_text(float(self))
+        return str(self.as_json()) if self.denominator == 1 else float_text(float(self))
 
     __str__ = as_text
     __hash__ = Fraction.__hash__
@@ -39,16 +40,17 @@ class Exact(Fraction):
 def _exactly(name: str) -> Any:
     operation = getattr(Fraction, name)
 
-    def operate(self: Exact, other: Any) -> Any:
-        if isinstance(other, bool) or not isinstance(other, (int, float, Fraction)):
+    def operate(self: Exact, *others: Any) -> Any:
+        if any(isinstance(other, bool) or not isinstance(other, (int, float, Fraction)) for other in others):
             return NotImplemented
-        result = operation(self, Exact(other))
-        return Exact(result) if isinstance(result, (int, Fraction)) and not isinstance(result, bool) else result
+        result = operation(self, *map(Exact, others))
+        return Exact(result) if isinstance(result, (int, float, Fraction)) else result
 
     return operate
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod"):
+_OPERATIONS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow neg pos abs"
+for _name in _OPERATIONS.split():
     setattr(Exact, f"__{_name}__", _exactly(f"__{_name}__"))
 
 
@@ -70,5 +72,5 @@ def parse_quantity(value: Any) -> Exact:
 def in_unit(value: Exact, unit: str) -> int:
     """Whole units, rounded down, as a program's limit should be."""
     if unit not in _UNITS:
-        raise Fault(f"no unit of quantities: {unit!r} (they are {', '.join(u for u in _UNITS if u)})")
+        raise Fault(f"no such unit of quantities: they are {', '.join(unit for unit in _UNITS if unit)}")
     return int(value / _UNITS[unit] // 1)

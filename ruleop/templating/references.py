@@ -6,16 +6,20 @@ CRD's schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
 from jinja2.meta import find_undeclared_variables
 
 from ruleop.errors import Site
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
 Path = tuple[str | None, ...]
+Known = dict[str, Path | None]
+"""What a local name stands for: a chain, or None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,22 @@ class Reference:
         return self.path[0] or ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reads:
     names: frozenset[str] = frozenset()
     references: tuple[Reference, ...] = ()
     calls: tuple[tuple[str, Site], ...] = ()
     assigned: tuple[tuple[str, Site], ...] = ()
+
+    @classmethod
+    def joined(cls, all_reads: Iterable[Reads]) -> Reads:
+        reads = list(all_reads)
+        return cls(
+            frozenset().union(*(each.names for each in reads)),
+            tuple(reference for each in reads for reference in each.references),
+            tuple(call for each in reads for call in each.calls),
+            tuple(name for each in reads for name in each.assigned),
+        )
 
 
 def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozenset[str] | None = None) -> Reads:
@@ -63,70 +77,77 @@ class _Walker:
     def site(self, node: nodes.Node) -> Site:
         return Site(self.path, (node.lineno or 1) + self.first_line - 1)
 
-    def block(self, body: list[Any], known: dict[str, Path | None]) -> None:
-        """`known` says what a local name stands for: a chain, or None where nobody can tell."""
+    def block(self, body: list[Any], known: Known) -> None:
         for node in body:
             self.statement(node, known)
 
-    def statement(self, node: nodes.Node, known: dict[str, Path | None]) -> None:
-        if isinstance(node, nodes.For):
-            chain = self.expression(node.iter, known)
-            inner = dict(known)
-            for name in _targets(node.target):
-                self.assigned.append((name, self.site(node)))
-                inner[name] = None
-            if isinstance(node.target, nodes.Name):
-                inner[node.target.name] = (*chain, _ITEM) if chain else None
-            inner["loop"] = None
-            for part in (node.test,):
-                if part is not None:
-                    self.expression(part, inner)
-            self.block(node.body, inner)
-            self.block(node.else_, dict(known))
-        elif isinstance(node, nodes.Assign):
-            chain = self.expression(node.node, known)
-            for name in _targets(node.target):
-                self.assigned.append((name, self.site(node)))
-                known[name] = chain if isinstance(node.target, nodes.Name) else None
-        elif isinstance(node, (nodes.Macro, nodes.CallBlock)):
-            inner = dict(known)
-            if isinstance(node, nodes.Macro):
-                self.assigned.append((node.name, self.site(node)))
-                known[node.name] = None
-            for arg in node.args:
-                inner[arg.name] = None
-            inner.update(dict.fromkeys(("caller", "varargs", "kwargs")))
-            for default in node.defaults:
-                self.expression(default, known)
-            if isinstance(node, nodes.CallBlock):
-                self.expression(node.call, known)
-            self.block(node.body, inner)
-        elif isinstance(node, nodes.With):
-            inner = dict(known)
-            for target, value in zip(node.targets, node.values, strict=True):
-                chain = self.expression(value, known)
-                for name in _targets(target):
-                    inner[name] = chain if isinstance(target, nodes.Name) else None
-            self.block(node.body, inner)
-        elif isinstance(node, (nodes.Import, nodes.FromImport)):
-            for name in _imported(node):
-                self.assigned.append((name, self.site(node)))
-                known[name] = None
-        elif isinstance(node, nodes.AssignBlock):
-            for name in _targets(node.target):
-                self.assigned.append((name, self.site(node)))
-                known[name] = None
-            if node.filter is not None:
-                self.expression(node.filter, known)
-            self.block(node.body, dict(known))
-        else:
-            for child in node.iter_child_nodes():
-                if isinstance(child, nodes.Expr):
-                    self.expression(child, known)
-                else:
-                    self.statement(child, known if isinstance(node, nodes.If) else known)
+    def statement(self, node: nodes.Node, known: Known) -> None:
+        visit = _STATEMENTS.get(type(node))
+        if visit is not None:
+            visit(self, node, known)
+            return
+        for child in node.iter_child_nodes():
+            if isinstance(child, nodes.Expr):
+                self.expression(child, known)
+            else:
+                self.statement(child, known)
 
-    def expression(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+    def assign(self, node: nodes.Node, name: str, chain: Path | None, known: Known) -> None:
+        self.assigned.append((name, self.site(node)))
+        known[name] = chain
+
+    def loop(self, node: nodes.For, known: Known) -> None:
+        chain = self.expression(node.iter, known)
+        inner = dict(known)
+        for name in _targets(node.target):
+            self.assign(node, name, None, inner)
+        if isinstance(node.target, nodes.Name):
+            inner[node.target.name] = (*chain, _ITEM) if chain else None
+        inner["loop"] = None
+        if node.test is not None:
+            self.expression(node.test, inner)
+        self.block(node.body, inner)
+        self.block(node.else_, dict(known))
+
+    def assignment(self, node: nodes.Assign, known: Known) -> None:
+        chain = self.expression(node.node, known)
+        for name in _targets(node.target):
+            self.assign(node, name, chain if isinstance(node.target, nodes.Name) else None, known)
+
+    def block_assignment(self, node: nodes.AssignBlock, known: Known) -> None:
+        for name in _targets(node.target):
+            self.assign(node, name, None, known)
+        if node.filter is not None:
+            self.expression(node.filter, known)
+        self.block(node.body, dict(known))
+
+    def macro(self, node: nodes.Macro, known: Known) -> None:
+        self.assign(node, node.name, None, known)
+        self.body_with_arguments(node, known)
+
+    def call_block(self, node: nodes.CallBlock, known: Known) -> None:
+        self.expression(node.call, known)
+        self.body_with_arguments(node, known)
+
+    def body_with_arguments(self, node: nodes.Macro | nodes.CallBlock, known: Known) -> None:
+        inner = {**known, **{arg.name: None for arg in node.args}, **dict.fromkeys(("caller", "varargs", "kwargs"))}
+        for default in node.defaults:
+            self.expression(default, known)
+        self.block(node.body, inner)
+
+    def with_block(self, node: nodes.With, known: Known) -> None:
+        inner = dict(known)
+        for target, value in zip(node.targets, node.values, strict=True):
+            chain = self.expression(value, known)
+            for name in _targets(target):
+                inner[name] = chain if isinstance(target, nodes.Name) else None
+        self.block(node.body, inner)
+
+    def imported(self, node: nodes.Import | nodes.FromImport, known: Known) -> None:
+        for name in _imported(node):
+            self.assign(node, name, None, known)
+
+    def expression(self, node: nodes.Node, known: Known) -> Path | None:
         """Records what is read, and gives the chain that the value is, if it is one."""
         chain = self._chain(node, known)
         if chain is not None:
@@ -160,7 +181,7 @@ class _Walker:
             self.expression(child, known)
         return None
 
-    def _filter(self, node: nodes.Filter, known: dict[str, Path | None]) -> Path | None:
+    def _filter(self, node: nodes.Filter, known: Known) -> Path | None:
         if node.name.strip() != node.name:  # our own, around a loop's list
             return self.expression(node.node, known) if node.node is not None else None
         self.calls.append((node.name, self.site(node)))
@@ -181,7 +202,7 @@ class _Walker:
             self.expression(arg, known)
         return chain if node.name in _LIKE_ITS_INPUT else None
 
-    def _quiet(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+    def _quiet(self, node: nodes.Node, known: Known) -> Path | None:
         """A value of which only the presence or number counts: its chain is recorded with a last step `?`."""
         before = len(self.references)
         chain = self.expression(node, known)
@@ -190,7 +211,7 @@ class _Walker:
             self.references[-1] = Reference((*found.path, "?"), found.site)
         return chain
 
-    def _chain(self, node: nodes.Node, known: dict[str, Path | None]) -> Path | None:
+    def _chain(self, node: nodes.Node, known: Known) -> Path | None:
         steps: list[str | None] = []
         at: nodes.Node = node
         while isinstance(at, (nodes.Getattr, nodes.Getitem)):
@@ -247,4 +268,13 @@ def _imported(node: nodes.Import | nodes.FromImport) -> Iterator[str]:
             yield name[1] if isinstance(name, tuple) else name
 
 
-__all__ = ["Reads", "Reference", "read_tree"]
+_STATEMENTS: dict[type[nodes.Node], Callable[[_Walker, Any, Known], None]] = {
+    nodes.For: _Walker.loop,
+    nodes.Assign: _Walker.assignment,
+    nodes.AssignBlock: _Walker.block_assignment,
+    nodes.Macro: _Walker.macro,
+    nodes.CallBlock: _Walker.call_block,
+    nodes.With: _Walker.with_block,
+    nodes.Import: _Walker.imported,
+    nodes.FromImport: _Walker.imported,
+}

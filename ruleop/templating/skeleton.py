@@ -1,25 +1,29 @@
-"""The parsed form of a template's slotted text, and how values are put into it.
+"""The parsed form of a template's slotted text.
 
 The text with marks is parsed as YAML once; in the steady state the same text comes back at every render, so its skeleton is cached and a
-render parses nothing. Filling builds new containers and puts the values in as they are: a mapping that a CR holds may become a field's value,
-but can never become a sibling's.
+render parses nothing.
 
-A skeleton is itself compiled: a small function that builds the object from a list of values, written out as a Python display. It takes all values to be
-there. When one leaves out its field, or is to be spread, the slow way is taken, node by node.
+A skeleton is itself compiled when it comes back: a small function that builds the objects from a list of values, written out as a Python
+display. It takes all values to be there; `filling` says what happens when one is not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.errors import RuleError, Site
-from ruleop.kinds import JSON
-from ruleop.templating.text import CLOSE, MARK, OPEN, SPREAD, SPREAD_MARK, Dump, Layout, Slot, Text, faulty, slot_text
-from ruleop.templating.values import OMIT, Absent, Fault, MapView, NotThereYet, plain
+from ruleop.templating import layout as marks
+from ruleop.templating.budget import METER, Exhausted
+from ruleop.templating.layout import ALONE, CLOSE, OPEN, Layout
+from ruleop.templating.text import Dump, Text
+from ruleop.templating.values import noun
 from ruleop.templating.yaml_reader import YamlNode, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,9 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Text with slots in it; always a string. `quoted` and of one slot alone, it may still leave out its field."""
+    """Text with slots in it; always a string. Of one slot alone, which was in quotes then, it may still leave out its field."""
 
     pieces: tuple[str | int, ...]
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,9 @@ class Spread:
     slot: int
 
 
-_ANY_MARK = re.compile(f"{MARK.pattern}|{SPREAD_MARK.pattern}")
-
+_ANY_MARK = re.compile(f"{marks.VALUE.pattern}|{marks.SPREAD.pattern}")
+_NOWHERE = Site("")
+MAX_DOCUMENTS = 5000
 MAX_BUILT = 2000  # nodes; Python's own compiler is slow on longer displays, and a template that large is no hot path
 
 Node: TypeAlias = Any  # JSON, in which Whole, Joined stand for values, Members and Items for containers with slots in them
@@ -53,7 +57,7 @@ Node: TypeAlias = Any  # JSON, in which Whole, Joined stand for values, Members 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    entries: tuple[tuple[str | Whole | Joined | Spread, Node], ...]
+    entries: tuple[tuple[str | Joined | Spread, Node], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,13 @@ class Items:
 @dataclass(slots=True)
 class Skeleton:
     documents: tuple[Node, ...]
-    used: tuple[int, ...]  # the slots that stand in the tree; the others are in YAML comments
-    whole: tuple[int, ...]  # those of them that are a value by themselves
+    whole: tuple[int, ...]  # the slots that are a value by themselves
     joins: tuple[Joined, ...]
     can_build: bool  # nothing is spread, and no key is a slot
     build: Callable[[Sequence[Any], Sequence[str]], list[Any]] | None = None  # made when the skeleton is used a second time
     fills: int = 0
 
-    def builder(self) -> Callable[[Sequence[Any], Sequence[str]], list[Any]] | None:
+    def built(self) -> Callable[[Sequence[Any], Sequence[str]], list[Any]] | None:
         if self.build is None and self.can_build:
             self.fills += 1
             if self.fills > 1:
@@ -80,7 +83,7 @@ class Skeleton:
         return self.build
 
 
-class Unreadable(Exception):
+class Unreadable(Exception):  # noqa: N818 - says what the text is
     """The slotted text is no YAML."""
 
     def __init__(self, mistakes: list[RuleError]) -> None:
@@ -88,46 +91,77 @@ class Unreadable(Exception):
         self.mistakes = mistakes
 
 
+class Skeletons:
+    """Those that came up last, by their text. Bounded, for tenants' values decide how many different texts there are, and how long they
+    get."""
+
+    MAX_COUNT = 4096
+    MAX_CHARACTERS = 16 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self.known: OrderedDict[str, Skeleton] = OrderedDict()
+        self.characters = 0
+        self.parsed = 0
+
+    def of(self, layout: Layout, name: str) -> Skeleton:
+        found = self.known.get(layout.text)
+        if found is not None:
+            return found
+        found = parse(layout, name)
+        self.parsed += 1
+        self.known[layout.text] = found
+        self.characters += len(layout.text)
+        while len(self.known) > self.MAX_COUNT or self.characters > self.MAX_CHARACTERS:
+            text, _ = self.known.popitem(last=False)
+            self.characters -= len(text)
+        return found
+
+
 def parse(layout: Layout, name: str) -> Skeleton:
     """The skeleton of a slotted text; raises `Unreadable` with places in the template."""
 
-    nodes, mistakes = read_yaml(layout.text, name, locate=lambda line, column: Site("", line, column))
+    METER.spend(len(layout.text) >> 1)
+    nodes, mistakes = read_yaml(layout.text, name, locate=_nowhere)
     if mistakes:
-        raise Unreadable([_in_template(mistake, layout, name) for mistake in mistakes])
+        raise Unreadable(_in_template(layout, name))
+    if len(nodes) > MAX_DOCUMENTS:
+        raise Exhausted(f"{len(nodes):,} documents; at most {MAX_DOCUMENTS:,} are allowed")
     return _Composer().compose(nodes)
 
 
-def _in_template(mistake: RuleError, layout: Layout, name: str) -> RuleError:
-    line = mistake.site.line
-    site = layout.site_of_line(line) or Site(name)
-    for near in (line, line - 1):
-        alone = layout.alone_on_line(near)
-        if alone is not None and mistake.message.startswith("not YAML"):
-            what = _name_of(alone.value)
-            return RuleError(
-                f"{{{{ {alone.place.expression} }}}} stands alone on its line among entries of another sort: it is {what} here; "
-                "a mapping can be spread among keys, a list among items, captured text has to fit its place",
-                alone.place.site,
+def _nowhere(_line: int, _column: int) -> Site:
+    return _NOWHERE
+
+
+def _in_template(layout: Layout, name: str) -> list[RuleError]:
+    """The mistakes with their places in the template: read once more, so that only who makes a mistake pays for finding its place."""
+    sites = layout.sites()
+
+    def locate(line: int, _column: int) -> Site:
+        return (sites[line - 1] if line <= len(sites) else None) or Site(name)
+
+    _, placed = read_yaml(layout.text, name, locate=locate)
+    _, counted = read_yaml(layout.text, name, locate=lambda line, _column: Site("", line))
+    for line in (counted[0].site.line, counted[0].site.line - 1):
+        alone = layout.alone_on_line(line)
+        if alone is not None and counted[0].message.startswith("not YAML"):
+            misfit = (
+                f"{{{{ {alone.place.expression} }}}} stands alone on its line among entries of another sort: "
+                f"it is {_name_of(alone.value)} here; "
+                "a mapping can be spread among keys, a list among items, captured text has to fit its place"
             )
-    message = MARK.sub("{{ ... }}", SPREAD_MARK.sub("{{ ... }}", mistake.message))
-    return RuleError(message, site)
+            return [RuleError(misfit, alone.place.site)]
+    return [RuleError(_ANY_MARK.sub("{{ ... }}", mistake.message), mistake.site) for mistake in placed]
 
 
 def _name_of(value: Any) -> str:
-    if isinstance(value, Mapping) or (isinstance(value, Dump) and isinstance(value.data, Mapping)):
-        return "a mapping"
     if isinstance(value, Text):
         return "captured text"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, (bool, int, float)):
-        return "a number or boolean"
-    return "a list"
+    return noun(value.data if isinstance(value, Dump) else value)
 
 
 class _Composer:
     def __init__(self) -> None:
-        self.used: list[int] = []
         self.whole: list[int] = []
         self.joins: list[Joined] = []
         self.fast = True
@@ -135,7 +169,7 @@ class _Composer:
 
     def compose(self, nodes: list[YamlNode]) -> Skeleton:
         documents = tuple(self.node(node) for node in nodes)
-        return Skeleton(documents, tuple(self.used), tuple(self.whole), tuple(self.joins), can_build=self.fast and self.size < MAX_BUILT)
+        return Skeleton(documents, tuple(self.whole), tuple(self.joins), can_build=self.fast and self.size < MAX_BUILT)
 
     def node(self, node: YamlNode) -> Node:
         value = node.value
@@ -152,32 +186,29 @@ class _Composer:
         return value
 
     def entry(self, key: str, member: YamlNode) -> Node:
-        if SPREAD in key and SPREAD_MARK.fullmatch(key):
+        if ALONE in key and marks.SPREAD.fullmatch(key):
             return None
         return self.node(member)
 
     def item(self, node: YamlNode) -> Node:
-        if isinstance(node.value, str) and node.plain and SPREAD in node.value and (match := SPREAD_MARK.fullmatch(node.value)):
+        if isinstance(node.value, str) and node.plain and ALONE in node.value and (match := marks.SPREAD.fullmatch(node.value)):
             self.fast = False
-            self.used.append(int(match[1]))
             return Spread(int(match[1]))
         return self.node(node)
 
-    def key(self, key: str) -> str | Whole | Joined | Spread:
-        if OPEN not in key and SPREAD not in key:
+    def key(self, key: str) -> str | Joined | Spread:
+        if OPEN not in key and ALONE not in key:
             return key
         self.fast = False
-        if match := SPREAD_MARK.fullmatch(key):
-            self.used.append(int(match[1]))
+        if match := marks.SPREAD.fullmatch(key):
             return Spread(int(match[1]))
         return self.joined(key)
 
     def scalar(self, text: str, *, plain_style: bool) -> Node:
-        if OPEN not in text and SPREAD not in text:
+        if OPEN not in text and ALONE not in text:
             return text
-        match = MARK.fullmatch(text)
+        match = marks.VALUE.fullmatch(text)
         if match and plain_style:
-            self.used.append(int(match[1]))
             self.whole.append(int(match[1]))
             return Whole(int(match[1]))
         return self.joined(text)
@@ -192,10 +223,9 @@ class _Composer:
             at = match.end()
         if at < len(text):
             pieces.append(text[at:])
-        if any(isinstance(piece, str) and (OPEN in piece or SPREAD in piece or CLOSE in piece) for piece in pieces):
+        if any(isinstance(piece, str) and (OPEN in piece or ALONE in piece or CLOSE in piece) for piece in pieces):
             raise AssertionError("a slot's mark came out of the YAML parser damaged")
-        self.used.extend(piece for piece in pieces if isinstance(piece, int))
-        joined = Joined(tuple(pieces), text)
+        joined = Joined(tuple(pieces))
         self.joins.append(joined)
         return joined
 
@@ -222,211 +252,3 @@ def _compile(documents: tuple[Node, ...], joins: Sequence[Joined]) -> Callable[[
 
     source = f"lambda v, j: [{', '.join(map(write, documents))}]"
     return eval(source, {"__builtins__": {}}, {})  # type: ignore[no-any-return]  # noqa: S307 - see the docstring
-
-
-# -- filling -----------------------------------------------------------------------------------------------------------------------------
-
-_SCALARS = frozenset({str, int, float, bool})
-_LEFT_OUT = object()
-
-
-def fill(skeleton: Skeleton, layout: Layout, *, lenient: bool = False) -> list[JSON]:
-    """The documents with the values in. `lenient` (a status): what is not there yet leaves out its own field; otherwise it raises."""
-    slots = layout.slots
-    if not lenient:
-        for slot in layout.lost:
-            _raise_fault(slot)
-    elif layout.lost:
-        for slot in layout.lost:
-            _raise_unless_later(slot)
-    build = skeleton.builder()
-    if build is not None:
-        values: list[Any] = [None] * len(slots)
-        for number in skeleton.whole:
-            value = slots[number].value
-            kind = type(value)
-            if kind in _SCALARS:
-                values[number] = value
-            elif kind is MapView:
-                values[number] = plain(value)
-            elif value is None or isinstance(value, Absent):
-                break
-            else:
-                values[number] = _whole(slots[number])
-        else:
-            joined = _join_all(skeleton.joins, slots)
-            if joined is not None:
-                return build(values, joined)
-    filler = _Filler(slots, lenient=lenient)
-    return [document for node in skeleton.documents if (document := filler.node(node)) is not _LEFT_OUT]
-
-
-def _join_all(joins: Sequence[Joined], slots: Sequence[Slot]) -> list[str] | None:
-    """The joined texts; None when one of them needs a closer look."""
-    texts = []
-    for joined in joins:
-        text = ""
-        for piece in joined.pieces:
-            if type(piece) is str:
-                text += piece
-                continue
-            value = slots[piece].value  # type: ignore[index]
-            if type(value) is str:
-                text += value
-            elif type(value) is int:
-                text += str(value)
-            else:
-                return None
-        texts.append(text)
-    return texts
-
-
-def _whole(slot: Slot) -> JSON:
-    try:
-        return plain(slot.value)
-    except Fault as error:
-        raise faulty(error, slot.place) from None
-    except RecursionError:
-        raise faulty(Fault("a value is nested too deeply"), slot.place) from None
-
-
-def _raise_fault(slot: Slot) -> None:
-    if isinstance(slot.value, Absent) and slot.value is not OMIT:
-        raise faulty(slot.value.fault(), slot.place)
-
-
-def _raise_unless_later(slot: Slot) -> None:
-    try:
-        _raise_fault(slot)
-    except NotThereYet:
-        return
-
-
-class _Filler:
-    """The slow way: one node at a time."""
-
-    def __init__(self, slots: Sequence[Slot], *, lenient: bool) -> None:
-        self.slots = slots
-        self.lenient = lenient
-
-    def node(self, node: Node) -> Any:
-        if isinstance(node, Whole):
-            return self.value(self.slots[node.slot])
-        if isinstance(node, Joined):
-            return self.joined(node)
-        if isinstance(node, Members):
-            return self.members(node)
-        if isinstance(node, Items):
-            return self.items(node)
-        return node
-
-    def value(self, slot: Slot) -> Any:
-        if slot.value is None or slot.value is OMIT:
-            return _LEFT_OUT
-        try:
-            return _whole(slot)
-        except NotThereYet:
-            if self.lenient:
-                return _LEFT_OUT
-            raise
-
-    def joined(self, node: Joined) -> Any:
-        if len(node.pieces) == 1 and isinstance(node.pieces[0], int):
-            value = self.slots[node.pieces[0]].value
-            if value is None or value is OMIT:
-                return _LEFT_OUT
-        try:
-            return self.text(node)
-        except NotThereYet:
-            if self.lenient:
-                return _LEFT_OUT
-            raise
-
-    def text(self, node: Joined) -> str:
-        text = ""
-        for number, piece in enumerate(node.pieces):
-            if isinstance(piece, str):
-                text += piece
-                continue
-            slot = self.slots[piece]
-            if isinstance(slot.value, Dump) and slot.place.alone:
-                text = self._indented(text, slot.value.bare())
-            elif isinstance(slot.value, (Mapping, list)) and slot.place.alone and SPREAD in node.source:
-                raise faulty(Fault("a mapping or list inside longer text: print it with `to_yaml` or `to_json`"), slot.place)
-            elif isinstance(slot.value, str) and number == 0 and len(node.pieces) == 1:
-                text = str(slot.value)
-            else:
-                text += slot_text(slot)
-        return text
-
-    @staticmethod
-    def _indented(text: str, more: str) -> str:
-        """Text of several lines takes the column at which it begins."""
-        column = text[text.rfind("\n") + 1 :]
-        if column.strip(" "):
-            return text + more
-        return text + more.rstrip("\n").replace("\n", "\n" + column)
-
-    def members(self, node: Members) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key, member in node.entries:
-            if isinstance(key, Spread):
-                self.spread_into(result, self.slots[key.slot])
-                continue
-            name = key if isinstance(key, str) else self.key(key)
-            if name is None:
-                continue
-            value = self.node(member)
-            if value is _LEFT_OUT:
-                continue
-            if name in result:
-                raise self._twice(name, key)
-            result[name] = value
-        return result
-
-    def key(self, node: Whole | Joined) -> str | None:
-        if isinstance(node, Joined):
-            try:
-                return self.text(node)
-            except NotThereYet:
-                if self.lenient:
-                    return None
-                raise
-        raise AssertionError(node)  # keys are always joined
-
-    def _twice(self, name: str, key: Any) -> Fault:
-        error = Fault(f'the key "{name}" stands here twice')
-        slots = [piece for piece in getattr(key, "pieces", ()) if isinstance(piece, int)]
-        return faulty(error, self.slots[slots[0]].place) if slots else error
-
-    def spread_into(self, result: dict[str, Any], slot: Slot) -> None:
-        try:
-            entries = _whole(Slot(slot.value.data if isinstance(slot.value, Dump) else slot.value, slot.place))
-        except NotThereYet:
-            if self.lenient:
-                return
-            raise
-        for key, value in entries.items():
-            if value is None:
-                continue
-            if key in result:
-                raise faulty(Fault(f'spreading this adds the key "{key}", which is there already; join the two with `combine`'), slot.place)
-            result[key] = value
-
-    def items(self, node: Items) -> list[Any]:
-        result: list[Any] = []
-        for item in node.items:
-            if isinstance(item, Spread):
-                slot = self.slots[item.slot]
-                try:
-                    values = _whole(Slot(slot.value.data if isinstance(slot.value, Dump) else slot.value, slot.place))
-                except NotThereYet:
-                    if self.lenient:
-                        continue
-                    raise
-                result.extend(value for value in values if value is not None)
-                continue
-            value = self.node(item)
-            if value is not _LEFT_OUT:
-                result.append(value)
-        return result

@@ -1,18 +1,22 @@
-"""Which kinds a template can render, found in its plain text. The engine watches them, and a role is written for them, before anything is rendered.
+"""Which kinds a template can render, found in its plain text. The engine watches them, and a role is written for them, before anything is
+rendered.
 
-`apiVersion` and `kind` are looked for at the outermost level of each document, whatever branch they stand in. A file that is included or imported counts
-like the text itself. What a render gives is checked against this set.
+`apiVersion` and `kind` are looked for at the outermost level of each document, whatever branch they stand in. A file that is included or
+imported counts like the text itself. What a render gives is checked against this set.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from jinja2 import nodes
 
 from ruleop.errors import RuleError, Site
 from ruleop.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _SLOT = "\ufdd0"
 _FIELD = re.compile(r"(apiVersion|kind)[ ]*:[ ]*(.*?)[ ]*(?:#.*)?\Z")
@@ -36,7 +40,9 @@ def kinds_in(files: Iterable[tuple[nodes.Template, str]], mistakes: list[RuleErr
                 continue
             for key, value in _fields(text):
                 if _SLOT in value:
-                    mistakes.append(RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", Site(path, line)))
+                    mistakes.append(
+                        RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", Site(path, line))
+                    )
                 elif match := _VALUE.match(value):
                     found[key].append(match[2])
         _pair(found, kinds, loose)

@@ -7,16 +7,18 @@ Three things that Jinja itself has no setting for:
 - `${#` is shell, not a comment: `echo ${#args[@]}`;
 - the text of each `{{ ... }}` is kept, so that an error can quote it, together with whether it stands alone on its line.
 
-Tags whose result is printed where they stand (`include`, and the whole of a `filter` or `call` block) count as printed, not as tags: the blanks
-before them and the newline behind them stay, so that what they give can be laid out at their column.
+Tags whose result is printed where they stand (`include`, and the whole of a `filter` or `call` block) count as printed, not as tags: the
+blanks before them and the newline behind them stay, so that what they give can be laid out at their column.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RawToken: TypeAlias = tuple[int, str, str]
 
@@ -83,8 +85,11 @@ class _Marker:
         self._end_line()
         kept = []
         for index, (line, kind, value) in enumerate(self.tokens):
-            for cut in sorted(self.cuts.get(index, ()), key=lambda cut: cut.start, reverse=True):
-                value = value[: cut.start] + value[cut.end :]
+            cuts = sorted(self.cuts.get(index, ()), key=lambda cut: cut.start, reverse=True)
+            for cut in cuts:
+                if cut.start == 0:
+                    line += value.count("\n", 0, cut.end)  # noqa: PLW2901 - what is left of the literal begins further down
+                value = value[: cut.start] + value[cut.end :]  # noqa: PLW2901
             if value or kind != "data":
                 kept.append((line, kind, value.replace(STAND_IN, SHELL_LENGTH)))
         return Marked(kept, self.printed)

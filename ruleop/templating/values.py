@@ -1,181 +1,32 @@
-"""The values that a template sees, and what stands in for one that is missing.
+"""The values that a template sees: plain data, and nothing else.
 
-A template gets plain data only. Mappings and lists of the cluster's objects are handed out as read-only views, for three reasons: a field
-named `items` must be the field and never a method; nothing may be changed; and when something is missing, the answer depends on where it
-was looked for. Under `spec` it is somebody's mistake, under a child it is not there *yet*, and under an unwanted child it is not wanted. So a
-view knows its origin and the way to it, and gives the right kind of `Absent`.
+Mappings and lists of the cluster's objects are handed out as read-only views, for three reasons: a field named `items` must be the field
+and never a method; nothing may be changed; and when something is missing, the answer depends on where it was looked for. Under `spec` it
+is somebody's mistake, under a child it is not there *yet*, and under an unwanted child it is not wanted. So a view knows its origin and
+the way to it, and gives the right kind of `Absent`.
 
-An `Absent` is looked at by `default` and `is defined` only. Whatever else is done to it (printing, comparing, asking for its truth, looping)
-raises its fault. That is what makes "not there yet" contagious without a rule for each operator: it ends the evaluation.
+What a template makes of such data becomes JSON again by `plain`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Any, NoReturn
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import jinja2
-from jinja2.runtime import Undefined
+import orjson
 
-from ruleop.kinds import JSON
+from ruleop.errors import RenderError
 from ruleop.schema.nearest import nearest
+from ruleop.templating.absent import OMIT, Absent, Broken, Later, Missing, NotLive, Origin, join_path
+from ruleop.templating.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.templating.faults import Fault, fault_of
 
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON
 
-class Fault(jinja2.TemplateRuntimeError):
-    """Why an expression has no value. `site` and `expression` are filled in by whoever knows where it stands."""
-
-    kind = "error"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.reason = message
-
-
-class NotThereYet(Fault):
-    """The value will come: what needs it waits for `path`."""
-
-    kind = "later"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is not there yet")
-        self.path = path
-
-
-class Origin(Enum):
-    """Where a value was looked for, and so what it means that it is missing."""
-
-    GIVEN = "given"  # the CR and the rule's constants: a mistake
-    LATER = "later"  # children, observed resources, status: not there yet
-    LIVE = "live"  # `live.x`: waits for nothing, so it has to be asked for with `default`
-
-
-class Absent(Undefined):
-    """Stands where a value is missing; subclasses say what that means. It is a `jinja2.Undefined` so that Jinja's own code knows it as one."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str = "") -> None:
-        super().__init__(name=path)
-        self._path = path
-
-    def fault(self) -> Fault:
-        return Fault(f"{self._path} has no value")
-
-    def step(self, key: object) -> Absent:
-        """What is below something missing is missing in the same way."""
-        below = type(self).__new__(type(self))
-        for slot in self._all_slots():
-            if hasattr(self, slot):
-                setattr(below, slot, getattr(self, slot))
-        below._path = _join(self._path, key)  # noqa: SLF001
-        return below
-
-    @classmethod
-    def _all_slots(cls) -> Iterator[str]:
-        for base in cls.__mro__:
-            yield from getattr(base, "__slots__", ())
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise self.fault()
-
-    _fail_with_undefined_error = _refuse
-    __bool__ = __iter__ = __len__ = __str__ = __repr__ = __hash__ = _refuse  # type: ignore[assignment]
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore[assignment]
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __pos__ = __neg__ = _refuse  # type: ignore[assignment]
-    __contains__ = __getitem__ = __call__ = __int__ = __float__ = __complex__ = __index__ = _refuse  # type: ignore[assignment]
-
-
-class Missing(Absent):
-    """A field of the CR or of `vars` that nobody set."""
-
-    __slots__ = ("_hint",)
-
-    def __init__(self, path: str, hint: str = "") -> None:
-        super().__init__(path)
-        self._hint = hint
-
-    def fault(self) -> Fault:
-        return Fault(f"{self._path} is not set{self._hint}; use `default(...)` if it may be missing")
-
-
-class Later(Absent):
-    """A field that something else will fill in."""
-
-    __slots__ = ()
-
-    def fault(self) -> Fault:
-        return NotThereYet(self._path)
-
-
-class NotLive(Absent):
-    """A field below `live.x` that does not exist now."""
-
-    __slots__ = ()
-
-    def fault(self) -> Fault:
-        return Fault(f"{self._path} does not exist now, and `live` waits for nothing: say what to use instead with `default(...)`")
-
-
-class Unwanted(Absent):
-    """A child whose `when` is false, and all below it."""
-
-    __slots__ = ("_child",)
-
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
-        self._child = child
-
-    def fault(self) -> Fault:
-        return Fault(f"{self._path} has no value because the child {self._child} is not wanted (its `when` is false); test it with `is defined`")
-
-
-class Broken(Absent):
-    """A value that could not be computed; the fault shows when, and only when, somebody uses it."""
-
-    __slots__ = ("_fault",)
-
-    def __init__(self, path: str, fault: Fault) -> None:
-        super().__init__(path)
-        self._fault = fault
-
-    def fault(self) -> Fault:
-        return self._fault
-
-
-class Omit(Absent):
-    """`omit`, and an inline `if` that is false and has no `else`: as a whole value it leaves out its key or item."""
-
-    __slots__ = ()
-
-    def fault(self) -> Fault:
-        return Fault("this leaves its field out (`omit`, or an `if` without `else`), which only a whole value can do")
-
-
-class Unknown(Absent):
-    """A name that nothing has given a value to, such as a `set` in a branch that was not taken. Made by Jinja's generated code."""
-
-    __slots__ = ("_message",)
-
-    def __init__(self, hint: str | None = None, obj: object = None, name: str | None = None, exc: object = None) -> None:  # noqa: ARG002
-        super().__init__(name or "")
-        self._message = hint
-
-    def fault(self) -> Fault:
-        return Fault(self._message or f"{self._path} has no value here")
-
-
-OMIT = Omit("omit")
-
-
-def _join(path: str, key: object) -> str:
-    if isinstance(key, str) and key.isidentifier():
-        return f"{path}.{key}"
-    return f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[...]"
-
-
-# -- views -------------------------------------------------------------------------------------------------------------------------------
+_ABSENT: dict[Origin, type[Absent]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
 
 class View:
@@ -190,26 +41,22 @@ class View:
         self.parent = parent
 
     def path(self) -> str:
-        return str(self.key) if self.parent is None else _join(self.parent.path(), self.key)
+        return str(self.key) if self.parent is None else join_path(self.parent.path(), self.key)
 
     def missing(self, key: object) -> Absent:
         """What it means that `key` is not here."""
-        path = _join(self.path(), key)
-        if self.origin is Origin.LATER:
-            return Later(path)
-        if self.origin is Origin.LIVE:
-            return NotLive(path)
-        hint = ""
-        if isinstance(self.data, Mapping) and isinstance(key, str):
-            close = nearest(key, self.data)
-            hint = f" (did you mean {_join(self.path(), close)}?)" if close else f" ({self._existing()})"
-        elif isinstance(self.data, Sequence):
-            hint = f" ({self.path()} has {len(self.data)} items)"
-        return Missing(path, hint)
+        found = _ABSENT[self.origin](self.path) if self.origin is not Origin.GIVEN else Missing(self.path, partial(self._existing, key))
+        return found.below(key)
 
-    def _existing(self) -> str:
+    def _existing(self, key: object) -> str:
+        """What there is instead."""
+        if not isinstance(self.data, Mapping):
+            return f" ({self.path()} has {len(self.data)} items)"
+        close = nearest(key, self.data) if isinstance(key, str) else None
+        if close:
+            return f" (did you mean {join_path(self.path(), close)}?)"
         names = ", ".join(str(name) for name in list(self.data)[:8])
-        return f"{self.path()} has {names}" if names else f"{self.path()} is empty"
+        return f" ({self.path()} has {names})" if names else f" ({self.path()} is empty)"
 
     def wrap(self, key: object, value: Any) -> Any:
         kind = type(value)
@@ -226,6 +73,7 @@ class View:
         return bool(self.data)
 
     def __eq__(self, other: object) -> bool:
+        METER.spend(1 + len(self.data))
         return bool(plain(self) == plain(other))
 
     __hash__ = None  # type: ignore[assignment]
@@ -331,6 +179,8 @@ class Lazy:
                 self._value = force()
             except Fault as fault:
                 self._value = Broken(self._name, fault)
+            except RenderError as error:
+                self._value = Broken(self._name, fault_of(error))
         return self._value
 
 
@@ -346,25 +196,86 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 def plain(value: Any) -> JSON:
     """A template's value as JSON, sharing what is JSON already. Whatever is absent in it raises its fault."""
     kind = type(value)
-    if kind is str or kind is int or kind is bool or kind is float or value is None:
+    if kind is str or kind is bool or value is None:
         return value
-    if isinstance(value, View):
+    if kind is MapView or kind is ListView:
         return _unmixed(value.data)
-    if isinstance(value, Absent):
-        raise value.fault()
-    if kind is dict or isinstance(value, Mapping):
-        return {_key(key): plain(item) for key, item in value.items() if item is not OMIT}
-    if kind is list or kind is tuple or isinstance(value, (set, frozenset, Iterator)) or kind is range or _is_items(value):
-        return [plain(item) for item in value if item is not OMIT]
-    if hasattr(value, "as_text"):
-        return value.as_text()
-    if isinstance(value, (str, int, float)):  # a subclass of ours, such as a literal of a template
-        return str(value) if isinstance(value, str) else value
-    raise Fault(f"a {kind.__name__} is no data: only text, numbers, booleans, lists and mappings can be used")
+    return _Plain().of(value, 0)[0]
 
 
-def _is_items(value: object) -> bool:
-    return type(value).__name__ in {"dict_keys", "dict_values", "dict_items", "ItemsView", "KeysView", "ValuesView"}
+def plain_and_weight(value: Any) -> tuple[JSON, int]:
+    """The value as JSON, and how many characters it is, about."""
+    if isinstance(value, View):
+        data = _unmixed(value.data)
+        try:
+            # Data of the cluster is a tree, so the encoder may walk it, which is faster than anything written in Python.
+            weight = len(orjson.dumps(data))
+        except TypeError:
+            return data, weigh(data)
+        METER.spend(1 + (weight >> 6))
+        return data, weight
+    return _Plain().of(value, 0)
+
+
+class _Plain:
+    """Makes JSON of one value, and weighs it: lists that hold one another twice can stand for far more than what they take, so each is
+    made once, but counted every time."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[JSON, int, object]] = {}  # the original is kept, so that no other object gets its id
+
+    def of(self, value: Any, depth: int) -> tuple[JSON, int]:
+        kind = type(value)
+        if kind is str:
+            return value, len(value)
+        if kind is bool or value is None:
+            return value, NODE
+        if kind is int or kind is float:
+            return json_number(value), NODE
+        if isinstance(value, Absent):
+            raise value.fault()
+        if hasattr(value, "as_json"):
+            return value.as_json(), NODE
+        if hasattr(value, "as_text"):
+            return self.of(value.as_text(), depth)
+        if isinstance(value, str):  # a subclass of ours, such as a literal of a template
+            return str(value), len(value)
+        if isinstance(value, Fraction):
+            return json_number(int(value) if value.denominator == 1 else float(value)), NODE
+        known = self.made.get(id(value))
+        if known is None:
+            self.made[id(value)] = known = (*self._container(value, depth), value)
+        return known[0], known[1]
+
+    def _container(self, value: Any, depth: int) -> tuple[JSON, int]:
+        if depth > MAX_DEPTH:
+            raise Exhausted(f"data nested deeper than {MAX_DEPTH} levels")
+        weight = NODE
+        result: Any
+        if isinstance(value, View):
+            result, weight = plain_and_weight(value)
+        elif isinstance(value, Mapping):
+            METER.spend(1 + len(value))
+            result = {}
+            for key, item in value.items():
+                if item is not OMIT:
+                    result[_key(key)], more = self.of(item, depth + 1)
+                    weight += more + NODE
+        elif isinstance(value, (list, tuple, set, frozenset, range, Iterator, KeysView, ValuesView, ItemsView)):
+            result = []
+            for item in value:
+                METER.spend(1)
+                if item is not OMIT:
+                    made, more = self.of(item, depth + 1)
+                    result.append(made)
+                    weight += more
+        else:
+            raise Fault(f"{noun(value)} is no data: only text, numbers, booleans, lists and mappings can be used")
+        if weight > MAX_OUTPUT:
+            raise Exhausted(f"data of more than {MAX_OUTPUT:,} characters")
+        return result, weight
 
 
 def _unmixed(data: JSON) -> JSON:
@@ -375,9 +286,17 @@ def _unmixed(data: JSON) -> JSON:
 
 
 def _key(key: object) -> str:
-    if type(key) is str:
-        return key
-    return scalar_text(key)
+    return key if type(key) is str else scalar_text(key)
+
+
+def json_number(value: float) -> int | float:
+    """The number, if JSON can hold it."""
+    if type(value) is int:
+        if not -(2**63) <= value < 2**64:
+            raise Fault("a number that JSON cannot hold (of more than 64 bits)")
+    elif value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - only NaN differs from itself
+        raise Fault("a number that JSON cannot hold (infinite, or not a number)")
+    return value
 
 
 def scalar_text(value: Any) -> str:
@@ -388,7 +307,7 @@ def scalar_text(value: Any) -> str:
     if kind is bool:
         return "true" if value else "false"
     if kind is int:
-        return str(value)
+        return str(json_number(value))
     if kind is float:
         return float_text(value)
     if hasattr(value, "as_text"):
@@ -399,12 +318,26 @@ def scalar_text(value: Any) -> str:
         raise Fault("null inside longer text: use `default('', true)` to print nothing")
     if isinstance(value, str):
         return str(value)
-    what = "a mapping" if isinstance(value, Mapping) else "a list"
-    raise Fault(f"{what} inside longer text: print one of its fields, or the whole with `to_json` or `to_yaml`")
+    raise Fault(f"{noun(value)} inside longer text: print one of its fields, or the whole with `to_json` or `to_yaml`")
 
 
 def float_text(value: float) -> str:
     """The shortest text that reads as the same number in JSON and YAML: 1.5, 1e+21."""
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
-        raise Fault("a number that JSON cannot hold (infinite, or not a number)")
-    return repr(value)
+    return repr(json_number(value))
+
+
+def noun(value: object) -> str:
+    """What kind of thing a value is, for a message: never the value itself."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float, Fraction)):
+        return "a number"
+    if isinstance(value, str) or hasattr(value, "as_text"):
+        return "text"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (Sequence, Iterator, set, frozenset, KeysView, ValuesView, ItemsView)):
+        return "a list"
+    return "a function"

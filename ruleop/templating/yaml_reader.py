@@ -15,18 +15,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
-from yaml.cyaml import CParser
+from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
 
 from ruleop.errors import RuleError, Site
-from ruleop.kinds import JSON
+
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON
 
 MAX_DEPTH = 64
+MAX_NODES = 250_000
 NO_KEYS: Mapping[str, Site] = MappingProxyType({})
 
-Scalar: TypeAlias = None | bool | int | float | str
+Scalar: TypeAlias = bool | int | float | str | None
 Locate: TypeAlias = Callable[[int, int], Site]
 """Says where a line and column (both from 1) of the text that was read stand in the user's files."""
 
@@ -60,7 +63,7 @@ def read_yaml(text: str, path: str, *, locate: Locate | None = None) -> tuple[li
 
 # -- scalars -----------------------------------------------------------------------------------------------------------------------------
 
-_WORDS: dict[str, Scalar] = {word: None for word in ("", "~", "null", "Null", "NULL")}
+_WORDS: dict[str, Scalar] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
 for _true, _false in (("true", "false"), ("yes", "no"), ("on", "off"), ("y", "n")):
     for _shape in (str.lower, str.capitalize, str.upper):
         _WORDS[_shape(_true)] = True
@@ -70,7 +73,7 @@ _INT = re.compile(r"([-+]?)(?:0b([01]+)|0x([0-9a-fA-F]+)|0o?([0-7]+)|([0-9]+))\Z
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
 
-class NotJson(ValueError):
+class NotJson(ValueError):  # noqa: N818 - says what the scalar is
     """A YAML scalar that JSON has no word for."""
 
 
@@ -109,34 +112,41 @@ def resolve_scalar(text: str) -> Scalar:
 # -- documents ---------------------------------------------------------------------------------------------------------------------------
 
 
-class _Syntax(Exception):
+class _SyntaxError(Exception):
     """Reading cannot go on: the mistake is recorded."""
 
 
 class _Reader:
+    """Events into nodes. PyYAML has events and marks of two sorts, from C and from Python; both are `Any` here."""
+
     def __init__(self, locate: Locate) -> None:
         self.locate = locate
         self.documents: list[YamlNode] = []
         self.mistakes: list[RuleError] = []
+        self.count = 0
 
     def read(self, text: str) -> None:
-        parser = CParser(text)
+        try:
+            parser = CParser(text)
+        except UnicodeEncodeError as error:
+            self.mistakes.append(
+                RuleError("not YAML: half of a surrogate pair, which is no character", self.locate(*_place(text, error.start)))
+            )
+            return
         try:
             self._documents(parser)
-        except _Syntax:
+        except _SyntaxError:
             pass
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             self.mistakes.append(RuleError(_explain(error, text), self._site(mark)))
         except yaml.YAMLError as error:  # a character that YAML does not allow; the reader knows its offset, not its line
-            before = text[: getattr(error, "position", 0) or 0]
-            self.mistakes.append(
-                RuleError(f"not YAML: {getattr(error, 'reason', error)}", self.locate(before.count("\n") + 1, len(before) - before.rfind("\n")))
-            )
+            at = self.locate(*_place(text, getattr(error, "position", 0) or 0))
+            self.mistakes.append(RuleError(f"not YAML: {getattr(error, 'reason', error)}", at))
         finally:
             parser.dispose()
 
-    def _documents(self, parser: CParser) -> None:
+    def _documents(self, parser: Any) -> None:
         while True:
             event = parser.get_event()
             if isinstance(event, yaml.StreamEndEvent) or event is None:
@@ -148,21 +158,26 @@ class _Reader:
                 if node.value is not None:
                     self.documents.append(node)
 
-    def _node(self, parser: CParser, event: yaml.Event, depth: int) -> YamlNode:
+    def _node(self, parser: Any, event: Any, depth: int) -> YamlNode:
         site = self._site(event.start_mark)
+        self.count += 1
+        if self.count > MAX_NODES:
+            self._mistake(f"more than {MAX_NODES:,} values", event.start_mark)
+            raise _SyntaxError
         if isinstance(event, yaml.AliasEvent):
-            self._mistake(f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`", event.start_mark)
+            self._mistake(
+                f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`", event.start_mark
+            )
             return YamlNode(None, site)
-        node_event = cast("yaml.ScalarEvent | yaml.SequenceStartEvent | yaml.MappingStartEvent", event)
-        if node_event.anchor:
-            self._mistake(f"the anchor &{node_event.anchor} is refused: say a repeated value once under `vars` or `let`", event.start_mark)
-        if node_event.tag:
-            self._mistake(f"the tag {node_event.tag} is refused: write the value plainly, in quotes if it is text", event.start_mark)
+        if event.anchor:
+            self._mistake(f"the anchor &{event.anchor} is refused: say a repeated value once under `vars` or `let`", event.start_mark)
+        if event.tag:
+            self._mistake(f"the tag {event.tag} is refused: write the value plainly, in quotes if it is text", event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, site)
         if depth > MAX_DEPTH:
             self._mistake(f"nested deeper than {MAX_DEPTH} levels", event.start_mark)
-            raise _Syntax
+            raise _SyntaxError
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[YamlNode] = []
             while not isinstance(next_event := parser.get_event(), yaml.SequenceEndEvent):
@@ -170,7 +185,7 @@ class _Reader:
             return YamlNode(items, site, flow=bool(event.flow_style))
         return self._mapping(parser, event, site, depth)
 
-    def _mapping(self, parser: CParser, event: yaml.Event, site: Site, depth: int) -> YamlNode:
+    def _mapping(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
         members: dict[str, YamlNode] = {}
         key_sites: dict[str, Site] = {}
         while not isinstance(key_event := parser.get_event(), yaml.MappingEndEvent):
@@ -179,13 +194,15 @@ class _Reader:
             if key is None:
                 continue
             if key in members:
-                self._mistake(f'the key "{key}" stands here twice: the first is on line {key_sites[key].line}', key_event.start_mark)
+                first = key_sites[key]
+                where = f"on line {first.line}" if first.path == self._site(key_event.start_mark).path else f"at {first}"
+                self._mistake(f'the key "{key}" stands here twice: the first is {where}', key_event.start_mark)
                 continue
             members[key] = value
             key_sites[key] = self._site(key_event.start_mark)
         return YamlNode(members, site, key_sites, flow=bool(getattr(event, "flow_style", False)))
 
-    def _key(self, parser: CParser, event: yaml.Event, depth: int) -> str | None:
+    def _key(self, parser: Any, event: Any, depth: int) -> str | None:
         if not isinstance(event, yaml.ScalarEvent):
             inner = self._node(parser, event, depth + 1)
             hint = ""
@@ -211,11 +228,16 @@ class _Reader:
             self._mistake(f"{event.value} is a number that JSON cannot hold", event.start_mark)
             return YamlNode(None, site, plain=True)
 
-    def _site(self, mark: yaml.Mark | None) -> Site:
+    def _site(self, mark: Any) -> Site:
         return self.locate(mark.line + 1, mark.column + 1) if mark else self.locate(1, 1)
 
-    def _mistake(self, message: str, mark: yaml.Mark) -> None:
+    def _mistake(self, message: str, mark: Any) -> None:
         self.mistakes.append(RuleError(message, self._site(mark)))
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    """The line and column of a character."""
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
@@ -232,6 +254,10 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
     if "could not find expected ':'" in problem:
         return "not YAML: a line without `: ` among the entries of a mapping; look at the indentation of it and of the line above"
     if "cannot start any token" in problem:
-        return f"not YAML: a value cannot begin with {line[mark.column : mark.column + 1]!r}; put it in quotes" if mark else f"not YAML: {problem}"
+        return (
+            f"not YAML: a value cannot begin with {line[mark.column : mark.column + 1]!r}; put it in quotes"
+            if mark
+            else f"not YAML: {problem}"
+        )
     context = f" ({error.context})" if error.context else ""
     return f"not YAML: {problem}{context}"

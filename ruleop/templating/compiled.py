@@ -1,0 +1,199 @@
+"""What rules are made of: expressions, strings, template files and trees, compiled. Each is given a scope, a mapping of names to values,
+and raises `Waiting` or `RenderError`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ruleop.errors import RenderError, RuleError, Site
+from ruleop.templating.absent import OMIT, Absent, Omit
+from ruleop.templating.faults import Waiting
+from ruleop.templating.renderer import Renderer, placed
+from ruleop.templating.text import Slot, Text
+from ruleop.templating.values import plain, scalar_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.kinds import JSON, Kind
+    from ruleop.templating.environment import CompiledTemplate
+    from ruleop.templating.references import Reads, Reference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compiled:
+    renderer: Renderer = field(repr=False)
+    site: Site
+    reads: Reads = field(repr=False)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.reads.names
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return self.reads.references
+
+    @property
+    def calls(self) -> tuple[tuple[str, Site], ...]:
+        return self.reads.calls
+
+    @property
+    def assigned(self) -> tuple[tuple[str, Site], ...]:
+        return self.reads.assigned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextTemplate(_Compiled):
+    """A template file that gives objects."""
+
+    template: CompiledTemplate = field(repr=False)
+    name: str
+    files: frozenset[str]
+    kinds: frozenset[Kind] = frozenset()
+    many: bool = False
+
+    def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
+        """The documents. `lenient`: what is not there yet leaves out its own field or item."""
+        with self.renderer:
+            parts = self.renderer.run(self.template, scope, self.site)
+            return self.renderer.objects(parts, self.site.path, self.site, lenient=lenient)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression(_Compiled):
+    """An expression over a scope."""
+
+    compiled: CompiledTemplate = field(repr=False)
+    source: str
+
+    def value(self, scope: Mapping[str, Any]) -> Any:
+        """The value as the template sees it (views and all), for use as another scope's value."""
+        with self.renderer, placed(self.site, self.source):
+            (slot,) = self.renderer.run(self.compiled, scope, self.site)
+            value = slot.value  # type: ignore[union-attr]
+            if isinstance(value, Absent) and value is not OMIT:
+                raise value.fault()
+            return value
+
+    def evaluate(self, scope: Mapping[str, Any]) -> JSON:
+        """The value as JSON; None for `omit`."""
+        with self.renderer:
+            value = self.value(scope)
+            with placed(self.site, self.source):
+                return None if isinstance(value, Omit) else plain(value)
+
+    def truth(self, scope: Mapping[str, Any]) -> bool:
+        with self.renderer:
+            value = self.value(scope)
+            with placed(self.site, self.source):
+                return False if isinstance(value, Omit) else bool(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StringTemplate(_Compiled):
+    """A string of watches.yaml. One slot keeps its type; anything else is text."""
+
+    compiled: CompiledTemplate | None = field(repr=False)
+    source: str
+
+    @property
+    def constant(self) -> str | None:
+        return self.source if self.compiled is None else None
+
+    def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
+        """The value, or OMIT where the field is to be left out."""
+        with self.renderer, placed(self.site, self.source):
+            value = self.view(scope)
+            if value is None or value is OMIT:
+                return OMIT
+            return plain(value)
+
+    def view(self, scope: Mapping[str, Any]) -> Any:
+        """As `evaluate`, but one slot keeps what it holds, views and all."""
+        if self.compiled is None:
+            return self.source
+        parts = self.renderer.run(self.compiled, scope, self.site)
+        if len(parts) == 1 and isinstance(parts[0], Slot):
+            return parts[0].value
+        return Text(parts)
+
+    def string(self, scope: Mapping[str, Any]) -> str:
+        """The value as text, for reasons, messages and names; '' where it is left out."""
+        value = self.evaluate(scope)
+        with placed(self.site, self.source):
+            return "" if isinstance(value, Omit) else scalar_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SlottedKeys:
+    """A mapping with templates in its keys."""
+
+    entries: tuple[tuple[str | StringTemplate, Any], ...]
+
+
+_COMPOUND = frozenset({dict, list, StringTemplate, SlottedKeys})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree(_Compiled):
+    """A value of watches.yaml with templates in its strings: an `object`, a `status`, a `let`."""
+
+    many: ClassVar[bool] = False
+
+    built: Any
+    constant: bool
+    kinds: frozenset[Kind]
+    kind_mistake: RuleError | None
+
+    def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
+        """The value with its strings evaluated. `lenient`: what is not there yet leaves out its own field or item."""
+        with self.renderer:
+            return self._value(self.built, scope, lenient)
+
+    def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
+        value = self.evaluate(scope, lenient=lenient)
+        return [] if isinstance(value, Omit) or value is None else [value]
+
+    def view(self, scope: Mapping[str, Any]) -> Any:
+        """As `evaluate`, but a tree that is one string keeps what its slot holds, views and all (for `let`)."""
+        with self.renderer:
+            return self.built.view(scope) if isinstance(self.built, StringTemplate) else self._value(self.built, scope, lenient=False)
+
+    def _value(self, built: Any, scope: Mapping[str, Any], lenient: bool) -> Any:
+        kind = type(built)
+        if kind is StringTemplate:
+            try:
+                return built.evaluate(scope)
+            except Waiting:
+                if lenient:
+                    return OMIT
+                raise
+        if kind is SlottedKeys:
+            return self._slotted(built, scope, lenient)
+        if kind is dict:
+            result = {}
+            for key, member in built.items():
+                value = self._value(member, scope, lenient) if type(member) in _COMPOUND else member
+                if value is not OMIT and value is not None:
+                    result[key] = value
+            return result
+        if kind is list:
+            values = (self._value(item, scope, lenient) for item in built)
+            return [value for value in values if value is not OMIT and value is not None]
+        return built
+
+    def _slotted(self, built: SlottedKeys, scope: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, member in built.entries:
+            name, value = self._value(key, scope, lenient), self._value(member, scope, lenient)
+            if name is OMIT or value is OMIT or value is None:
+                continue
+            site = key.site if isinstance(key, StringTemplate) else self.site
+            with placed(site, key.source if isinstance(key, StringTemplate) else key):
+                name = scalar_text(name)
+            if name in result:
+                raise RenderError("this makes a key that is there already", site)
+            result[name] = value
+        return result

@@ -1,0 +1,164 @@
+"""Filters that change the form of data: merged, dumped, parsed, encoded, hashed, named."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from ruleop.templating.budget import METER, weigh
+from ruleop.templating.faults import Fault
+from ruleop.templating.quantity import Exact, in_unit, parse_quantity
+from ruleop.templating.text import Dump, Text
+from ruleop.templating.values import plain, scalar_text
+from ruleop.templating.yaml_writer import yaml_text
+
+
+def combine(value: Any, *others: Any) -> dict[str, Any]:
+    """A deep merge of mappings; of two values the later counts."""
+    result = plain(value)
+    for other in others:
+        result = _combined(result, plain(other))
+    if not isinstance(result, dict):
+        raise Fault("combine takes mappings")
+    return result
+
+
+def _combined(one: Any, two: Any) -> dict[str, Any]:
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        raise Fault("combine takes mappings")
+    METER.spend(len(one) + len(two))
+    result = dict(one)
+    for key, value in two.items():
+        mine = result.get(key)
+        result[key] = _combined(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return result
+
+
+# -- other forms -------------------------------------------------------------------------------------------------------------------------
+
+
+def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
+    option = (orjson.OPT_INDENT_2 if pretty else 0) | (orjson.OPT_SORT_KEYS if sort else 0)
+    try:
+        return orjson.dumps(data, option=option)
+    except TypeError as error:  # orjson's only error: nesting, an integer beyond 64 bits, a lone surrogate
+        raise Fault(f"this value has no JSON form ({error})") from None
+
+
+def to_yaml(value: Any) -> Dump:
+    return Dump(plain(value), _yaml_within_bounds)
+
+
+def _yaml_within_bounds(data: Any) -> str:
+    METER.spend(weigh(data) >> 4)  # PyYAML is slow
+    text = yaml_text(data)
+    METER.text(len(text))
+    return text
+
+
+def to_json(value: Any, indent: int | None = None) -> Dump:
+    def render(data: Any) -> str:
+        text = json_bytes(data, pretty=bool(indent)).decode()
+        METER.text(len(text))
+        return text
+
+    return Dump(plain(value), render)
+
+
+def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
+    if isinstance(value, Text):
+        return read_captured(value, "from_json")
+    text = scalar_text(value)
+    METER.spend(len(text) >> 3)
+    try:
+        return plain(orjson.loads(text.encode()))
+    except (ValueError, UnicodeError):
+        raise Fault("from_json: not JSON") from None
+
+
+def _bytes(value: Any) -> bytes:
+    return scalar_text(value).encode("utf-8", "surrogatepass")
+
+
+def b64encode(value: Any) -> str:
+    return base64.b64encode(_bytes(value)).decode()
+
+
+def b64decode(value: Any) -> str:
+    try:
+        return base64.b64decode(_bytes(value), validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise Fault("b64decode: not base64 of UTF-8 text") from None
+
+
+_SERVER_SET = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink", "ownerReferences"}
+)
+_OURS = "ruleop.dev/"
+
+
+def sha256(value: Any, length: int = 64) -> str:
+    data = plain(value)
+    if not 1 <= int(length) <= 64:
+        raise Fault("sha256 takes a length from 1 to 64")
+    if isinstance(data, str):
+        return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[: int(length)]
+    canonical = json_bytes(_stable(data), sort=True)
+    METER.spend(len(canonical) >> 6)
+    return hashlib.sha256(canonical).hexdigest()[: int(length)]
+
+
+def _stable(data: Any) -> Any:
+    """An object without what others write into it: its status, and metadata that the server or ruleop set."""
+    if not (isinstance(data, dict) and "apiVersion" in data and "kind" in data and isinstance(data.get("metadata"), dict)):
+        return data
+    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _SERVER_SET}
+    for marks in ("labels", "annotations"):
+        if isinstance(metadata.get(marks), dict):
+            metadata[marks] = {key: value for key, value in metadata[marks].items() if not key.startswith(_OURS)}
+            if not metadata[marks]:
+                del metadata[marks]
+    return {**{key: value for key, value in data.items() if key != "status"}, "metadata": metadata}
+
+
+_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?\Z")
+_PART = re.compile(r"[a-z0-9]+\Z")
+_HASHED = re.compile(r".*-h[a-z2-7]{13}\Z", re.DOTALL)
+
+
+def dns_label(value: Any, *others: Any) -> str:
+    """The parts joined by `-`, as a valid name of at most 63 characters. Where that would lose something (a capital, a dot, too many
+    characters, or which dash parts what) a hash of the parts is added, so that two inputs of as many parts never get one name."""
+    parts = [scalar_text(part) for part in (value, *others)]
+    joined = "-".join(parts)
+    exact = len(joined) <= 63 and _LABEL.match(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)
+    if exact:
+        return joined
+    digest = hashlib.sha256(json_bytes([part.encode("utf-8", "surrogatepass").hex() for part in parts])).digest()
+    tail = "h" + base64.b32encode(digest).decode().lower()[:13]
+    head = re.sub(r"[^a-z0-9]+", "-", joined[:256].lower()).strip("-")[: 63 - len(tail) - 1].strip("-")
+    return f"{head}-{tail}" if head else tail
+
+
+def quantity(value: Any, unit: str | None = None) -> Exact | int:
+    number = parse_quantity(value)
+    return number if unit is None else in_unit(number, unit)
+
+
+def condition(value: Any, type_: str) -> str:
+    """The status of an object's condition; Unknown where it has no such condition."""
+    data = plain(value)
+    if not isinstance(data, Mapping):
+        raise Fault("condition takes an object")
+    status = data.get("status")
+    conditions = status.get("conditions") if isinstance(status, Mapping) else None
+    for entry in conditions if isinstance(conditions, list) else ():
+        if isinstance(entry, Mapping) and entry.get("type") == type_:
+            return str(entry.get("status", "Unknown"))
+    return "Unknown"

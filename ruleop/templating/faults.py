@@ -1,0 +1,85 @@
+"""Why an expression has no value, as its evaluation raises it; and what callers get to see of it.
+
+Inside a render a `Fault` travels without a place, because one value may be used in many: the slot that uses it says where (`Fault.at`).
+What leaves the room is a `RenderError` with file, line and expression, or a `Waiting`, which is no mistake. None of them ever holds a
+value: a value may be a Secret's.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import NoReturn, Self
+
+import jinja2
+
+from ruleop.errors import RenderError, RuleError, RuleopError, Site
+
+
+class Fault(jinja2.TemplateRuntimeError):
+    """Why an expression has no value."""
+
+    kind = "error"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.site: Site | None = None
+        self.expression = ""
+
+    def at(self, site: Site, expression: str) -> Self:
+        """The same, said to be here, unless it knows better. A copy: what is broken may be used again elsewhere."""
+        if self.site is not None:
+            return self
+        placed = copy.copy(self)
+        placed.site = site
+        placed.expression = expression
+        return placed
+
+
+class NotThereYet(Fault):
+    """The value will come: what needs it waits for `path`."""
+
+    kind = "later"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is not there yet")
+        self.path = path
+
+
+class RuleErrors(RuleopError):  # noqa: N818 - several of them
+    """Several mistakes at once."""
+
+    def __init__(self, mistakes: list[RuleError]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))
+        self.mistakes = mistakes
+
+
+class Waiting(RenderError):  # noqa: N818 - no mistake
+    """What is rendered needs something that is not there yet. Not a mistake: it waits for `path`."""
+
+    def __init__(self, path: str, site: Site, *, expression: str = "") -> None:
+        super().__init__(f"{path} is not there yet", site, expression=expression)
+        self.path = path
+
+
+def mistake(message: str, site: Site) -> RuleErrors:
+    """One mistake, as what is raised for several."""
+    return RuleErrors([RuleError(message, site)])
+
+
+def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
+    """Raises the fault as what callers know, with its place, or else this one."""
+    at = fault.site or site
+    said = fault.expression or expression
+    if isinstance(fault, NotThereYet):
+        raise Waiting(fault.path, at, expression=said) from None
+    message = f"{{{{ {said} }}}}: {fault.reason}" if said and not fault.reason.startswith(said) else fault.reason
+    raise RenderError(message, at, expression=said) from None
+
+
+def fault_of(error: RenderError) -> Fault:
+    """The other way about: an error that one evaluation ended with, as a value of the next one."""
+    fault: Fault = NotThereYet(error.path) if isinstance(error, Waiting) else Fault(error.message)
+    fault.site = error.site
+    fault.expression = error.expression
+    return fault

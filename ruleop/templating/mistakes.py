@@ -1,0 +1,78 @@
+"""What can be said about a template's mistakes before it runs, in words for people who come from Helm or Ansible."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from jinja2 import nodes
+
+from ruleop.errors import RuleError, Site
+from ruleop.kinds import Kind
+from ruleop.schema.nearest import did_you_mean
+from ruleop.templating.faults import mistake
+from ruleop.templating.filters import OTHER_NAMES, REFUSED
+from ruleop.templating.layout import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.templating.yaml_reader import YamlNode
+
+_TAG = re.compile(r"Encountered unknown tag '(\w+)'")
+
+
+def has_templates(text: str) -> bool:
+    return "{{" in text or "{%" in text or "{#" in text
+
+
+def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
+    if reserved := RESERVED.search(text):
+        at = Site(site.path, text.count("\n", 0, reserved.start()) + 1) if lines else site
+        raise mistake(f"the character U+{ord(reserved[0]):04X} is reserved (it is none that text may hold): remove it", at)
+
+
+def unknown_functions(tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """The line and words for each filter and test that there is not."""
+    for found in tree.find_all(nodes.Filter):
+        yield from _unknown("filter", found.name, found.lineno, filters)
+    for test in tree.find_all(nodes.Test):
+        yield from _unknown("test", test.name, test.lineno, tests)
+
+
+def _unknown(what: str, name: str, line: int, known: Iterable[str]) -> Iterator[tuple[int, str]]:
+    if name in known:
+        return
+    if name in OTHER_NAMES:
+        yield line, f"there is no {what} {name}; here it is {OTHER_NAMES[name]}"
+    elif what == "filter" and name in REFUSED:
+        yield line, f"the filter {name} is not offered: {REFUSED[name]}"
+    else:
+        yield line, f"there is no {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
+
+
+def syntax(error: jinja2.TemplateSyntaxError) -> str:
+    message = str(error.message or "").rstrip(".")
+    if match := _TAG.match(message):
+        return f"there is no tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
+    if "unexpected char '$'" in message:
+        return "template syntax: $ has no meaning in an expression: write spec.x, not $x or .Values.x"
+    if "unexpected '.'" in message or "got '.'" in message:
+        return "template syntax: a name cannot begin with a dot: write spec.x, not .Values.x"
+    return f"template syntax: {message}"
+
+
+def kind_of(node: YamlNode) -> tuple[Kind | None, RuleError | None]:
+    """The kind of an object that is written in watches.yaml."""
+    if not isinstance(node.value, dict):
+        return None, RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+    found = {}
+    for key in ("apiVersion", "kind"):
+        member = node.value.get(key)
+        if member is None or not isinstance(member.value, str) or not member.value:
+            return None, RuleError(f"an object needs {key}, in plain text", node.site)
+        if has_templates(member.value):
+            return None, RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", member.site)
+        found[key] = member.value
+    return Kind.parse(found["apiVersion"], found["kind"]), None

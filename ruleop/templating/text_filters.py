@@ -1,0 +1,131 @@
+"""Filters that make text of text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import lru_cache
+from textwrap import TextWrapper
+from typing import Any
+from urllib.parse import quote as percent_encoded
+from urllib.parse import urlencode as form_encoded
+
+import re2
+
+from ruleop.templating.absent import Absent
+from ruleop.templating.budget import METER, Exhausted, width
+from ruleop.templating.faults import Fault
+from ruleop.templating.fields import reach
+from ruleop.templating.methods import joined_by
+from ruleop.templating.text import Dump, Indent, Text
+from ruleop.templating.values import plain, scalar_text
+
+
+def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
+    by = width_ if isinstance(width_, str) else " " * width(width_, "an indentation")
+    width(len(by), "an indentation")
+    wish = Indent(by, bool(first), bool(blank))
+    return value.indented(wish) if isinstance(value, (Text, Dump)) else wish.apply(scalar_text(value))
+
+
+def trim(value: Any, chars: str | None = None) -> Any:
+    return value.trimmed(chars) if isinstance(value, Text) else scalar_text(value).strip(chars)
+
+
+def join(value: Any, d: str = "", attribute: Any = None) -> str:
+    """The items as one text; with `attribute`, that of each item that has it."""
+    if attribute is not None:
+        value = [found for item in value if not isinstance(found := reach(item, attribute), Absent)]
+    return joined_by(d, value)
+
+
+def center(value: Any, width_: int = 80) -> str:
+    return scalar_text(value).center(width(width_, "a width"))
+
+
+def wordwrap(value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True) -> str:
+    text = scalar_text(value)
+    METER.spend(len(text))
+    wrapper = TextWrapper(
+        width=int(width_), expand_tabs=False, replace_whitespace=False, break_long_words=break_long_words, break_on_hyphens=break_on_hyphens
+    )
+    return joined_by(wrapstring, [piece for line in text.splitlines() for piece in wrapper.wrap(line) or [""]])
+
+
+def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
+    return scalar_text(value).split(separator, maxsplit)
+
+
+def reverse_text(text: str) -> str:
+    return text[::-1]
+
+
+def quote(value: Any) -> str:
+    return scalar_text(value)
+
+
+def shell_quote(value: Any) -> str:
+    text = scalar_text(value)
+    if "\0" in text:
+        raise Fault("shell_quote: no shell can take a NUL character")
+    return shlex.quote(text)
+
+
+def urlencode(value: Any) -> str:
+    data = plain(value)
+    if isinstance(data, Mapping):
+        return form_encoded({key: scalar_text(item) for key, item in data.items()}, quote_via=percent_encoded)
+    return percent_encoded(scalar_text(data))
+
+
+# -- regular expressions: RE2, whose time is linear in the text whatever the pattern -----------------------------------------------------
+
+
+@lru_cache(256)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 8 << 20
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        raise Fault("not a regular expression of RE2 (which has no lookaround and no backreferences)") from None
+
+
+def _pattern(pattern: Any) -> Any:
+    text = scalar_text(pattern)
+    if len(text) > 4096:
+        raise Exhausted("a regular expression of more than 4,096 characters")
+    return _compiled(text)
+
+
+def regex_match(value: Any, pattern: str) -> bool:
+    """Whether the pattern is found anywhere; anchor it with ^ and $."""
+    return _pattern(pattern).search(scalar_text(value)) is not None
+
+
+def regex_replace(value: Any, pattern: str, replacement: str) -> str:
+    text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
+    for match in _pattern(pattern).finditer(text):
+        METER.spend(4)
+        try:
+            instead = match.expand(new)
+        except (re2.error, LookupError, ValueError):
+            raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
+        pieces += [text[at : match.start()], instead]
+        at = match.end()
+        length += len(instead)
+        METER.text(length)
+    METER.text(length + len(text))
+    return "".join([*pieces, text[at:]])
+
+
+def regex_findall(value: Any, pattern: str) -> list[Any]:
+    """All matches: the text of each, or of its group, or a list of its groups."""
+    found: list[Any] = []
+    for match in _pattern(pattern).finditer(scalar_text(value)):
+        METER.items(len(found))
+        METER.spend(4 - len(found))
+        groups = match.groups(default="")
+        found.append(list(groups) if len(groups) > 1 else groups[0] if groups else match.group())
+    return found
