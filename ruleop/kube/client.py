@@ -1,0 +1,154 @@
+"""Sends prepared requests. It keeps what is sent at once within bounds, makes every failure an `ApiError`, and retries nothing: who
+decides that needs to know what else was written, and that is the engine.
+
+(One exception, in the session: a request refused with 401 is sent again with new credentials, because it was not done.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+
+from ruleop.kube.errors import answer_error
+from ruleop.kube.session import CONNECT_TIMEOUT, connection_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ruleop.kube.requests import Request
+    from ruleop.kube.session import Session
+
+# API priority and fairness gives a service account a fair share of some 245 seats; 16 of them keep an API server busy without
+# being a bad neighbour, and more do not make it faster.
+CONCURRENCY = 16
+# The headers of a watch come at once; those of a list in a stream when the server has brought its cache up to date.
+OPEN_TIMEOUT = 60.0
+
+
+class LineSplitter:
+    """Makes lines of chunks that end anywhere, also inside a character. A line of a megabyte is joined once, not for each chunk."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that the chunk completes."""
+        if b"\n" not in chunk:
+            self._begun.append(chunk)
+            return []
+        lines = chunk.split(b"\n")
+        if self._begun:
+            self._begun.append(lines[0])
+            lines[0] = b"".join(self._begun)
+        rest = lines.pop()
+        self._begun = [rest] if rest else []
+        return [line for line in lines if line]
+
+
+class Stream:
+    """The answer to a watch. It ends with None, like a file; a line that is not complete by then never counts."""
+
+    def __init__(self, response: aiohttp.ClientResponse, request: Request) -> None:
+        self._content = response.content
+        self._request = request
+        self._splitter = LineSplitter()
+
+    async def lines(self, until: float) -> list[bytes] | None:
+        """What arrived: some lines, none if the time (by the loop's clock, time.monotonic) is over, or None at the end."""
+        try:
+            async with asyncio.timeout_at(until):
+                while True:
+                    chunk = await self._content.readany()
+                    if not chunk:
+                        return None
+                    if lines := self._splitter.feed(chunk):
+                        return lines
+        except TimeoutError:
+            return []
+        except (aiohttp.ClientError, OSError) as error:
+            raise connection_error(error, self._request, "the API server") from error
+
+
+class Client:
+    """One per API server. `observe` is told of each request: verb, status (0 without an answer) and seconds."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        concurrency: int = CONCURRENCY,
+        qps: float | None = None,
+        observe: Callable[[str, int, float], None] | None = None,
+    ) -> None:
+        self._session = session
+        self._slots = asyncio.Semaphore(concurrency)
+        self._pause = 1 / qps if qps else 0.0
+        self._next_start = 0.0
+        self._observe = observe
+
+    @property
+    def server(self) -> str:
+        return self._session.server
+
+    async def send(self, request: Request) -> Any:
+        """The answer as JSON. Raises ApiError."""
+        return orjson.loads((await self.fetch(request))[0])
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        """The answer's bytes and its ETag; no bytes if what was asked for has not changed since the request's ETag."""
+        async with self._slots:
+            if self._pause:
+                await self._wait_for_turn()
+            timeout = aiohttp.ClientTimeout(total=request.timeout, sock_connect=CONNECT_TIMEOUT)
+            begun, status = time.perf_counter(), 0
+            try:
+                async with self._session.exchange(request, timeout) as response:
+                    status = response.status
+                    body = await response.read()
+                    headers = response.headers
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise connection_error(error, request, self.server) from error
+            finally:
+                if self._observe is not None:
+                    self._observe(request.verb, status, time.perf_counter() - begun)
+        if status < 300:
+            return body, headers.get("ETag", "")
+        if status == 304:
+            return b"", request.etag
+        raise answer_error(status, body, verb=request.verb, resource=request.resource, retry_after=headers.get("Retry-After"))
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        """Opens a watch. It takes none of the slots: it lasts for minutes. Leaving the context closes its connection."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+        begun, status = time.perf_counter(), 0
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                try:
+                    async with asyncio.timeout(OPEN_TIMEOUT):
+                        response = await stack.enter_async_context(self._session.exchange(request, timeout))
+                        status = response.status
+                        body = b"" if status == 200 else await response.read()
+                except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise connection_error(error, request, self.server) from error
+            finally:
+                if self._observe is not None:
+                    self._observe(request.verb, status, time.perf_counter() - begun)
+            if status != 200:
+                raise answer_error(
+                    status, body, verb=request.verb, resource=request.resource, retry_after=response.headers.get("Retry-After")
+                )
+            stack.callback(response.close)  # to its end it would take minutes
+            yield Stream(response, request)
+
+    async def _wait_for_turn(self) -> None:
+        now = time.monotonic()
+        start = max(now, self._next_start)
+        self._next_start = start + self._pause
+        if start > now:
+            await asyncio.sleep(start - now)

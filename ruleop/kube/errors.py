@@ -1,0 +1,197 @@
+"""What the API server's refusals mean, and what to do about them.
+
+A caller never looks at a status code: `problem` is one of a dozen words, each with one way to go on. Two questions cut across them:
+
+- `retryable`: may the same request succeed later although nobody changes anything? A conflict is not retryable: it wants a new reading.
+- `outcome_unknown`: was it a write that may have happened although no good answer came? Then only a live read can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.errors import RuleopError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READS = frozenset({"get", "list", "watch", "discover"})
+
+
+class Problem(Enum):
+    """What went wrong, in the order of what a reader should do."""
+
+    CONFLICT = "conflict"  # somebody else wrote in between: read again, think again
+    EXISTS = "exists"  # the name is taken, perhaps by ourselves: read it
+    FORBIDDEN = "forbidden"  # a right is missing: say which, look again now and then
+    INVALID = "invalid"  # the object is wrong: nothing helps but another object
+    NOT_FOUND = "not found"  # no such object, or no such kind
+    GONE = "gone"  # the resourceVersion is too old: list again
+    THROTTLED = "throttled"  # later: `retry_after` says when
+    TOO_LARGE = "too large"  # no server will ever take it
+    UNSUPPORTED = "unsupported"  # this server cannot do that: use another way
+    UNAUTHORIZED = "unauthorized"  # the credentials are not accepted, fresh ones neither
+    SERVER = "server"  # its own trouble: later
+    UNREACHABLE = "unreachable"  # no connection, so nothing was sent
+    TIMEOUT = "timeout"  # sent, and no answer came
+
+
+_BY_STATUS: Mapping[int, Problem] = {
+    400: Problem.INVALID,
+    401: Problem.UNAUTHORIZED,
+    403: Problem.FORBIDDEN,
+    404: Problem.NOT_FOUND,
+    405: Problem.UNSUPPORTED,
+    406: Problem.UNSUPPORTED,
+    409: Problem.CONFLICT,
+    410: Problem.GONE,
+    413: Problem.TOO_LARGE,
+    415: Problem.UNSUPPORTED,
+    422: Problem.INVALID,
+    429: Problem.THROTTLED,
+}
+
+_RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.TIMEOUT})
+
+# There is no reason or cause that says "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
+# usual rules in CRDs.
+_IMMUTABLE = re.compile(
+    r"immutable"
+    r"|updates to .+ for fields other than"
+    r"|updates to .+ are forbidden"
+    r"|updates may not change fields other than"
+    r"|may not (?:be changed|change) once set"
+    r"|cannot change roleRef"
+    r"|can ?not be (?:changed|modified|updated)"
+    r"|may not be (?:changed|modified|updated)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with an object: the field, and why. `message` may quote the field's value."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(RuleopError):
+    """A request that the API server refused or did not answer. `status` is 0 where there was no answer."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        verb: str,
+        resource: str,
+        text: str,
+        status: int = 0,
+        reason: str = "",
+        causes: tuple[Cause, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{verb} {resource}: {text}")
+        self.problem = problem
+        self.verb = verb
+        self.resource = resource
+        self.text = text
+        self.status = status
+        self.reason = reason
+        self.causes = causes
+        self.retry_after = retry_after
+
+    @property
+    def retryable(self) -> bool:
+        """The same request may succeed later, although nobody changes anything."""
+        return self.problem in _RETRYABLE
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """A write that may have happened all the same. A server that says 500 or 504 may have stored the object before it failed."""
+        return self.verb not in READS and self.problem in {Problem.TIMEOUT, Problem.SERVER}
+
+    @property
+    def immutable(self) -> bool:
+        """The object is refused because it changes what may not change; only a new object could have it."""
+        if self.problem is not Problem.INVALID or self.status != 422:
+            return False
+        return bool(_IMMUTABLE.search(self.text)) or any(_IMMUTABLE.search(cause.message) for cause in self.causes)
+
+    @property
+    def namespace_terminating(self) -> bool:
+        """Nothing new is taken in a namespace that is being deleted."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+    @property
+    def without_values(self) -> str:
+        """The message for an object that is or reads a Secret: what the server says may quote the values that it refuses."""
+        return f"{self.verb} {self.resource}: {_discreet(self.status, self.reason, self.causes)}"
+
+
+def _discreet(status: int, reason: str, causes: tuple[Cause, ...]) -> str:
+    fields = sorted({f"{cause.field} ({cause.reason})" if cause.reason else cause.field for cause in causes if cause.field})
+    text = f"{status} {reason}".strip()
+    return f"{text}: {', '.join(fields)}" if fields else text
+
+
+def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_after: str | None = None) -> ApiError:
+    """What a refusing answer means. The body is a Status, unless a proxy in between wrote it."""
+    said = _status_of(body)
+    details = said.get("details") or {}
+    causes = tuple(
+        Cause(str(cause.get("field") or ""), str(cause.get("reason") or ""), str(cause.get("message") or ""))
+        for cause in details.get("causes") or ()
+    )
+    reason = str(said.get("reason") or "")
+    text = str(said.get("message") or "") or body[:200].decode(errors="replace").strip() or "no explanation"
+    if resource.partition(" ")[0] == "secrets" and status in {400, 422}:
+        text = f"refused ({_discreet(status, reason, causes)})"
+    elif str(status) not in text:
+        text = f"{text} ({status}{f' {reason}' if reason else ''})"
+    return ApiError(
+        _problem(status, reason, causes),
+        verb=verb,
+        resource=resource,
+        text=text,
+        status=status,
+        reason=reason,
+        causes=causes,
+        retry_after=_seconds(retry_after, details.get("retryAfterSeconds")),
+    )
+
+
+def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiError:
+    """The same for the Status in an ERROR event of a watch."""
+    code = status.get("code")
+    return answer_error(code if isinstance(code, int) else 500, orjson.dumps(status), verb=verb, resource=resource)
+
+
+def _problem(status: int, reason: str, causes: tuple[Cause, ...]) -> Problem:
+    if reason == "AlreadyExists":
+        return Problem.EXISTS
+    if reason in {"Expired", "Gone"}:
+        return Problem.GONE
+    if status == 500 and any("request is too large" in cause.message for cause in causes):
+        return Problem.TOO_LARGE
+    return _BY_STATUS.get(status) or (Problem.SERVER if status >= 500 else Problem.INVALID)
+
+
+def _status_of(body: bytes) -> Mapping[str, Any]:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+
+
+def _seconds(header: str | None, detail: Any) -> float | None:
+    if header is not None and header.isdigit():  # Kubernetes sends seconds; the other form, a date, would need the server's clock
+        return float(header)
+    return float(detail) if isinstance(detail, int) and detail > 0 else None
