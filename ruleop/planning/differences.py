@@ -19,7 +19,7 @@ from ruleop.merge.lists import item_keys, item_path
 from ruleop.planning.masking import MASK
 from ruleop.schema.findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.templating.yaml_reader import NotJson, resolve_scalar
+from ruleop.templating.yaml_reader import resolve_scalar
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -72,17 +72,18 @@ def shortened(text: str, limit: int = MAX_VALUE) -> str:
 
 def flow(value: Value) -> str:
     """A value on one line, as YAML has it: text in quotes only where it would be read as something else."""
+    return _word(value) if isinstance(value, str) else _inside(value)
+
+
+def _inside(value: Value) -> str:
+    """The same within brackets or braces, where text may not hold those."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_word(name)}: {flow(member)}" for name, member in value.items()) + "}"
+        return "{" + ", ".join(f"{_inside(name)}: {_inside(member)}" for name, member in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(flow(item) for item in value) + "]"
+        return "[" + ", ".join(_inside(item) for item in value) + "]"
     if isinstance(value, str):
-        return _word(value)
-    return "" if value is NOTHING else _json(value)
-
-
-def _json(value: JSON) -> str:
-    return orjson.dumps(value).decode("utf-8", "replace")
+        return _quoted(value) if any(sign in value for sign in ",[]{}:") and not value.startswith(MASK) else _word(value)
+    return "" if value is NOTHING else orjson.dumps(value).decode()
 
 
 def _word(text: str) -> str:
@@ -90,12 +91,23 @@ def _word(text: str) -> str:
         return text
     try:
         plain = bool(text) and resolve_scalar(text) == text
-    except NotJson:
+    except ValueError:  # a number that JSON has no word for
         plain = False
     plain = plain and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
-    if plain and not any(sign in text for sign in (": ", " #", " -> ", ", ", "{", "}", "[", "]")) and not text.endswith(":"):
-        return text
-    return _json(text)
+    return text if plain and not any(sign in text for sign in (": ", " #", " -> ")) and text[-1] != ":" else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """In quotes, with all escaped that cannot be seen."""
+    try:
+        quoted = orjson.dumps(text).decode()
+    except TypeError:  # half of a surrogate pair
+        quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if quoted.isprintable():
+        return quoted
+    return "".join(
+        sign if sign.isprintable() else f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}" for sign in quoted
+    )
 
 
 def _member(path: str, name: str) -> str:

@@ -222,12 +222,12 @@ class _Shown:
 
     def _is_mark(self, difference: Difference) -> bool:
         """What ruleop notes on every object that it owns."""
-        path, value = difference.path, difference.after
+        path = difference.path
+        value = difference.after if difference.after is not NOTHING else difference.before
         if path == "metadata.ownerReferences" and isinstance(value, list):
             return all(isinstance(each, Mapping) and each.get("uid") == self.plan.uid for each in value)
         if path in {"metadata.labels", "metadata.annotations"}:
-            whole = value if value is not NOTHING else difference.before
-            return isinstance(whole, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in whole)
+            return isinstance(value, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in value)
         return path.startswith(tuple(f"metadata.{marks}['{RESERVED}" for marks in ("labels", "annotations"))) or path in {
             f"metadata.labels['{MANAGED_BY}']",
             f"metadata.ownerReferences[uid={self.plan.uid}]",
@@ -285,7 +285,8 @@ class _Shown:
         tone = Tone.BAD if self.plan.problems else Tone.TITLE
         if parts:
             return (Span(f"{', '.join(parts)}.", tone),)
-        return (Span("Nothing to do." if self.plan.quiet else "Nothing to do but to write the status.", Tone.GOOD),)
+        rest = " but finalizers" if self.plan.actions else "" if self.plan.quiet else " but to write the status"
+        return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
 
 
 def _turn(was: str | None, now: str) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 WATCHES = """\
 - group: example.com

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_reader_who_stops_reading_hides_no_answer(project, process):
 
 
 def test_a_full_disk_is_said(project, process):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         started = process("render", "-f", "site.yaml", stdout=full)
         _, err = started.communicate(timeout=60)
     assert (started.returncode, err) == (2, "ruleop: the output cannot be written: No space left on device\n")

@@ -1,0 +1,22 @@
+"""What docs/cli.md shows is what the commands print."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ruleop.cli.program import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/cli.md").read_text("utf-8")
+SHOWN = re.findall(r"^```console\n\$ ruleop ([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_what_is_shown_is_printed(ruleop, monkeypatch, command, output):
+    monkeypatch.chdir(ROOT)
+    assert ruleop(*command.split()).out == output
+
+
+def test_each_command_has_its_part():
+    assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(COMMANDS, key=["check", "render", "plan", "version"].index)

@@ -1,0 +1,122 @@
+"""How two versions of an object differ, by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.kinds import Kind
+from ruleop.planning.differences import NOTHING, Difference, differences, flow, leaves, shortened
+from ruleop.schema.shape import Shape
+from ruleop.schema.table import builtin_shape
+from ruleop.templating import read_yaml
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def found(before: Any, after: Any, shape: Shape | None = None) -> list[tuple[str, str, str]]:
+    return [(each.path, flow(each.before), flow(each.after)) for each in differences(before, after, shape or Shape())]
+
+
+def test_fields_by_their_paths_in_order() -> None:
+    assert found({"b": {"y": 1, "x": 1}, "c": 1}, {"a": 2, "b": {"y": 2, "x": 1}}) == [("a", "", "2"), ("b.y", "1", "2"), ("c", "1", "")]
+
+
+def test_names_that_are_no_words_stand_in_quotes() -> None:
+    assert found({"metadata": {"labels": {}}}, {"metadata": {"labels": {"a/b": "c"}}}) == [("metadata.labels['a/b']", "", "c")]
+
+
+def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
+    shape = builtin_shape(Kind("", "v1", "Service"))
+    ports = [{"port": 53, "protocol": "UDP"}, {"port": 53}]
+    changed = [{"port": 80}, {"port": 53, "targetPort": 5353}, {"port": 53, "protocol": "UDP"}]
+    assert found({"spec": {"ports": ports}}, {"spec": {"ports": changed}}, shape) == [
+        ("spec.ports[port=53,protocol=TCP].targetPort", "", "5353"),
+        ("spec.ports[port=80,protocol=TCP]", "", "{port: 80}"),
+        ("spec.ports (order)", '["port=53,protocol=UDP", "port=53,protocol=TCP"]', '["port=53,protocol=TCP", "port=53,protocol=UDP"]'),
+    ]
+
+
+def test_items_with_names_of_their_own_are_known_by_them_where_nothing_is_declared() -> None:
+    assert found({"a": [{"name": "x", "v": 1}, {"name": "z"}]}, {"a": [{"name": "x", "v": 2}]}) == [
+        ("a[name=x].v", "1", "2"),
+        ("a[name=z]", "{name: z}", ""),
+    ]
+
+
+def test_two_items_of_one_name_are_known_by_position() -> None:
+    assert found({"a": [{"name": "x", "v": 1}, {"name": "x", "v": 1}]}, {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}) == [
+        ("a[1].v", "1", "2")
+    ]
+
+
+def test_a_set_gains_and_loses_members() -> None:
+    shape = Shape(type="object", fields={"f": Shape(type="list", list_type="set")})
+    assert found({"f": ["a", "b"]}, {"f": ["b", "c"]}, shape) == [("f", "a", ""), ("f", "", "c")]
+
+
+def test_an_argument_more_in_the_middle_moves_no_other() -> None:
+    assert found({"args": ["a", "b", "c"]}, {"args": ["a", "x", "b", "c"]}) == [("args[1]", "", "x")]
+
+
+def test_text_and_numbers_can_be_told_apart() -> None:
+    assert found({"a": 80, "b": True, "c": None, "d": "x"}, {"a": "80", "b": "true", "c": "null", "d": ""}) == [
+        ("a", "80", '"80"'),
+        ("b", "true", '"true"'),
+        ("c", "null", '"null"'),
+        ("d", "x", '""'),
+    ]
+
+
+def test_a_long_new_value_is_written_out_by_field() -> None:
+    new = {"probe": {"path": "/" * 60, "port": 8080, "list": ["a" * 80]}}
+    (difference,) = differences({}, new, Shape())
+    assert [(leaf.path, flow(leaf.after)) for leaf in leaves(difference)] == [
+        ("probe.path", "/" * 60),
+        ("probe.port", "8080"),
+        ("probe.list[0]", "a" * 80),
+    ]
+    assert list(leaves(Difference("a", 1, "x" * 200))) == [Difference("a", 1, "x" * 200)]
+
+
+def test_shortened() -> None:
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("abcdefg", 6) == "abcde…"
+
+
+@pytest.mark.parametrize(
+    "text", ["a: b", "- a", "#", "a #b", "{", "[x", "\x7f", "*x", "&x", "", " a", "a ", "1e3", "no", "~", "a\nb", "a:", "'", "0x1f", "-> "]
+)
+def test_text_that_yaml_would_read_as_something_else_stands_in_quotes(text: str) -> None:
+    assert flow(text).startswith('"')
+
+
+@pytest.mark.parametrize("text", ["nginx:1.29", "a,b", "--a=b", "https://x/y?z#w", "ä ö", "a{b}"])
+def test_plain_text_stands_without_quotes_unless_it_is_inside_something(text: str) -> None:
+    assert flow(text) == (text if text[0] != "-" else f'"{text}"')
+    documents, _ = read_yaml(f"a: {flow([text, {text: text}])}", "x")
+    assert documents[0].data() == {"a": [text, {text: text}]}
+
+
+@given(JSON)
+def test_a_value_on_one_line_is_yaml_for_itself(value: Any) -> None:
+    documents, mistakes = read_yaml(f"a: {flow(value)}", "x")
+    assert not mistakes
+    assert documents[0].data() == {"a": value}
+
+
+@given(st.dictionaries(st.text(max_size=2), JSON, max_size=3), st.dictionaries(st.text(max_size=2), JSON, max_size=3))
+def test_equal_objects_have_no_differences_and_others_have_some(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert differences(before, before, Shape()) == []
+    both = differences(before, after, Shape()), differences(after, before, Shape())
+    assert bool(both[0]) == bool(both[1])
+    assert {each.path for each in both[0] if NOTHING in (each.before, each.after)} == {
+        each.path for each in both[1] if NOTHING in (each.before, each.after)
+    }

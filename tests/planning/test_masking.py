@@ -1,0 +1,58 @@
+"""No value of a Secret in a plan, and yet what differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.planning.masking import masked, masked_pair
+from ruleop.planning.show import json_patch
+
+VALUES = st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=5, max_size=9), max_size=4)
+
+
+def secret(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, **fields}
+
+
+def test_values_are_masked_and_names_are_not() -> None:
+    assert masked(secret(data={"a": "eA=="}, stringData={"b": "x"}, type="Opaque")) == secret(
+        data={"a": "***"}, stringData={"b": "***"}, type="Opaque"
+    )
+
+
+def test_another_object_is_left_as_it_is() -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x"}}
+    assert masked(config) is config
+    sealed = {"apiVersion": "bitnami.com/v1", "kind": "Secret", "data": {"a": "x"}}
+    assert masked(sealed) is sealed
+
+
+def test_what_differs_still_differs_and_what_is_the_same_still_is() -> None:
+    before, after = masked_pair(secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"}))
+    assert before["data"] == {"a": "***", "b": "*** (before)", "c": "*** (before)"}
+    assert after["data"] == {"a": "***", "b": "*** (after)", "d": "*** (after)"}
+
+
+def test_values_that_are_no_mapping_are_masked_whole() -> None:
+    assert masked(secret(data="oops")) == secret(data="***")
+    assert masked(secret(data={"a": {"b": "x"}})) == secret(data={"a": "***"})
+
+
+def test_the_copy_that_kubectl_keeps_is_masked_too() -> None:
+    note = "kubectl.kubernetes.io/last-applied-configuration"
+    obj = secret(data={"a": "eA=="})
+    obj["metadata"]["annotations"] = {note: '{"data":{"a":"eA=="}}', "other": "stays"}
+    assert masked(obj)["metadata"]["annotations"] == {note: "***", "other": "stays"}
+    assert "eA==" not in str(masked_pair(obj, secret(data={}))) + str(masked_pair(secret(), obj))
+
+
+@given(VALUES, VALUES)
+def test_no_value_is_in_a_patch_and_its_operations_are_those_of_the_real_one(before: dict[str, str], after: dict[str, str]) -> None:
+    patch = json_patch(secret(data=before), secret(data=after))
+    text = str([operation.get("value") for operation in patch])
+    assert not any(value in text for value in {*before.values(), *after.values()})
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    assert {operation["path"].removeprefix("/data/") for operation in patch} == changed

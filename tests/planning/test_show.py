@@ -1,0 +1,331 @@
+"""A plan as people and programs read it. The plans here are made by hand: what planning makes of rules is tested elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonpatch
+import orjson
+import pytest
+
+from ruleop.errors import Site
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.planning import (
+    AddFinalizer,
+    ChildReport,
+    Create,
+    Delete,
+    Event,
+    KindInfo,
+    ObjectReport,
+    Patch,
+    Plan,
+    Problem,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+    State,
+    StatusWrite,
+    Wait,
+)
+from ruleop.planning.show import Tone, as_json, show, text_of
+from ruleop.schema.shape import UNKNOWN
+from ruleop.schema.table import builtin_shape
+
+APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
+KEY = ObjectKey("example.com", "App", "shop", "web")
+DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
+PLAN = Plan(KEY, "u", "App.example.com")
+
+
+class BuiltIn:
+    def info(self, kind: Kind) -> KindInfo:
+        return KindInfo(kind, shape=builtin_shape(kind) or UNKNOWN)
+
+
+def shown(plan: Plan, resource: Any = APP) -> str:
+    text = text_of(show(plan, resource, BuiltIn()))
+    head, _, rest = text.partition("\n")
+    assert head == "App/web in shop  by the rule App.example.com"
+    return rest.strip("\n")
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "7"},
+        "spec": spec,
+    }
+
+
+def patch(live: Any, merged: Any, why: Any = "changed") -> Patch:
+    return Patch(DEPLOYMENT, "web", {}, live, merged, "", why)
+
+
+def test_a_quiet_plan_says_so() -> None:
+    assert shown(PLAN) == "Nothing to do."
+
+
+def test_children_are_a_tree_with_states_and_messages() -> None:
+    children = (
+        ChildReport(
+            "db", State.READY, "templates/db.yaml.j2", objects=(ObjectReport(ObjectKey("apps", "StatefulSet", "shop", "db"), State.READY),)
+        ),
+        ChildReport(
+            "web",
+            State.PROGRESSING,
+            "templates/web.yaml.j2",
+            objects=(ObjectReport(DEPLOYMENT, State.PROGRESSING, "1 of 2 replicas are updated"),),
+        ),
+        ChildReport("cache", State.UNWANTED, "templates/cache.yaml.j2"),
+    )
+    assert shown(replace(PLAN, children=children)) == (
+        "├─ db     ready        StatefulSet/db\n"
+        "├─ web    progressing  Deployment/web: 1 of 2 replicas are updated\n"
+        "└─ cache  unwanted     templates/cache.yaml.j2\n"
+        "\n"
+        "Nothing to do."
+    )
+
+
+def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
+    reports = [ObjectReport(ObjectKey("", "ConfigMap", "shop", f"c{number}"), State.READY) for number in range(20)]
+    reports[17] = replace(reports[17], state=State.PROGRESSING, message="is about to be changed")
+    text = shown(replace(PLAN, children=(ChildReport("all", State.PROGRESSING, "t", objects=tuple(reports)),)))
+    assert text.startswith(
+        "└─ all  progressing  20 objects\n   ├─ progressing  ConfigMap/c17 is about to be changed\n   ├─ ready        ConfigMap/c0\n"
+    )
+    assert "   └─ and 12 more\n" in text
+
+
+def test_objects_in_other_namespaces_name_theirs_and_cluster_scoped_ones_none() -> None:
+    actions = (
+        Create(ObjectKey("", "ConfigMap", "other", "a"), "a", {}, ""),
+        Create(ObjectKey("", "Namespace", "", "n"), "a", {}, ""),
+    )
+    assert shown(replace(PLAN, actions=actions)).startswith("+ create ConfigMap/other/a\n+ create Namespace/n\n")
+
+
+def test_a_patch_is_followed_by_what_changes_field_by_field() -> None:
+    before = deployment(
+        replicas=2, template={"spec": {"containers": [{"name": "web", "image": "nginx:1", "env": [{"name": "A", "value": "1"}]}]}}
+    )
+    after = deployment(
+        replicas=3, template={"spec": {"containers": [{"name": "web", "image": "nginx:2", "env": [{"name": "B", "value": "1"}]}]}}
+    )
+    assert shown(replace(PLAN, actions=(patch(before, after),))) == (
+        "~ patch Deployment/web\n"
+        "      spec.replicas: 2 -> 3\n"
+        '    - spec.template.spec.containers[name=web].env[name=A]: {name: A, value: "1"}\n'
+        '    + spec.template.spec.containers[name=web].env[name=B]: {name: B, value: "1"}\n'
+        "      spec.template.spec.containers[name=web].image: nginx:1 -> nginx:2\n"
+        "\n"
+        "1 to change."
+    )
+
+
+def test_texts_of_several_lines_show_the_lines_that_changed() -> None:
+    key = ObjectKey("", "ConfigMap", "shop", "c")
+    lines = [f"line {number}" for number in range(40)]
+    before = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "\n".join(lines)}}
+    lines[20] = "changed"
+    after = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "\n".join(lines)}}
+    assert shown(replace(PLAN, actions=(Patch(key, "c", {}, before, after, ""),))) == (
+        "~ patch ConfigMap/c\n"
+        "      data['a.conf']:\n"
+        "          line 19\n"
+        "        - line 20\n"
+        "        + changed\n"
+        "          line 21\n"
+        "\n"
+        "1 to change."
+    )
+    everything = {**after, "data": {"a.conf": "\n".join("x" * 300 for _ in lines)}}
+    text = shown(replace(PLAN, actions=(Patch(key, "c", {}, before, everything, ""),)))
+    assert "        and 64 more lines\n" in text
+    assert max(map(len, text.splitlines())) < 120
+
+
+def test_long_values_are_cut_where_they_begin_to_differ() -> None:
+    text = shown(replace(PLAN, actions=(patch(deployment(a="x" * 100 + "old"), deployment(a="x" * 100 + "new")),)))
+    assert f"      spec.a: …{'x' * 20}old -> …{'x' * 20}new\n" in text
+
+
+def test_marks_of_ruleop_are_one_remark() -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": "App", "name": "web", "uid": "u", "controller": True}
+    marks = {
+        "annotations": {"ruleop.dev/applied": "{}"},
+        "labels": {"ruleop.dev/part-of": "p", "app.kubernetes.io/managed-by": "ruleop"},
+        "ownerReferences": [owner],
+    }
+    live = deployment(replicas=1)
+    adopted = {**live, "metadata": {**live["metadata"], **marks}}
+    assert shown(replace(PLAN, actions=(patch(live, adopted, "adopted"),))) == (
+        "~ patch Deployment/web  it had no owner, and is taken over\n      ruleop's marks only\n\n1 to change."
+    )
+    assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
+        "~ release Deployment/web  it stays, without ruleop's marks\n      ruleop's marks only\n"
+    )
+    foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
+    assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
+    both = {**adopted, "spec": {"replicas": 2}}
+    assert "      spec.replicas: 1 -> 2\n      and ruleop's marks\n" in shown(replace(PLAN, actions=(patch(live, both),)))
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (
+            Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
+            "~ replace Deployment/web\n      spec.a: 1 -> 2\n\n1 to change.",
+        ),
+        (ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""), "+ create Deployment/web  by server-side apply\n\n1 to create."),
+        (
+            ServerSideApply(DEPLOYMENT, "web", deployment(a=2), deployment(a=1, b=1), ""),
+            "~ apply Deployment/web  server-side\n      spec.a: 1 -> 2\n\n1 to change.",
+        ),
+        (Delete(DEPLOYMENT, "web", {}, "pruned"), "- delete Deployment/web  no longer wanted\n\n1 to delete."),
+        (
+            Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
+            "- delete Deployment/web  to be created again: a field changes that cannot, foreground\n\n1 to delete.",
+        ),
+        (AddFinalizer("ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
+        (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),
+    ],
+)
+def test_each_action(action: Any, said: str) -> None:
+    assert shown(replace(PLAN, actions=(action,))) == said
+
+
+def test_waits_and_problems_say_what_and_where() -> None:
+    plan = replace(
+        PLAN,
+        children=(
+            ChildReport("web", State.WAITING, "templates/web.yaml.j2", "db.status.x"),
+            ChildReport("job", State.FAILED, "templates/job.yaml.j2", "spec.size is no number"),
+        ),
+        waits=(Wait("web", "db.status.x", Site("templates/web.yaml.j2", 12)),),
+        problems=(Problem("job", "RenderFailed", "spec.size is no number", Site("templates/job.yaml.j2", 3, 9)),),
+    )
+    assert shown(plan) == (
+        "├─ web  waiting      waits for db.status.x  templates/web.yaml.j2:12\n"
+        "└─ job  failed       templates/job.yaml.j2\n"
+        "\n"
+        "! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
+        "\n"
+        "1 waiting, 1 in error."
+    )
+    lines = show(plan, APP, BuiltIn(), place=lambda site: f"project/{site}")
+    assert "project/templates/web.yaml.j2:12" in text_of(lines)
+    assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
+
+
+def test_status_conditions_and_events() -> None:
+    def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
+        return {"type": kind, "status": status, "reason": reason, "message": message}
+
+    conditions = (condition("Ready", "True", "Ready"), condition("Stalled", "False", "Ready"))
+    old = {
+        "replicas": 1,
+        "theirs": "x",
+        "gone": 1,
+        "conditions": [condition("Ready", "False", "Progressing", "wait")],
+        "observedGeneration": 1,
+    }
+    new = {"replicas": 2, "theirs": "x", "url": "https://a", "conditions": list(conditions), "observedGeneration": 2}
+    plan = replace(
+        PLAN,
+        status=StatusWrite(new, {"status": {}}),
+        conditions=conditions,
+        events=(Event("Normal", "Synced", "App synced successfully"), Event("Warning", "Odd", "")),
+    )
+    assert shown(plan, {**APP, "status": old}) == (
+        "status\n"
+        "  - gone: 1\n"
+        "    replicas: 1 -> 2\n"
+        "  + url: https://a\n"
+        "    theirs: x\n"
+        "    Ready    False -> True  Ready\n"
+        "    Stalled  False          Ready\n"
+        "\n"
+        "event Synced  App synced successfully\n"
+        "event Odd\n"
+        "\n"
+        "Nothing to do but to write the status."
+    )
+
+
+def test_lines_carry_what_their_parts_mean() -> None:
+    lines = show(replace(PLAN, actions=(patch(deployment(a=1), deployment(a=2)),)), APP, BuiltIn())
+    tones = {span.text.strip(): span.tone for line in lines for span in line}
+    assert tones["~ patch"] is Tone.CHANGE
+    assert tones["Deployment/web"] is Tone.TITLE
+    assert (tones["1"], tones["2"]) == (Tone.REMOVE, Tone.ADD)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_json_of_a_patch_is_rfc_6902_and_leads_from_live_to_merged() -> None:
+    before, after = deployment(replicas=2, args=["a", "b"], gone={"x": 1}), deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2})
+    (action,) = as_json(replace(PLAN, actions=(patch(before, after),)), APP)["actions"]
+    assert jsonpatch.apply_patch(before, action["patch"]) == after
+
+
+def test_json_patches_do_not_depend_on_the_order_of_fields() -> None:
+    def shuffled(value: Any) -> Any:
+        return {key: shuffled(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
+
+    before, after = deployment(a=1, b={"c": 1, "d": 2}), deployment(b={"d": 3, "c": 4}, e=5)
+    one = as_json(replace(PLAN, actions=(patch(before, after),)), APP)
+    other = as_json(replace(PLAN, actions=(patch(shuffled(before), shuffled(after)),)), APP)
+    assert orjson.dumps(one) == orjson.dumps(other)
+
+
+def test_json_holds_everything_and_nothing_but_json() -> None:
+    plan = replace(
+        PLAN,
+        actions=(
+            Create(DEPLOYMENT, "web", deployment(a=1), ""),
+            Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
+            ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""),
+            Delete(DEPLOYMENT, "web", {}, "pruned"),
+            AddFinalizer("f"),
+            RemoveFinalizer("f"),
+        ),
+        status=StatusWrite({"a": 1}, {"status": {"a": 1}}),
+        look_again=60.0,
+    )
+    document = orjson.loads(orjson.dumps(as_json(plan, {**APP, "status": {"a": 0}})))
+    assert [action["action"] for action in document["actions"]] == [
+        "create",
+        "replace",
+        "serverSideApply",
+        "delete",
+        "addFinalizer",
+        "removeFinalizer",
+    ]
+    assert document["status"] == {"value": {"a": 1}, "patch": [{"op": "replace", "path": "/status/a", "value": 1}], "subresource": True}
+    assert document["lookAgainSeconds"] == 60.0
+    assert document["quiet"] is False
+
+
+def test_json_of_a_status_that_stays_has_an_empty_patch() -> None:
+    plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
+    assert as_json(plan, {**APP, "status": {"a": 1}})["status"] == {"value": {"a": 1}, "patch": [], "subresource": True}
+    assert as_json(PLAN, APP)["status"] is None
+    assert as_json(plan, APP)["quiet"] is True
+
+
+def test_secrets_are_masked_in_creations_and_changes() -> None:
+    key = ObjectKey("", "Secret", "shop", "s")
+
+    def secret(value: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": value}}
+
+    plan = replace(PLAN, actions=(Create(key, "s", secret("b25l"), ""), Patch(key, "s", {}, secret("b25l"), secret("dHdv"), "")))
+    both = shown(plan) + orjson.dumps(as_json(plan, APP)).decode()
+    assert not any(value in both for value in ("b25l", "dHdv"))
+    assert "      data.password: *** (before) -> *** (after)\n" in both
