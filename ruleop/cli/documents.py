@@ -27,6 +27,7 @@ class Document:
 
     data: dict[str, Any]
     node: YamlNode
+    text: str  # of the whole file
 
     def site(self, path: FieldPath) -> Site:
         """The place of a field; of the nearest one around it if it is not there."""
@@ -45,19 +46,20 @@ class Document:
 def read_documents(files: Iterable[str], *, folder: str) -> list[Document]:
     """All objects of the files, those of a `kind: List` one by one. Raises UsageError after having said what is wrong with them."""
     found: list[Document] = []
-    mistakes: list[RuleError] = []
+    unusable = []
     for file in files:
-        nodes, wrong = read_yaml(_text(file, folder), "stdin" if file == STDIN else file)
-        mistakes.extend(wrong)
+        name, text = "stdin" if file == STDIN else file, _text(file, folder)
+        nodes, mistakes = read_yaml(text, name)
         for node in nodes:
             try:
-                found.extend(_objects(node))
+                found.extend(_objects(node, text))
             except RuleError as error:
                 mistakes.append(error)
-    for each in mistakes:
-        remark([*mistake(str(each.site), each.message), *excerpt(each.site.path, each.site)])
-    if mistakes:
-        raise UsageError(f"{', '.join(dict.fromkeys(each.site.path for each in mistakes))} cannot be used")
+        for each in mistakes:
+            remark([*mistake(str(each.site), each.message), *excerpt(text, each.site)])
+        unusable += [name] if mistakes else []
+    if unusable:
+        raise UsageError(f"{', '.join(unusable)} cannot be used")
     return found
 
 
@@ -79,7 +81,7 @@ def _text(file: str, folder: str) -> str:
         raise UsageError(f"{Site(file, line)}: is no UTF-8 text") from None
 
 
-def _objects(node: YamlNode) -> Iterator[Document]:
+def _objects(node: YamlNode, text: str) -> Iterator[Document]:
     members = node.value
     if not isinstance(members, dict):
         raise RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
@@ -90,6 +92,6 @@ def _objects(node: YamlNode) -> Iterator[Document]:
     items = members["items"].value if "items" in members else None
     if str(members["kind"].value).endswith("List") and isinstance(items, list):
         for item in items:
-            yield from _objects(item)
+            yield from _objects(item, text)
         return
-    yield Document(node.data(), node)
+    yield Document(node.data(), node, text)

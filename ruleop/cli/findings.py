@@ -29,7 +29,13 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
     for finding in findings:
         yield from mistake(folder.place(finding.site), finding.message, warning=finding.severity == "warning")
-        yield from excerpt(folder.path(finding.site.path), finding.site)
+        yield from excerpt(_read(folder.path(finding.site.path)), finding.site)
+
+
+def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
+    """A mistake that was met at a place of the project."""
+    yield from mistake(folder.place(site), message)
+    yield from excerpt(_read(folder.path(site.path)), site)
 
 
 def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line]:
@@ -37,14 +43,12 @@ def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line
     yield (Span(f"{place}: ", Tone.TITLE), kind, Span(message))
 
 
-def excerpt(path: str, site: Site) -> Iterator[Line]:
-    """The line of the file, and a mark below the place."""
-    if not site.line:
+def excerpt(file: str, site: Site) -> Iterator[Line]:
+    """The line of a file's text, and a mark below the place."""
+    lines_of_file = file.split("\n")
+    if not 0 < site.line <= len(lines_of_file):
         return
-    try:
-        text = Path(path).read_text("utf-8-sig").split("\n")[site.line - 1].rstrip()
-    except (OSError, UnicodeDecodeError, IndexError):
-        return
+    text = lines_of_file[site.line - 1].rstrip()
     column = max(site.column - 1, 0)
     if not text.strip() or column > MAX_WIDTH:
         return
@@ -52,6 +56,13 @@ def excerpt(path: str, site: Site) -> Iterator[Line]:
     yield (Span(margin, Tone.FAINT), Span(text.expandtabs(4)[:MAX_WIDTH]))
     if site.column:
         yield (Span(f"{'':>5} │ ", Tone.FAINT), Span(" " * len(text[:column].expandtabs(4))), Span("^", Tone.BAD))
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def count(findings: Iterable[Finding]) -> tuple[int, int]:

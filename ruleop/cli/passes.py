@@ -90,10 +90,10 @@ def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], exi
 def _tell(document: Document, findings: list[Finding], lost: list[Finding]) -> None:
     for finding in lost:
         site = document.site(finding.path)
-        remark([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(site.path, site)])
+        remark([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
     for finding in findings:
         site = document.site(finding.path)
-        remark([*found.mistake(str(site), str(finding)), *found.excerpt(site.path, site)])
+        remark([*found.mistake(str(site), str(finding)), *found.excerpt(document.text, site)])
 
 
 def _watched(project: Project, documents: list[Document]) -> list[Document]:

@@ -34,11 +34,11 @@ def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], exi
     write("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
     for planned in passes.planned:
         for problem in planned.plan.problems:
-            site = problem.site
-            place = passes.folder.place(site) if site is not None else str(planned.plan.resource)
-            remark(found.mistake(place, f"{problem.child}: {problem.message}"))
-            if site is not None:
-                remark(found.excerpt(passes.folder.path(site.path), site))
+            message = f"{problem.child}: {problem.message}"
+            if problem.site is not None:
+                remark(found.failure(problem.site, message, passes.folder))
+            else:
+                remark(found.mistake(str(planned.plan.resource), message))
     failed = passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned)
     return NO if failed else DONE
 
