@@ -13,7 +13,7 @@ from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO
 from ruleop.cli.project import project_options
 from ruleop.cli.terminal import comment, remark, write
-from ruleop.templating.data_filters import yaml_text
+from ruleop.templating import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
