@@ -17,7 +17,8 @@ from jinja2.runtime import Undefined
 from ruleop.templating.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import copy
+from collections.abc import Callable
 
 
 class Origin(Enum):
@@ -161,7 +162,8 @@ class Broken(Absent):
         self._fault = other.fault()
 
     def fault(self) -> Fault:
-        return self._fault
+        """A copy: an exception collects the way of each time that it is raised."""
+        return copy.copy(self._fault)
 
 
 class Omit(Absent):

@@ -104,7 +104,7 @@ class StringTemplate(_Compiled):
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT where the field is to be left out."""
-        with self.renderer, placed(self.site, self.source):
+        with self.renderer, placed(self.site, self._said()):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
@@ -122,8 +122,13 @@ class StringTemplate(_Compiled):
     def string(self, scope: Mapping[str, Any]) -> str:
         """The value as text, for reasons, messages and names; '' where it is left out."""
         value = self.evaluate(scope)
-        with placed(self.site, self.source):
+        with placed(self.site, self._said()):
             return "" if isinstance(value, Omit) else scalar_text(value)
+
+    def _said(self) -> str:
+        """What an error about the whole quotes: the expression, if it is no more than one."""
+        text = self.source.strip()
+        return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1 else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,7 @@ class Tree(_Compiled):
             if name is OMIT or value is OMIT or value is None:
                 continue
             site = key.site if isinstance(key, StringTemplate) else self.site
-            with placed(site, key.source if isinstance(key, StringTemplate) else key):
+            with placed(site):
                 name = scalar_text(name)
             if name in result:
                 raise RenderError("this makes a key that is there already", site)

@@ -41,6 +41,8 @@ def field_of(obj: Any, key: Any) -> Any:
         key = key.as_text()
     if isinstance(obj, (MapView, ListView)):
         return obj.field(key)
+    if isinstance(obj, (Text, Dump)):
+        obj = obj.as_text()
     if isinstance(obj, (dict, list, tuple, range, str)):
         return _inside(obj, key)
     return _of_helper(obj, key)
@@ -75,10 +77,7 @@ def _of_helper(obj: Any, key: Any) -> Any:
     if kind is LoopContext and key in _LOOP_FIELDS:
         return getattr(obj, key)
     if kind is Namespace:
-        try:
-            return obj[key]
-        except KeyError:
-            return Missing("this namespace").below(key)
+        return obj._Namespace__attrs.get(key, Missing("this namespace").below(key))  # noqa: SLF001 - it has no other way to be read by name alone
     if kind is TemplateModule and isinstance(key, str) and not key.startswith("_"):
         return vars(obj).get(key, Missing("this import").below(key))
     if kind is TemplateReference:

@@ -209,14 +209,16 @@ class _Pen:
 
     def _follows(self, column: int, *, a_list: bool) -> bool | None:
         """Whether an entry at this column stands before; None if that does not decide it."""
+        deeper = False
         for line in self._lines_before():
             body = line.lstrip(" ")
             depth = len(line) - len(body)
             if not body or body.startswith("#") or depth > column:
+                deeper = deeper or (bool(body) and not body.startswith("#"))
                 continue
             if depth == column:
                 # A list may stand at the column of its key. It is the key's value then, not its neighbour.
-                return not (a_list and body.rstrip().endswith(":"))
+                return deeper or not (a_list and body.rstrip().endswith(":"))
             return True if body.startswith("- ") and len(line) - len(body[1:].lstrip(" ")) == column else None
         return None
 

@@ -1,0 +1,39 @@
+"""How the tests of this room render: a text, some names, what comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ruleop.errors import Site
+from ruleop.templating import Lazy, Library, TemplateFunction, read_yaml, view
+
+HERE = Site("watches.yaml", 7, 11)
+
+
+def scope(names: dict[str, Any]) -> dict[str, Any]:
+    return {name: value if isinstance(value, (Lazy, TemplateFunction)) else view(name, value) for name, value in names.items()}
+
+
+def library(main: str = "", files: dict[str, str] | None = None) -> Library:
+    return Library({"main.j2": main, **(files or {})})
+
+
+def documents(main: str, files: dict[str, str] | None = None, lenient: bool = False, **names: Any) -> list[Any]:
+    return library(main, files).text_mapping("main.j2").render(scope(names), lenient=lenient)
+
+
+def render(main: str, files: dict[str, str] | None = None, lenient: bool = False, **names: Any) -> Any:
+    """The one document of a template."""
+    (document,) = documents(main, files, lenient, **names)
+    return document
+
+
+def tree(source: str, **names: Any) -> Any:
+    """A value of watches.yaml with templates in its strings."""
+    (node,), mistakes = read_yaml(source, "watches.yaml")
+    assert not mistakes
+    return library().tree(node).evaluate(scope(names))
+
+
+def evaluate(expression: str, **names: Any) -> Any:
+    return library().expression(expression, HERE).evaluate(scope(names))
