@@ -1,0 +1,115 @@
+"""Drives a reflector against the API server into a store. All decisions are the reflector's; this only does what it says.
+
+A watcher never dies in silence: what it did not expect is logged, counted, and tried again. Another selector, or another kind, is
+another watcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.kube.errors import ApiError
+from ruleop.kube.reflector import Fetch, Follow, Reflector
+from ruleop.kube.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.kube.client import Client
+    from ruleop.kube.reflector import Rest
+    from ruleop.kube.requests import Source
+
+log = structlog.get_logger(__name__)
+
+# A bug is not healed by haste.
+CRASH_WAIT, LONGEST_CRASH_WAIT = 1.0, 60.0
+
+
+class Watcher:
+    """Made, then `start`ed, then `stop`ped. Its store outlives it."""
+
+    def __init__(
+        self, client: Client, source: Source, *, chance: Callable[[], float] = random.random, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.store = Store(source)
+        self.reflector = Reflector(source, self.store, chance=chance)
+        self.crashes = 0
+        self._client = client
+        self._chance = chance
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        assert self._task is None, "a watcher is started once"
+        self._task = asyncio.get_running_loop().create_task(self._supervised(), name=f"watch {self.store.source}")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def wake(self) -> None:
+        """Try again now instead of later: the kind may be served, or the right granted."""
+        self.reflector.wake(self._clock())
+        self._woken.set()
+
+    def age(self) -> float | None:
+        """Seconds since the server was last heard on this watch; None before the first time."""
+        heard = self.reflector.heard_at
+        return None if heard is None else self._clock() - heard
+
+    async def _supervised(self) -> None:
+        while True:
+            try:
+                await self._run()
+            except Exception as error:
+                self.crashes += 1
+                wait = min(LONGEST_CRASH_WAIT, CRASH_WAIT * 2.0 ** min(self.crashes - 1, 60))
+                log.exception("a watch failed in a way that ruleop did not expect", watch=str(self.store.source), again_in=wait)
+                self.store.set_problem(f"watch {self.store.source}: {type(error).__name__}: {error}")
+                # Where it was is of no use: what half of an event did is not known.
+                self.reflector = Reflector(self.store.source, self.store, chance=self._chance, highest=self.store.version)
+                await asyncio.sleep(wait)
+
+    async def _run(self) -> None:
+        while True:
+            step = self.reflector.next(self._clock())
+            try:
+                if isinstance(step, Fetch):
+                    body, _ = await self._client.fetch(step.request)
+                    self.reflector.page(body, self._clock())
+                elif isinstance(step, Follow):
+                    await self._follow(step)
+                else:
+                    await self._rest(step)
+            except ApiError as error:
+                before, state = self.store.problem, self.store.state
+                self.reflector.failed(error, self._clock())
+                if (before, state) != (self.store.problem, self.store.state):  # the same thing every 30 s is no news
+                    log.warning("watch interrupted", watch=str(self.store.source), state=self.store.state.value, error=str(error))
+
+    async def _follow(self, step: Follow) -> None:
+        async with self._client.stream(step.request) as stream:
+            self.reflector.opened(self._clock())
+            while self.reflector.reading:
+                lines = await stream.lines(self.reflector.deadline)
+                if lines is None:
+                    self.reflector.closed(self._clock())
+                elif lines:
+                    self.reflector.lines(lines, self._clock())
+                else:
+                    self.reflector.silent(self._clock())
+
+    async def _rest(self, step: Rest) -> None:
+        self._woken.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(step.until - self._clock()):
+                await self._woken.wait()
