@@ -9,6 +9,7 @@ when the fault is raised.
 
 from __future__ import annotations
 
+import copy
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -17,8 +18,7 @@ from jinja2.runtime import Undefined
 from ruleop.templating.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
-    import copy
-from collections.abc import Callable
+    from collections.abc import Callable
 
 
 class Origin(Enum):
