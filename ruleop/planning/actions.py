@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ruleop.merge import Path
-
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Object, ObjectKey
@@ -174,24 +172,3 @@ class Plan:
     def quiet(self) -> bool:
         """Nothing to write."""
         return not self.actions and (self.status is None or self.status.patch is None)
-
-
-__all__ = [
-    "Action",
-    "AddFinalizer",
-    "ChildReport",
-    "Create",
-    "Delete",
-    "Event",
-    "ObjectReport",
-    "Patch",
-    "Path",
-    "Plan",
-    "Problem",
-    "RemoveFinalizer",
-    "Replace",
-    "ServerSideApply",
-    "State",
-    "StatusWrite",
-    "Wait",
-]

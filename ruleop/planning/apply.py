@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
-from ruleop.errors import RenderError
+from ruleop.errors import RenderError, RuleopError, Site
 from ruleop.merge import (
     FieldSet,
     Learned,
@@ -21,17 +21,21 @@ from ruleop.merge import (
     normalise_wanted,
     three_way,
 )
+from ruleop.merge.equality import fingerprint
+from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.errors import ChildFails, ChildWaits
-from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, Claim, Owner, annotations_of, claim_on
-from ruleop.planning.observed import Failure, Observed, Served
+from ruleop.planning.errors import ChildFails, ChildWaits, stopped
+from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
+from ruleop.planning.observed import Failed, Failure, Observed, Served
 from ruleop.planning.wanted import Wanted, strategy_of, with_marks
-from ruleop.schema.shape import UNKNOWN
+from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
+    from ruleop.kinds import Object, ObjectKey
+    from ruleop.merge.fields import Fields
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(
@@ -39,8 +43,16 @@ SENSITIVE = frozenset(
 )
 """Kinds whose deletion loses data: `onImmutable: recreate` has to be said by the child itself."""
 
-_RECORDS: OrderedDict[str, Record | None] = OrderedDict()
-_KEPT_RECORDS = 20_000
+NO_FIELDS = FieldSet()
+
+
+class Immutable(ChildFails):
+    """The server refuses to change a field. What it says may hold a Secret's value, so whoever tells it has to look at that first."""
+
+    def __init__(self, failed: Failed, way: str, site: Site) -> None:
+        super().__init__(failed.message, site, reason="ApplyFailed")
+        self.failed = failed
+        self.way = way
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +66,8 @@ class Applied:
 
 
 def record_of(live: Object) -> Record | None:
-    """The record on an object. The same text is read again and again, so what it means is kept."""
     text = annotations_of(live).get(APPLIED)
-    if not isinstance(text, str):
-        return None
-    found = _RECORDS.get(text)
-    if found is None and text not in _RECORDS:
-        found = _RECORDS[text] = decode(text)
-        if len(_RECORDS) > _KEPT_RECORDS:
-            _RECORDS.popitem(last=False)
-    return found
+    return decode(text) if isinstance(text, str) else None
 
 
 def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
@@ -91,31 +95,52 @@ def refusal(name: str, kind: str, claim: Claim) -> str:
 
 
 def _creation(child: Child, wanted: Wanted, owner: Owner, *, refer: bool, strategy: str) -> tuple[Object, Action]:
+    """Always a create, also for server-side: an apply would take over whatever got there first, seen by us or not."""
     marked = normalise_wanted(with_marks(wanted, owner, refer=refer, live=None, managed=True), wanted.kind)
-    try:
-        ignore = tuple(_ignored(child, wanted)) if strategy != "create-only" else ()
-        fields = create_fields(marked, wanted.info.shape, ignore=ignore)
-    except MergeError as error:
-        raise ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site) from None
-    body = _recorded(child, marked, Record(child.id, fields if strategy != "create-only" else NO_FIELDS), wanted)
-    if strategy == "server-side":
-        return body, ServerSideApply(wanted.key, child.id, body, None, wanted.digest)
+    fields = NO_FIELDS
+    if strategy != "create-only":
+        try:
+            fields = create_fields(marked, _shape(wanted), ignore=_ignored(child, wanted))
+        except MergeError as error:
+            raise _unmergeable(child, wanted, error) from None
+    body = _recorded(marked, _record_text(child, wanted, fields, strategy))
     return body, Create(wanted.key, child.id, body, wanted.digest)
 
 
-NO_FIELDS = create_fields({}, UNKNOWN)
+def _unmergeable(child: Child, wanted: Wanted, error: RuleopError) -> ChildFails:
+    return ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site)
 
 
-def _recorded(child: Child, obj: Object, record: Record, wanted: Wanted) -> dict[str, Any]:
+def _record_text(child: Child, wanted: Wanted, fields: FieldSet, strategy: str) -> str:
     try:
-        text = encode(record)
+        return encode(Record(child.id, fields))
     except RecordTooLargeError as error:
-        raise ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site) from None
+        if strategy == "server-side":
+            return encode(Record(child.id, _digest_of(fields)))
+        raise _unmergeable(child, wanted, error) from None
+
+
+def _digest_of(fields: FieldSet) -> FieldSet:
+    """What stands for a record that is too large, where the API server keeps the fields: enough to see that they are others now."""
+    return FieldSet(MapFields({fingerprint(fields.to_json()): Leaf.SCALAR}, created=False))
+
+
+def _shape(wanted: Wanted) -> Shape:
+    """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a schema."""
+    return wanted.info.shape if wanted.info.shape is not UNKNOWN else _any_object()
+
+
+@cache
+def _any_object() -> Shape:
+    return Shape(type="object", fields={"metadata": object_meta()})
+
+
+def _recorded(obj: Object, text: str) -> dict[str, Any]:
     metadata = obj["metadata"]
     return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), APPLIED: text}}}
 
 
-def _ignored(child: Child, wanted: Wanted) -> list[Path]:
+def _ignored(child: Child, wanted: Wanted) -> tuple[Path, ...]:
     paths = []
     for ignore in child.apply.ignore:
         if ignore.when is not None:
@@ -125,45 +150,56 @@ def _ignored(child: Child, wanted: Wanted) -> list[Path]:
             except Waiting:
                 pass  # it cannot be told yet: leave the field to whoever has it
             except RenderError as error:
-                raise ChildFails(error.message, error.site) from None
+                raise stopped(error) from None
         paths.append(ignore.path)
-    return paths
+    return tuple(paths)
 
 
-def _managed(live: Object, applied: FieldSet | None) -> bool:
-    """Whether the label managed-by is ours: it is absent, or it is the one that we wrote."""
-    labels = (live.get("metadata") or {}).get("labels") or {}
-    return labels.get(MANAGED_BY) in {None, "ruleop"} and (MANAGED_BY not in labels or applied is not None)
+def _managed(live: Object, record: Record | None) -> bool:
+    """Whether the label managed-by is ours: it is absent, it says so, or we set it and somebody else has changed it since."""
+    found = ((live.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY)
+    if found is None or found == RULEOP:
+        return True
+    fields: Fields | None = record.fields.root if record is not None else None
+    for name in ("metadata", "labels", MANAGED_BY):
+        fields = fields.members.get(name) if isinstance(fields, MapFields) else None
+    return fields is not None
 
 
 def _change(
     child: Child, wanted: Wanted, owner: Owner, observed: Observed, live: Object, *, refer: bool, adopting: bool, strategy: str
 ) -> Applied:
-    record = record_of(live)
-    applied = record.fields if record is not None else None
-    marked = normalise_wanted(with_marks(wanted, owner, refer=refer, live=live, managed=_managed(live, applied)), wanted.kind)
-    ignore = tuple(_ignored(child, wanted)) if child.apply.ignore else ()
+    record = None if adopting else record_of(live)
+    marked = normalise_wanted(with_marks(wanted, owner, refer=refer, live=live, managed=_managed(live, record)), wanted.kind)
+    ignore = _ignored(child, wanted)
     learned = observed.learned.get(wanted.key, Learned.NOTHING)
     try:
-        merged = three_way(live, marked, applied, wanted.info.shape, ignore=ignore, learned=learned)
+        merged = three_way(live, marked, record.fields if record is not None else None, _shape(wanted), ignore=ignore, learned=learned)
     except MergeError as error:
-        raise ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site) from None
-    if merged.object is live and record is not None and record.id == child.id and merged.fields == record.fields:
+        raise _unmergeable(child, wanted, error) from None
+    if merged.object is live and record is not None and record.id == child.id and _says(record.fields, merged.fields):
         return Applied(live)
-    stands = _recorded(child, merged.object, Record(child.id, merged.fields), wanted)
+    stands = _recorded(merged.object, _record_text(child, wanted, merged.fields, strategy))
     failed = observed.failed.get(wanted.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.wanted == wanted.digest:
-        return _immutable(child, wanted, observed, live, failed.message)
+        return _immutable(child, wanted, observed, live, failed)
     if strategy == "server-side":
-        return Applied(stands, _server_side(child, wanted, live, marked, stands, record))
+        return Applied(stands, _server_side(child, wanted, live, marked, stands, ignore))
     if strategy == "replace":
-        return Applied(stands, _replacement(child, wanted, live, marked, stands))
+        return Applied(stands, _replacement(child, wanted, live, marked, stands, ignore))
+    return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed", marked))
+
+
+def _says(recorded: FieldSet, fields: FieldSet) -> bool:
+    return recorded == fields or (len(recorded.root.members) == 1 and recorded == _digest_of(fields))
+
+
+def _patch(
+    child: Child, wanted: Wanted, live: Object, stands: Object, why: Literal["changed", "adopted"], sent: Object | None = None
+) -> Patch:
     patch = merge_patch(live, stands)
-    if patch is None:
-        return Applied(live)
-    return Applied(
-        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed", marked)
-    )
+    assert patch is not None, "at least the record differs"
+    return Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, why, sent)
 
 
 def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
@@ -173,26 +209,37 @@ def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
 
 
-def _immutable(child: Child, wanted: Wanted, observed: Observed, live: Object, message: str) -> Applied:
+def _immutable(child: Child, wanted: Wanted, observed: Observed, live: Object, failed: Failed) -> Applied:
     """The server refused this very wish because it changes a field that cannot change."""
+    recreate = child.apply.on_immutable == "recreate"
     sensitive = (wanted.kind.group, wanted.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
-    if child.apply.on_immutable == "recreate" and not sensitive and observed.recreated.get(wanted.key) != wanted.digest:
+    if recreate and not sensitive and observed.recreated.get(wanted.key) != wanted.digest:
         return Applied(live, Delete(wanted.key, child.id, live, "recreate", child.propagation, after_writes=False))
-    way = "" if child.apply.on_immutable == "recreate" else "; `apply.onImmutable: recreate` would delete and create it again"
-    raise ChildFails(f"{message}{way}", child.body.site, reason="ApplyFailed")
+    if recreate and sensitive:
+        way = f"; a {wanted.kind.kind} is only deleted and created again if the child itself says `apply.onImmutable: recreate`"
+    else:
+        way = "" if recreate else "; `apply.onImmutable: recreate` would delete and create it again"
+    raise Immutable(failed, way, child.body.site)
 
 
-def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, record: Record | None) -> ServerSideApply:
+def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> ServerSideApply:
     """What we want, whole, with the values that others own in ignored places; what is not in it is given up by the server's own record."""
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(stands)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
-    if ignored := ignored_at(_ignored(child, wanted)):
-        body = with_live_places(body, live, ignored, wanted.info.shape)
-    return ServerSideApply(wanted.key, child.id, body, live, wanted.digest, migrate=record is None)
+    # Whether a create or a merge of ours has left its mark in managedFields is not known here: stores do not keep them.
+    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, migrate=True)
 
 
-def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object) -> Replace:
+def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], wanted: Wanted) -> dict[str, Any]:
+    ignored = ignored_at(ignore)
+    if ignored is None:
+        return body
+    filled: dict[str, Any] = with_live_places(body, live, ignored, _shape(wanted))
+    return filled
+
+
+def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> Replace:
     """The wanted object in the place of the live one; what identifies and guards it stays, and so do others' finalizers and owners."""
     theirs = live["metadata"]
     metadata = dict(marked["metadata"])
@@ -200,16 +247,12 @@ def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, sta
     for name in ("uid", "resourceVersion", "finalizers"):
         if name in theirs:
             metadata[name] = theirs[name]
-    ours = metadata.get("ownerReferences") or []
-    others = [each for each in theirs.get("ownerReferences") or () if all(each.get("uid") != our.get("uid") for our in ours)]
-    if ours or others:
-        metadata["ownerReferences"] = [*others, *ours]
+    if references := stands["metadata"].get("ownerReferences"):
+        metadata["ownerReferences"] = references
     body = {**marked, "metadata": metadata}
     if "status" in live:
         body["status"] = live["status"]
-    if ignored := ignored_at(_ignored(child, wanted)):
-        body = with_live_places(body, live, ignored, wanted.info.shape)
-    return Replace(wanted.key, child.id, body, live, wanted.digest)
+    return Replace(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest)
 
 
 def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, refer: bool, adopting: bool) -> Applied:
@@ -229,26 +272,22 @@ def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, ref
     if not refer:
         notes[OWNER] = owner.annotation(wanted.key, orphan=wanted.orphan)
     new = {key: value for key, value in metadata.items() if key != "ownerReferences"}
-    new |= {"labels": {MANAGED_BY: "ruleop", **labels, PART_OF: owner.part_of}, "annotations": notes}
+    new |= {"labels": {MANAGED_BY: RULEOP, **labels, PART_OF: owner.part_of}, "annotations": notes}
     if references:
         new["ownerReferences"] = references
     stands = {**live, "metadata": new}
-    patch = merge_patch(live, stands)
-    assert patch is not None
-    return Applied(
-        stands, Patch(wanted.key, child.id, guarded(patch, live), live, stands, wanted.digest, "adopted" if adopting else "changed")
-    )
+    return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed"))
 
 
 def _refers(metadata: Any, owner: Owner) -> bool:
     return any(each.get("uid") == owner.uid for each in metadata.get("ownerReferences") or ())
 
 
-def release(child: str, live: Object, key: Any, owner: Owner) -> Patch:
+def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: frozenset[str] = frozenset()) -> Patch:
     """Our marks taken off an object that stays when its CR goes, or is no longer wanted."""
     metadata = live["metadata"]
     labels = {
-        name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, "ruleop")
+        name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
     }
     notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER}}
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
@@ -257,4 +296,4 @@ def release(child: str, live: Object, key: Any, owner: Owner) -> Patch:
     stands = {**live, "metadata": new}
     patch = merge_patch(live, stands)
     assert patch is not None
-    return Patch(key, child, guarded(patch, live), live, stands, "", "released")
+    return Patch(key, child, guarded(patch, live), live, stands, "", "released", needs=needs)

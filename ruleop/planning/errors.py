@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.errors import RuleopError, Site
+from ruleop.errors import RenderError, RuleopError, Site
+from ruleop.templating import Waiting
 
 
 class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
@@ -22,3 +23,8 @@ class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of
         self.message = message
         self.site = site
         self.reason = reason
+
+
+def stopped(error: RenderError) -> ChildWaits | ChildFails:
+    """What an expression or template without a value means for its child."""
+    return ChildWaits(error.path, error.site) if isinstance(error, Waiting) else ChildFails(error.message, error.site)

@@ -1,8 +1,8 @@
 """The marks that ruleop leaves on what it owns, and how they are read back.
 
-An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage collector deletes an object
-whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner` says it instead; it names the object too, so that a copy
-of the object under another name is not taken for ours.
+An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage collector deletes an
+object whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner` says it instead; it names the object
+too, so that a copy of the object under another name is not taken for ours.
 """
 
 from __future__ import annotations
@@ -10,21 +10,28 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.merge import ANNOTATION as APPLIED
+from ruleop.merge import ANNOTATION
 
+APPLIED = ANNOTATION
 OWNER = "ruleop.dev/owner"
 PART_OF = "ruleop.dev/part-of"
 MANAGED_BY = "app.kubernetes.io/managed-by"
+RULEOP = "ruleop"  # the value of managed-by that is ours
 PAUSED = "ruleop.dev/paused"
 SKIP_FINALIZE = "ruleop.dev/skip-finalize"
 RECONCILE_PERIOD = "ruleop.dev/reconcile-period"
 RESERVED = "ruleop.dev/"
-FINALIZER = "ruleop.dev/"  # followed by the operator's name
+
+
+@lru_cache(maxsize=16_384)
+def _part_of(text: str) -> str:
+    return base64.b32encode(hashlib.sha256(text.encode()).digest())[:26].decode().lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,7 @@ class Owner:
     @property
     def part_of(self) -> str:
         """The label by which watches find a CR's children: short, and the same for every version of the kind."""
-        text = f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}"
-        return base64.b32encode(hashlib.sha256(text.encode()).digest())[:26].decode().lower()
+        return _part_of(f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}")
 
     def reference(self) -> dict[str, Any]:
         return {
@@ -59,7 +65,7 @@ class Owner:
 
     def annotation(self, child: ObjectKey, *, orphan: bool) -> str:
         """`orphan` is kept here because the rule that said so may be gone when it is needed."""
-        data = {
+        data: dict[str, Any] = {
             "group": self.kind.group,
             "kind": self.kind.kind,
             "namespace": self.namespace,
@@ -68,7 +74,7 @@ class Owner:
             "of": f"{child.kind}.{child.group}/{child.namespace}/{child.name}",
         }
         if orphan:
-            data["orphan"] = True  # type: ignore[assignment]
+            data["orphan"] = True
         return orjson.dumps(data).decode()
 
 
@@ -125,6 +131,3 @@ def _is(note: dict[str, Any], owner: Owner) -> bool:
 
 def annotations_of(obj: Object) -> dict[str, Any]:
     return (obj.get("metadata") or {}).get("annotations") or {}
-
-
-__all__ = ["APPLIED", "FINALIZER", "MANAGED_BY", "OWNER", "PART_OF", "PAUSED", "RESERVED", "Claim", "Owner", "annotations_of", "claim_on"]

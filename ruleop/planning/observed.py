@@ -1,4 +1,6 @@
-"""All that a pass depends on beside the rule and the CR. Given the same, planning gives the same plan, byte for byte; recorded, it replays the pass."""
+"""All that a pass depends on beside the rule and the CR. Given the same, planning gives the same plan, byte for byte; recorded, it
+replays the pass.
+"""
 
 from __future__ import annotations
 

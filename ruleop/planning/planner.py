@@ -2,8 +2,8 @@
 
     plan(rule, resource, observed) -> Plan
 
-What to create, change, delete, wait for, and say, for one CR. It touches nothing and depends on nothing but its arguments: the same arguments
-give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the tests all call it.
+What to create, change, delete, wait for, and say, for one CR. It touches nothing and depends on nothing but its arguments: the same
+arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the tests all call it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import Object, ObjectKey
-from ruleop.planning.actions import Action, AddFinalizer, Create, Event, Plan, Problem, RemoveFinalizer, ServerSideApply, StatusWrite
+from ruleop.planning.actions import Action, AddFinalizer, Event, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
-from ruleop.planning.deletion import plan_deletion, show_children
-from ruleop.planning.marks import PAUSED, Owner, annotations_of
+from ruleop.planning.deletion import plan_deletion
+from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD, Owner, annotations_of
 from ruleop.planning.pruning import prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import overall, projected, ready_of, triple, users, write
+from ruleop.planning.status import FINALIZED, MAX_MESSAGE, condition_of, overall, projected, triple, users, write
+from ruleop.rules import parse_duration
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 LOOK_AT_FOREIGN = 60.0  # seconds until a name that somebody else holds is looked at again; no event of ours tells when it is free
+FIRST = ""  # among an action's needs: our finalizer
 
 
 def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
@@ -53,22 +55,24 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
-        self.children = Children(rule, resource, observed, self.scope, self.owner)
+        self.children = Children(rule, observed, self.scope, self.owner)
         self.paused = annotations_of(resource).get(PAUSED) == "true"
 
     def plan(self) -> Plan:
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
+        for id_ in self.rule.finalize:
+            self.scope.names[id_] = Unwanted(id_)
         problem = self._invalid()
-        self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order]) if problem is None else self._leave_alone()
-        self._show_finals()
-        actions = [] if problem is not None else self._actions()
-        return self._finish(actions, problem)
+        if problem is not None:
+            return self._invalidated(problem)
+        self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+        return self._standing()
 
     # -- validation ----------------------------------------------------------------------------------------------------------------------
 
     def _invalid(self) -> Problem | None:
-        """The first broken rule of `validate`. Its children are left as they are."""
+        """The first broken rule of `validate`."""
         for validation in self.rule.validate:
             try:
                 if validation.rule.truth(self.scope.names):
@@ -80,15 +84,23 @@ class _Planner:
                 return Problem("spec", "RenderFailed", error.message, error.site)
         return None
 
-    def _leave_alone(self) -> None:
-        """Nothing is rendered; status and conditions see what exists."""
-        show_children(self.rule, self.children)
+    def _invalidated(self, problem: Problem) -> Plan:
+        """Nothing is rendered, and the children are left as they are; status and conditions see what exists."""
+        self.children.show(self.rule.children.values())
+        problems = self.children.said.problems
+        if problem.reason == "Waiting":
+            ready = triple(False, "Waiting", problem.message, reconciling=True, stalled=False)
+        else:
+            problems.append(problem)
+            ready = overall(self.children, [problem])
+        return self._plan(ready, [], look_again=None)
 
-    def _show_finals(self) -> None:
-        for id_ in self.rule.finalize:
-            self.scope.names.setdefault(id_, Unwanted(id_))
+    # -- a CR that stands ----------------------------------------------------------------------------------------------------------------
 
-    # -- actions -------------------------------------------------------------------------------------------------------------------------
+    def _standing(self) -> Plan:
+        actions = self._actions()  # before the status, whose mistakes stop no child
+        foreign = any(each.reason == "ErrResourceExists" for each in self.children.said.problems)
+        return self._plan(None, actions, look_again=LOOK_AT_FOREIGN if foreign else None)
 
     def _actions(self) -> list[Action]:
         actions = [*self.children.actions(), *prune(self.children)]
@@ -96,58 +108,43 @@ class _Planner:
         if self._needs_finalizer():
             if not holds:
                 # It has to be there before the first object that the garbage collector cannot follow.
-                return [AddFinalizer(self.observed.finalizer), *(_after_finalizer(action) for action in actions)]
-        elif holds and not self._annotated() and not self.children.problems and not self.children.waits and not actions:
+                return [AddFinalizer(self.observed.finalizer), *(replace(action, needs=action.needs | {FIRST}) for action in actions)]
+        elif holds and not actions and self.observed.may_prune and not self.children.said.problems and not self.children.said.waits:
             actions.append(RemoveFinalizer(self.observed.finalizer))
         return actions
 
     def _needs_finalizer(self) -> bool:
-        if self.rule.finalize:
+        if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
             return True
         return any(
-            applied is not None and applied.stands is not None and not self.children.refers(wanted, final=False)
+            piece.applied is not None and piece.applied.stands is not None and not self.children.refers(piece.wanted, final=False)
             for planned in self.children.planned.values()
-            for wanted, applied, _ in planned.wanted
+            for piece in planned.pieces
         )
 
-    def _annotated(self) -> bool:
-        return any(each.claim.annotated for each in self.children.existing)
-
-    # -- the rest ------------------------------------------------------------------------------------------------------------------------
+    # -- a CR that is being deleted ------------------------------------------------------------------------------------------------------
 
     def _deleting(self) -> Plan:
+        self.children.show([*self.rule.children.values(), *self.rule.finalize.values()])
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
-        if not self.rule.finalize or not self.children.planned:
-            self._leave_alone()
-        fields, ours = projected(self.rule, self.scope, [])
-        return self._plan(ending.actions, ending.conditions, ending.events, fields, ours, look_again=ending.look_again)
+        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=ending.look_again)
 
-    def _finish(self, actions: list[Action], problem: Problem | None) -> Plan:
-        problems = self.children.problems
-        fields, ours = projected(self.rule, self.scope, problems)
-        extra = users(self.rule, self.scope, problems)
-        if problem is not None and problem.reason == "Waiting":
-            conditions = triple(False, "Waiting", problem.message, reconciling=True, stalled=False)
-        elif problem is not None:
-            problems.insert(0, problem)
-            conditions = overall(self.children, problems)
-        else:
-            conditions = overall(self.children, problems)
-        if self.paused:
-            conditions = triple(False, "Paused", f"the annotation {PAUSED} stops all changes", reconciling=False, stalled=False)
-        again = LOOK_AT_FOREIGN if any(each.reason == "ErrResourceExists" for each in problems) else None
-        return self._plan(actions, [*conditions, *extra], self._events(conditions, actions), fields, ours, look_again=again)
+    # -- what is said --------------------------------------------------------------------------------------------------------------------
 
     def _plan(
-        self,
-        actions: list[Action],
-        conditions: list[dict[str, Any]],
-        events: list[Event],
-        fields: dict[str, Any],
-        ours: frozenset[str],
-        *,
-        look_again: float | None,
+        self, ready: list[dict[str, Any]] | None, actions: list[Action], *, look_again: float | None, events: list[Event] | None = None
     ) -> Plan:
+        """`ready` says what Ready, Reconciling and Stalled are; None: what the children amount to."""
+        problems = self.children.said.problems
+        fields, ours = projected(self.rule, self.scope, problems)
+        extra = users(self.rule, self.scope, problems)
+        if ready is None:
+            ready = overall(self.children, problems)
+        if self.paused:
+            ready = self._pause(ready)
+        elif period := self._bad_period():
+            ready[0] = {**ready[0], "message": "; ".join(filter(None, [ready[0]["message"], period]))[:MAX_MESSAGE]}
+        conditions = [*ready, *extra]
         status: StatusWrite | None = None
         if self.rule.manage_status:
             status = write(self.resource, self.info, self.observed, fields, ours, conditions)
@@ -156,36 +153,51 @@ class _Planner:
             uid=self.owner.uid,
             rule=self.rule.title,
             actions=() if self.paused or self.observed.settled else tuple(actions),
-            waits=tuple(self.children.waits),
+            waits=tuple(self.children.said.waits),
             children=self.children.reports(),
             rendered=self.children.rendered(),
-            problems=tuple(self.children.problems),
+            problems=tuple(problems),
             status=status,
             conditions=tuple(conditions),
-            events=tuple(events),
-            look_again=look_again,
+            events=(*(events or ()), *self._events(ready[0], actions)),
+            look_again=None if self.paused else look_again,
         )
 
-    def _events(self, conditions: list[dict[str, Any]], actions: list[Action]) -> list[Event]:
+    def _pause(self, ready: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        paused = triple(False, "Paused", f"the annotation {PAUSED} stops all changes", reconciling=False, stalled=False)
+        if ready[1]["reason"] == FINALIZED:  # remembered, or what is done would be done again after the pause
+            paused[1] = {**paused[1], "reason": FINALIZED}
+        return paused
+
+    def _bad_period(self) -> str:
+        """What is wrong with the CR's own reconcile period: it is said, and stops nothing."""
+        text = annotations_of(self.resource).get(RECONCILE_PERIOD)
+        if text is None:
+            return ""
+        try:
+            parse_duration(str(text))
+        except ValueError as error:
+            return f"the annotation {RECONCILE_PERIOD} has no effect: {error}"
+        return ""
+
+    def _events(self, ready: dict[str, Any], actions: list[Action]) -> list[Event]:
         """Only on a transition: what was said before is in the status, or in the engine's memory where there is none."""
-        before = ready_of(self.resource)
+        if actions and not self.observed.settled and not self.paused:
+            return []  # it is said when the writes are done
+        before = condition_of(self.resource, "Ready")
         said = before.get("reason") or self.observed.last_reason
-        told = before.get("message", "")
-        ready = conditions[0]
-        reason = ready["reason"]
+        reason, message = ready["reason"], ready["message"]
         if reason in {"Ready", "Progressing"}:
-            if actions and not self.observed.settled:
-                return []
             generation = self.resource["metadata"].get("generation")
             if said in {"Ready", "Progressing"} and before.get("observedGeneration", generation) == generation:
                 return []
             return [Event("Normal", "Synced", f"{self.rule.kind.kind} synced successfully")]
-        if reason in {"Waiting", "Paused"} or (said == reason and told == ready["message"]):
+        if reason in _UNTOLD or (said == reason and before.get("message", message) == message):
             return []
-        return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), ready["message"])]
+        if reason == "Finalizing":
+            problems = self.children.said.problems
+            return [Event("Warning", problems[0].reason, message)] if problems else []
+        return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
 
 
-def _after_finalizer(action: Action) -> Action:
-    if isinstance(action, (Create, ServerSideApply)):
-        return replace(action, needs=action.needs | {""})
-    return action
+_UNTOLD = frozenset({"Waiting", "Paused", "Deleting", FINALIZED})

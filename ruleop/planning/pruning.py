@@ -1,7 +1,8 @@
 """What is ours and no longer wanted.
 
-Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass, nothing waiting that the object
-might belong to, and not in the first seconds after the rules changed. Each deletion names uid and resourceVersion, and is done after a live read.
+Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass, nothing waiting
+that the object might belong to, and not in the first seconds after the rules changed. Each deletion names uid and resourceVersion, and
+is done after a live read.
 """
 
 from __future__ import annotations
@@ -13,33 +14,47 @@ from ruleop.planning.apply import release
 from ruleop.planning.wanted import deletion_policy
 
 if TYPE_CHECKING:
-    from ruleop.planning.children import Children, Existing
+    from collections.abc import Iterable
+
+    from ruleop.planning.actions import Problem
+    from ruleop.planning.children import Children
+    from ruleop.planning.planned import Existing
+
+HARMLESS = frozenset({"ChildFailed"})
+"""Problems that are no error of rendering or applying: all that is wanted is known, and written."""
+
+
+def may_prune(problems: Iterable[Problem]) -> bool:
+    return all(problem.reason in HARMLESS for problem in problems)
 
 
 def prune(children: Children) -> list[Action]:
-    if children.problems or not children.observed.may_prune or children.observed.failed:
+    if not children.existing or not children.observed.may_prune or not may_prune(children.said.problems):
         return []
-    wanted = {wanted.key for planned in children.planned.values() for wanted, _, _ in planned.wanted}
+    wanted = {piece.wanted.key for planned in children.planned.values() for piece in planned.pieces}
     spared = {id_ for id_, planned in children.planned.items() if planned.spares}
-    finals = set(children.rule.finalize)
-    everything = frozenset(children.planned)
+    needs = children.written()
     found: list[Action] = []
-    for each in children.existing:
-        if each.key in wanted or each.child in spared or each.child in finals or (spared and not each.child):
-            continue
-        if each.live["metadata"].get("deletionTimestamp"):
+    for each in _dependents_first(children):
+        if each.key in wanted or each.child in spared or (spared and not each.child):
             continue
         if stays(children, each):
-            found.append(release(each.child, each.live, each.key, children.owner))
-        else:
+            found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
+        elif not each.terminating:
             child = children.rule.children.get(each.child)
-            found.append(Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", everything))
+            found.append(Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs))
     return found
+
+
+def _dependents_first(children: Children) -> list[Existing]:
+    """What the rules do not know any more, then children against the order in which they are made."""
+    place = {id_: -number for number, id_ in enumerate(children.rule.order)}
+    return sorted(children.existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 
 def stays(children: Children, each: Existing) -> bool:
     """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own mark counts."""
-    child = children.rule.children.get(each.child)
+    child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
     if child is not None and child.for_each is None:
         policy = deletion_policy(child, children.scope.names)
         if policy is not None:

@@ -1,4 +1,5 @@
-"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it has some; else by being there.
+"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it has some; else by
+being there.
 
 The answers follow kstatus, which `kubectl wait`, Flux and Argo CD go by, with one difference: a Job is ready when it is complete, since
 whoever waits for a Job waits for its work.

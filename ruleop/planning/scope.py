@@ -1,6 +1,7 @@
 """What a template sees: names and their values, each with the origin that says what it means when something is missing below it.
 
-Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object that nobody reads is not looked up.
+Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object that nobody
+reads is not looked up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.observed import Observed, Served
 from ruleop.planning.randomness import random_password
 from ruleop.planning.selectors import compile_selector
-from ruleop.templating import Absent, Broken, Fault, Lazy, NotThereYet, Origin, TemplateFunction, Waiting, view
+from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, view
+from ruleop.templating.faults import fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,7 +72,7 @@ class Scope:
             try:
                 return tree.view(self.names)
             except RenderError as error:
-                raise as_fault(error) from None
+                raise fault_of(error) from None
 
         return force
 
@@ -89,7 +91,7 @@ class Scope:
             try:
                 return self._look_up(observe, namespaced=info.namespaced)
             except RenderError as error:
-                raise as_fault(error) from None
+                raise fault_of(error) from None
 
         return force
 
@@ -113,18 +115,6 @@ class Scope:
             return ObjectKey(observe.kind.group, observe.kind.kind, namespace, observe.name.string(self.names))
         assert observe.selector is not None
         return observe.kind.versionless, namespace if namespaced else None, compile_selector(observe.selector, self.names)
-
-
-def as_fault(error: RenderError) -> Fault:
-    """The error as a template's fault again, with its place."""
-    fault: Fault = NotThereYet(error.path) if isinstance(error, Waiting) else Fault(error.message)
-    fault.site = error.site  # type: ignore[attr-defined]
-    fault.expression = error.expression  # type: ignore[attr-defined]
-    return fault
-
-
-def broken(name: str, error: RenderError) -> Absent:
-    return Broken(name, as_fault(error))
 
 
 def labels_of(obj: Object) -> Mapping[str, str]:

@@ -1,18 +1,21 @@
 """The status of a CR: the fields that the rule projects, and the conditions that kstatus and people go by.
 
-Messages hold no times, counters or versions: a status that changes by itself would be written again and again, and wake everybody who watches it.
+Messages hold no times, counters or versions: a status that changes by itself would be written again and again, and wake everybody who
+watches it.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
-from ruleop.merge import same
+from ruleop.merge import merge_patch, same
+from ruleop.merge.normalise import without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
-from ruleop.schema.structural import drop_unknown, schema_at
-from ruleop.templating import OMIT, Omit, TextTemplate, Tree, Waiting
+from ruleop.schema.structural import default, drop_unknown
+from ruleop.templating import Omit, TextTemplate, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     from ruleop.planning.observed import KindInfo, Observed
     from ruleop.planning.scope import Scope
     from ruleop.rules import Condition, Rule
+    from ruleop.templating import Tree
 
+FINALIZED = "Finalized"
 MAX_MESSAGE = 1024
-RETRIED = frozenset({"Conflict"})
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
@@ -36,20 +40,36 @@ def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[s
     if isinstance(rule.status, TextTemplate):
         return _from_template(rule.status, names, problems)
     found: dict[str, Any] = {}
-    members = rule.status.members()
-    for key, member in members.items():
+    if not isinstance(rule.status.built, dict):
+        return _whole(rule.status, names, problems)
+    for key, member in rule.status.built.items():
         try:
-            value = member.evaluate(names, lenient=True)
+            value = replace(rule.status, built=member).evaluate(names, lenient=True)
         except RenderError as error:
             _complain(problems, error)
             continue
         if not isinstance(value, Omit) and value is not None:
             found[key] = value
-    return found, frozenset(members)
+    return found, frozenset(rule.status.built)
+
+
+def _whole(status: Tree, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+    """A status that is one expression, or has templates for names: which fields are ours shows only in what it gives."""
+    try:
+        value = status.evaluate(names, lenient=True)
+    except RenderError as error:
+        _complain(problems, error)
+        return {}, frozenset()
+    if isinstance(value, Omit):
+        return {}, frozenset()
+    if not isinstance(value, dict):
+        problems.append(Problem("status", "RenderFailed", "a status is one mapping", status.site))
+        return {}, frozenset()
+    return value, frozenset(value)
 
 
 def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
-    ours = frozenset(_TOP_KEY.findall(template.library.texts[template.name]))
+    ours = _names_in(template)
     try:
         documents = template.render(names, lenient=True)
     except Waiting:
@@ -63,6 +83,14 @@ def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: l
         problems.append(Problem("status", "RenderFailed", "the template of a status gives one mapping", template.site))
         return {}, ours
     return documents[0], ours | frozenset(documents[0])
+
+
+def _names_in(template: TextTemplate) -> frozenset[str]:
+    """The fields that its plain text names, whichever branches are taken now."""
+    folder = template.site.path.removesuffix(template.name)
+    constants_of = template.renderer.environment.constants_of
+    texts = ("".join(part if isinstance(part, str) else "_" for part in constants_of(folder + name)) for name in template.files)
+    return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 
 def _complain(problems: list[Problem], error: RenderError) -> None:
@@ -93,18 +121,16 @@ def _quiet(reason: str, ready: bool) -> str:
 
 def overall(children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
     """What the children's states amount to."""
-    lasting = [problem for problem in problems if problem.reason not in RETRIED]
-    if lasting:
-        first = lasting[0]
-        return triple(False, first.reason, _sentence(_told(problem) for problem in lasting), reconciling=False, stalled=True)
-    if children.waits:
-        message = _sentence(f"{wait.child} waits for {wait.for_what}" for wait in children.waits)
+    if problems:
+        return triple(False, problems[0].reason, _sentence(_told(problem) for problem in problems), reconciling=False, stalled=True)
+    if children.said.waits:
+        message = _sentence(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)
         return triple(False, "Waiting", message, reconciling=True, stalled=False)
     unready = [
-        f"{report.key.kind}/{report.key.name}"
+        f"{piece.wanted.key.kind}/{piece.wanted.key.name}"
         for planned in children.planned.values()
-        for report in planned.reports
-        if report.state is not State.READY
+        for piece in planned.pieces
+        if piece.state is not State.READY
     ]
     if unready:
         return triple(False, "Progressing", _sentence(f"{name} is not ready" for name in unready), reconciling=True, stalled=False)
@@ -130,7 +156,6 @@ def users(rule: Rule, scope: Scope, problems: list[Problem]) -> list[dict[str, A
 
 
 def _users(each: Condition, names: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
-    names = {key: value for key, value in names.items() if key != "status"}
     try:
         status = _status(each.status.evaluate(names))
         reason = each.reason.string(names) if each.reason is not None else ""
@@ -144,6 +169,8 @@ def _users(each: Condition, names: Mapping[str, Any], problems: list[Problem]) -
 
 
 def _status(value: Any) -> str:
+    if value is None:  # an `if` without `else`
+        return "Unknown"
     if isinstance(value, str) and value.lower() in {"true", "false", "unknown"}:
         return value.capitalize()
     return "True" if value else "False"
@@ -161,32 +188,31 @@ def write(
     resource: Object, info: KindInfo, observed: Observed, fields: dict[str, Any], ours: frozenset[str], conditions: list[dict[str, Any]]
 ) -> StatusWrite:
     """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning."""
-    live: Mapping[str, Any] = resource.get("status") or {}
-    generation = (resource.get("metadata") or {}).get("generation")
+    live = resource.get("status")
+    live = live if isinstance(live, dict) else {}
+    metadata = resource["metadata"]
+    generation = metadata.get("generation")
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
-    wanted = {key: value for key, value in live.items() if key not in ours}
-    wanted |= fields
-    wanted["conditions"] = _merged(live.get("conditions"), conditions, speaks_of, observed.now)
+    said: dict[str, Any] = {**fields, "conditions": _merged(live.get("conditions"), conditions, speaks_of, observed.now)}
     if speaks_of is not None:
-        wanted["observedGeneration"] = speaks_of
-    if info.status_schema is not None:
-        wanted = _what_fits(wanted, live, info.status_schema)
-    changes: dict[str, Any] = {key: value for key, value in wanted.items() if key not in live or not same(live[key], value)}
-    changes |= {key: None for key in live if key not in wanted}
-    if not changes:
-        return StatusWrite(dict(live), None, info.status_subresource)
-    metadata = resource.get("metadata") or {}
+        said["observedGeneration"] = speaks_of
+    if all(key in live and same(live[key], value) for key, value in said.items()) and not any(key in live for key in ours - said.keys()):
+        return StatusWrite(live, None, info.status_subresource)
+    wanted = _as_stored({key: value for key, value in live.items() if key not in ours}, said, info.status_schema)
+    patch = merge_patch(live, wanted)
+    if patch is None:
+        return StatusWrite(live, None, info.status_subresource)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    return StatusWrite(wanted, {"metadata": guards, "status": changes}, info.status_subresource)
+    return StatusWrite(wanted, {"metadata": guards, "status": patch}, info.status_subresource)
 
 
-def _what_fits(wanted: dict[str, Any], live: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what the server would drop: writing that would differ for ever."""
-    status = schema_at(schema, ("status",))
-    if status is None:
-        return dict(live)
-    fitting = drop_unknown(wanted, status)
-    return fitting if isinstance(fitting, dict) else dict(live)
+def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ for ever."""
+    if schema is None:
+        return {**theirs, **without_nulls(said)}
+    said = drop_unknown({"status": said}, schema).get("status") or {}
+    stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(said)}}, schema)["status"]
+    return stored
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
@@ -209,13 +235,11 @@ def _over(before: dict[str, Any], new: dict[str, Any], generation: int | None, n
     return before if merged == before else merged
 
 
-def ready_of(resource: Object) -> Mapping[str, Any]:
-    """The condition Ready as it was written last."""
-    conditions = (resource.get("status") or {}).get("conditions")
+def condition_of(resource: Object, type_: str) -> Mapping[str, Any]:
+    """A condition as it was written last."""
+    status = resource.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
     for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, dict) and each.get("type") == "Ready":
+        if isinstance(each, dict) and each.get("type") == type_:
             return each
     return {}
-
-
-__all__ = ["OMIT", "Tree", "condition", "overall", "projected", "ready_of", "triple", "users", "write"]

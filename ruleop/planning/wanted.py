@@ -1,26 +1,25 @@
 """What a child wants: its body rendered for this CR, checked, with its namespace settled and our marks on.
 
-A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the rule may reach, and without the
-fields that belong to the server, to the garbage collector or to ruleop.
+A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the rule may reach,
+and without the fields that belong to the server, to the garbage collector or to ruleop.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
-from ruleop.planning.errors import ChildFails, ChildWaits
-from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, Owner
+from ruleop.merge.equality import canonical
+from ruleop.planning.errors import ChildFails, ChildWaits, stopped
+from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.schema.nearest import nearest
-from ruleop.templating import OMIT, TextTemplate, Waiting
+from ruleop.templating import OMIT, Fault, NotThereYet, TextTemplate
 
 if TYPE_CHECKING:
     from ruleop.planning.scope import Scope
@@ -43,7 +42,11 @@ class Wanted:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """By which a wish is known again, so that a failure is remembered for it alone."""
+        return hashlib.blake2b(canonical(self.rendered), digest_size=12).hexdigest()
 
 
 def source_of(child: Child) -> str:
@@ -59,56 +62,65 @@ def strategy_of(child: Child, kind: Kind) -> str:
 
 
 def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The scope of each item of `forEach`; one without it. Raises ChildWaits and ChildFails."""
-    if child.for_each is None:
-        yield 0, scope.names
-        return
+    """The scope of each item of `forEach`. Raises ChildWaits and ChildFails."""
+    assert child.for_each is not None
+    site = child.for_each.site
     try:
-        value = child.for_each.value(scope.names)
-    except Waiting as wait:
-        raise ChildWaits(wait.path, wait.site) from None
+        entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
     except RenderError as error:
-        raise ChildFails(error.message, error.site) from None
-    if isinstance(value, Mapping):
-        entries: list[Any] = [{"key": key, "value": value[key]} for key in sorted(value)]
-    elif value is OMIT or value is None:
-        entries = []
-    elif isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise ChildFails("forEach needs a list or a mapping", child.for_each.site)
-    else:
-        entries = list(value)
+        raise stopped(error) from None
+    except NotThereYet as fault:  # a filter works its items out one by one, and so may fail only here
+        raise ChildWaits(fault.path, site) from None
+    except Fault as fault:
+        raise ChildFails(fault.reason, site) from None
     if len(entries) > MAX_OBJECTS:
-        raise ChildFails(f"forEach gives {len(entries):,} items; at most {MAX_OBJECTS:,} are allowed for one CR", child.for_each.site)
+        raise ChildFails(f"forEach gives more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
         yield index, scope.with_item(child.item_name, entry, index)
 
 
-def holds(expression: Any, names: Mapping[str, Any], what: str) -> bool:
-    """Whether `waitFor` holds; False and not there yet both raise ChildWaits."""
-    if expression is None:
+def _entries(value: Any, site: Site) -> Iterator[Any]:
+    if value is None or value is OMIT:
+        return iter(())
+    if isinstance(value, Mapping):
+        return ({"key": key, "value": value[key]} for key in sorted(value))
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ChildFails("forEach needs a list or a mapping", site)
+    return iter(value)
+
+
+def is_wanted(child: Child, names: Mapping[str, Any]) -> bool:
+    """What `when` says. Raises ChildWaits while that cannot be told."""
+    if child.when is None:
         return True
     try:
-        if expression.truth(names):
-            return True
-    except Waiting as wait:
-        raise ChildWaits(wait.path, wait.site) from None
+        return child.when.truth(names)
     except RenderError as error:
-        raise ChildFails(error.message, error.site) from None
-    raise ChildWaits(f"{what}: {expression.source}", expression.site)
+        raise stopped(error) from None
+
+
+def wait_for(child: Child, names: Mapping[str, Any]) -> None:
+    """Raises ChildWaits unless `waitFor` holds; not there yet is as good as false."""
+    if child.wait_for is None:
+        return
+    try:
+        if child.wait_for.truth(names):
+            return
+    except RenderError as error:
+        raise stopped(error) from None
+    raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site)
 
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
     """The objects of one item."""
-    if child.apply.strategy == "create-only" or any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
+    if any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
         names = scope.random(names, child.id, index)
     try:
         documents = child.body.render(names)
         orphan = _deletion(child, names) == "orphan"
         namespace = child.namespace.string(names) if child.namespace is not None else ""
-    except Waiting as wait:
-        raise ChildWaits(wait.path, wait.site) from None
     except RenderError as error:
-        raise ChildFails(error.message, error.site) from None
+        raise stopped(error) from None
     return [_wanted(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
 
 
@@ -117,7 +129,7 @@ def _deletion(child: Child, names: Mapping[str, Any]) -> str:
         return "delete"
     said = child.deletion.string(names) or "delete"
     if said not in {"delete", "orphan"}:
-        raise RenderError(f"deletion is delete or orphan, not {said!r}", child.deletion.site)
+        raise RenderError("deletion gives something else than delete or orphan", child.deletion.site)
     return said
 
 
@@ -153,15 +165,7 @@ def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    digest = hashlib.blake2b(_canonical(document), digest_size=12).hexdigest()
-    return Wanted(key, kind, document, info, names, orphan, digest)
-
-
-def _canonical(document: JSON) -> bytes:
-    try:
-        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a number or text that JSON cannot hold: the server will say so
-        return repr(document).encode("utf-8", "surrogatepass")
+    return Wanted(key, kind, document, info, names, orphan)
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
@@ -225,14 +229,14 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
 
 
 def with_marks(wanted: Wanted, owner: Owner, *, refer: bool, live: Object | None, managed: bool) -> dict[str, Any]:
-    """The rendered object with its owner and labels. `refer`: an ownerReference is legal; else the annotation says it. `managed`: whether the
-    label managed-by is ours to set (it is not where somebody else has set it)."""
+    """The rendered object with its owner and labels. `refer`: an ownerReference is legal; else the annotation says it. `managed`: whether
+    the label managed-by is ours to set (it is not where somebody else has set it)."""
     rendered = wanted.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
     labels[PART_OF] = owner.part_of
-    if managed and MANAGED_BY not in labels:
-        labels[MANAGED_BY] = "ruleop"
+    if managed:
+        labels.setdefault(MANAGED_BY, RULEOP)
     metadata["labels"] = labels
     if refer:
         metadata["ownerReferences"] = [_kept_reference(live, owner)]
@@ -248,10 +252,5 @@ def _kept_reference(live: Object | None, owner: Owner) -> dict[str, Any]:
         if reference.get("uid") == owner.uid and reference.get("controller"):
             group = str(reference.get("apiVersion", "")).rpartition("/")[0]
             if group == owner.kind.group and reference.get("kind") == owner.kind.kind:
-                return {**wanted, "apiVersion": reference.get("apiVersion")}
+                wanted["apiVersion"] = reference["apiVersion"]
     return wanted
-
-
-def did_you_mean(name: str, known: Mapping[str, Any]) -> str:
-    close = nearest(name, known)
-    return f" (did you mean {close}?)" if close else ""
