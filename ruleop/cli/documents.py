@@ -43,8 +43,11 @@ class Document:
         return site
 
 
-def read_documents(files: Iterable[str], *, folder: str) -> list[Document]:
-    """All objects of the files, those of a `kind: List` one by one. Raises UsageError after having said what is wrong with them."""
+def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -> list[Document]:
+    """All objects of the files, those of a `kind: List` one by one. Raises UsageError after having said what is wrong with them.
+
+    `quoting`: lines of the files may be shown. Those of a cluster's objects may not, for there are Secrets among them.
+    """
     found: list[Document] = []
     unusable = []
     for file in files:
@@ -56,7 +59,7 @@ def read_documents(files: Iterable[str], *, folder: str) -> list[Document]:
             except RuleError as error:
                 mistakes.append(error)
         for each in mistakes:
-            remark([*mistake(str(each.site), each.message), *excerpt(text, each.site)])
+            remark([*mistake(str(each.site), each.message), *(excerpt(text, each.site) if quoting else ())])
         unusable += [name] if mistakes else []
     if unusable:
         raise UsageError(f"{', '.join(unusable)} cannot be used")

@@ -65,7 +65,7 @@ def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], exi
         remark(found.lines(errors.findings, where))
         raise UsageError(f"the project has {found.counted(found.count(errors.findings)[0], 'error')}: nothing can be planned") from None
     kinds = OfflineKinds(project)
-    live = as_live([document.data for document in read_documents(existing, folder=folder)], kinds)
+    live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []
     for document in _watched(project, read_documents(files, folder=folder)):

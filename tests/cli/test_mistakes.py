@@ -79,6 +79,14 @@ def test_a_file_that_holds_no_objects(project, ruleop, text, said):
     assert ran.err.endswith("\nruleop: site.yaml cannot be used\n")
 
 
+def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(project, ruleop):
+    project.write("live.yaml", "apiVersion: v1\nkind: Secret\nstringData: {password: hunter2}}\n")
+    ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
+    assert ran.status == 2
+    assert ran.err.startswith("live.yaml:3:")
+    assert "hunter2" not in ran.err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
