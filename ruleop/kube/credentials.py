@@ -160,10 +160,8 @@ class Kubeconfig:
             raise CredentialsError(f"{self._paths}: not a kubeconfig ({_sentence(error)})") from error
 
     def _user(self, loader: Any) -> Mapping[str, Any]:
-        context = loader.current_context["context"]
-        users = loader._config.safe_get("users")  # noqa: SLF001 - guarded by the contract tests
-        user = users.get_with_name(context["user"], safe=True) if users and context.get("user") else None
-        return (user.value.get("user") or {}) if user else {}
+        user = loader._user  # noqa: SLF001 - guarded by the contract tests
+        return user.value if user is not None else {}
 
     def _check_plugin(self, user: Mapping[str, Any], configuration: Any, complaints: list[str]) -> None:
         plugin = user.get("exec")
