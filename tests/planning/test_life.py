@@ -1,0 +1,101 @@
+"""A CR's whole life, pass by pass, on a small cluster."""
+
+from __future__ import annotations
+
+from tests.planning.world import World, key
+
+TWO = """
+children:
+  config: {template: config.yaml}
+  web: {template: web.yaml}
+status:
+  replicas: "{{ web.status.availableReplicas | default(0) }}"
+"""
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ metadata.name }}-config"}
+data: {color: "{{ spec.color }}"}
+"""
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ metadata.name }}"}
+spec:
+  replicas: {{ spec.replicas }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations: {checksum: "{{ config | sha256(8) }}"}
+    spec: {containers: [{name: web, image: nginx}]}
+"""
+
+
+def two(color: str = "red", replicas: int = 2) -> World:
+    return World.of(TWO, {"color": color, "replicas": replicas}, config=CONFIG, web=WEB)
+
+
+def test_children_are_made_the_status_follows_and_then_it_is_quiet():
+    world = two()
+    world.settle()
+    assert world.names() == ["ConfigMap/web-config", "Deployment/web"]
+    assert world.ready() == ("True", "Ready", "")
+    assert world.status["replicas"] == 2
+    assert world.plan().quiet
+
+
+def test_creating_costs_one_write_a_child():
+    world = two()
+    world.settle()
+    assert [write for write in world.writes if write != "status"] == ["Create ConfigMap/web-config", "Create Deployment/web"]
+
+
+def test_a_change_of_the_spec_is_one_patch():
+    world = two()
+    world.settle()
+    world.writes.clear()
+    world.edit({"color": "red", "replicas": 3})
+    world.settle()
+    assert [write for write in world.writes if write != "status"] == ["Patch Deployment/web"]
+    assert world.objects[key("web", "Deployment", group="apps")]["spec"]["replicas"] == 3
+
+
+def test_a_child_that_somebody_deletes_comes_back():
+    world = two()
+    world.settle()
+    world.delete(key("web-config"))
+    world.settle()
+    assert "ConfigMap/web-config" in world.names()
+
+
+def test_a_field_that_somebody_else_sets_stays():
+    world = two()
+    world.settle()
+    world.change(key("web", "Deployment", group="apps"), {"metadata": {"labels": {"theirs": "1"}}})
+    assert world.plan().actions == ()
+
+
+def test_a_field_of_ours_that_somebody_changes_is_set_back():
+    world = two()
+    world.settle()
+    world.change(key("web-config"), {"data": {"color": "blue"}})
+    world.settle()
+    assert world.objects[key("web-config")]["data"] == {"color": "red"}
+
+
+def test_the_garbage_collector_needs_no_help():
+    world = two()
+    world.settle()
+    assert world.finalizers == []
+    world.end()
+    assert world.objects == {}
+
+
+def test_a_changed_value_is_written_before_what_mentions_it_and_both_in_one_pass():
+    world = two()
+    world.settle()
+    world.edit({"color": "blue", "replicas": 2})
+    world.writes.clear()
+    world.step()
+    assert world.writes[:2] == ["Patch ConfigMap/web-config", "Patch Deployment/web"]

@@ -1,0 +1,417 @@
+"""A project from a few texts, and a cluster small enough to be read: it carries out plans on a dict of objects, with every precondition checked.
+
+`World` plays a CR's whole life: `step` is one pass (plan, write, plan again over the answers, write the status), `settle` goes on until a pass has
+nothing to do. The server here gives uid, resourceVersion and generation, follows ownerReferences, and defaults nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.merge import create_fields, three_way
+from ruleop.planning import (
+    Action,
+    AddFinalizer,
+    Create,
+    Delete,
+    Event,
+    Failed,
+    Failure,
+    FixedObjects,
+    KindInfo,
+    Observed,
+    Patch,
+    Plan,
+    RemoveFinalizer,
+    Replace,
+    Served,
+    ServerSideApply,
+    plan,
+)
+from ruleop.planning.marks import Owner, claim_on
+from ruleop.planning.offline import OfflineKinds
+from ruleop.rules import Project, Rule, build_project
+from ruleop.schema.structural import default, drop_unknown
+
+FINALIZER = "ruleop.dev/ruleop"
+HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.example.com}}
+spec:
+  group: example.com
+  scope: {scope}
+  names: {{kind: {kind}, plural: {plural}}}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {{status: {{}}}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {{type: object, x-kubernetes-preserve-unknown-fields: true}}
+            status: {{type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+APP = CRD.format(kind="App", plural="apps", scope="Namespaced")
+GLOBAL = CRD.format(kind="Global", plural="globals", scope="Cluster")
+
+
+def project(body: str, head: str = HEAD, **files: str) -> Project:
+    """A watch of App with this body. `files` are templates: config="..." is templates/config.yaml."""
+    templates = {f"templates/{name}.yaml": textwrap.dedent(text).lstrip("\n") for name, text in files.items()}
+    watches = head + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
+    return build_project({"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates}, root="/p", environ={})
+
+
+def rule(body: str, **files: str) -> Rule:
+    (only,) = project(body, **files).rules
+    return only
+
+
+def app(spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "cr-1", "resourceVersion": "1", "generation": 1, **metadata},
+        "spec": dict(spec or {}),
+    }
+
+
+def config(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "shop", **metadata},
+        "data": dict(data or {}),
+    }
+
+
+def key(name: str, kind: str = "ConfigMap", namespace: str = "shop", group: str = "") -> ObjectKey:
+    return ObjectKey(group, kind, namespace, name)
+
+
+@dataclass
+class World:
+    project: Project
+    resource: dict[str, Any] | None
+    objects: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)
+    served: dict[str, Served] = field(default_factory=dict)  # by kind
+    infos: dict[str, KindInfo] = field(default_factory=dict)  # by kind
+    refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server does not take
+    failed: dict[ObjectKey, Failed] = field(default_factory=dict)
+    recreated: dict[ObjectKey, str] = field(default_factory=dict)
+    sent: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)  # what server-side apply knows of us
+    events: list[Event] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    now: str = "2026-01-01T00:00:00Z"
+    seed: bytes = b"seed"
+    may_prune: bool = True
+    namespace_terminating: bool = False
+    remembers: bool = True  # the engine's memory between passes
+    last_reason: str = ""
+    counter: int = 100
+
+    @classmethod
+    def of(cls, body: str, spec: Mapping[str, Any] | None = None, *, head: str = HEAD, **files: str) -> World:
+        return cls(project(body, head, **files), app(spec))
+
+    def __post_init__(self) -> None:
+        self.offline = OfflineKinds(self.project)
+
+    # -- what the plan sees --------------------------------------------------------------------------------------------------------------
+
+    def info(self, kind: Kind) -> KindInfo:
+        found = self.infos.get(kind.kind) or self.offline.info(kind)
+        return replace(found, state=self.served.get(kind.kind, found.state))
+
+    def observed(self, **more: Any) -> Observed:
+        hidden = {name for name, state in self.served.items() if state is not Served.SYNCED}
+        seen = [obj for obj in self.objects.values() if obj["kind"] not in hidden]
+        said: dict[str, Any] = {
+            "now": self.now,
+            "seed": self.seed,
+            "failed": self.failed,
+            "recreated": self.recreated,
+            "may_prune": self.may_prune,
+            "namespace_terminating": self.namespace_terminating,
+            "last_reason": self.last_reason,
+        }
+        return Observed(FixedObjects(seen), self, **{**said, **more})
+
+    @property
+    def rule(self) -> Rule:
+        return self.project.rules[0]
+
+    def plan(self, **more: Any) -> Plan:
+        assert self.resource is not None
+        return plan(self.rule, self.resource, self.observed(**more))
+
+    # -- a pass --------------------------------------------------------------------------------------------------------------------------
+
+    def step(self, *, crash_after: int | None = None) -> Plan:
+        """One pass. `crash_after`: so many writes are done, and nothing is remembered of it."""
+        planned = self.plan()
+        if crash_after is not None:
+            self.execute(planned.actions[:crash_after])
+            self.failed, self.recreated, self.last_reason = {}, {}, ""
+            return planned
+        self.failed = self.execute(planned.actions)
+        if self.resource is None:
+            return planned
+        last = self.plan(settled=True) if planned.actions else planned
+        self.write_status(last)
+        self.events.extend(last.events)
+        if self.remembers:
+            self.last_reason = last.conditions[0]["reason"]
+        self.collect()
+        return planned
+
+    def settle(self, passes: int = 12, *, controllers: bool = True) -> int:
+        """Until nothing is to do; says how many passes it took."""
+        for number in range(passes):
+            if controllers:
+                self.controllers()
+            planned = self.step()
+            if planned.quiet or self.resource is None:
+                return number
+        raise AssertionError(f"still busy after {passes} passes: {planned.actions} {planned.status}")
+
+    def execute(self, actions: Iterable[Action]) -> dict[ObjectKey, Failed]:
+        failed: dict[ObjectKey, Failed] = {}
+        broken: set[str] = set()
+        for action in actions:
+            child = "" if isinstance(action, (AddFinalizer, RemoveFinalizer)) else action.child
+            ends = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
+            if action.needs & broken or (ends and failed):
+                broken.add(child)
+                continue
+            problem = self.do(action)
+            if problem is not None:
+                assert not isinstance(action, (AddFinalizer, RemoveFinalizer))
+                failed[action.key] = replace(problem, wanted="" if isinstance(action, Delete) else action.wanted)
+                broken.add(child)
+        return failed
+
+    def do(self, action: Action) -> Failed | None:
+        assert self.resource is not None
+        match action:
+            case AddFinalizer():
+                self.patch_resource({"finalizers": [*self.finalizers, action.finalizer]})
+                self.writes.append("add finalizer")
+                return None
+            case RemoveFinalizer():
+                assert all(not claim.annotated for claim in map(self.claim, list(self.objects)) if claim.ours), "something would be left behind"
+                self.patch_resource({"finalizers": [each for each in self.finalizers if each != action.finalizer]})
+                self.writes.append("remove finalizer")
+                self.collect()
+                return None
+        self.writes.append(f"{type(action).__name__} {action.key.kind}/{action.key.name}")
+        if action.key in self.refuse:
+            return self.refuse[action.key]
+        live = self.objects.get(action.key)
+        if isinstance(action, Create):
+            if live is not None:
+                return Failed(Failure.EXISTS, "already exists")
+            assert "uid" not in action.object["metadata"]
+            self.put(action.object, fresh=True)
+            return None
+        assert live is not None
+        assert self.claim(action.key).ours or (isinstance(action, Patch) and action.why == "adopted"), f"{action.key} is not ours"
+        match action:
+            case Patch():
+                assert action.patch["metadata"]["uid"] == live["metadata"]["uid"]
+                assert action.patch["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
+                self.put(merge(live, action.patch))
+            case Replace():
+                assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
+                assert action.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
+                self.put(action.object)
+            case ServerSideApply():
+                assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
+                self.put(self.applied(live, action))
+            case Delete():
+                assert action.live["metadata"]["uid"] == live["metadata"]["uid"]
+                assert action.live["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
+                if action.why == "recreate":
+                    self.recreated = {**self.recreated, action.key: self.failed[action.key].wanted}
+                self.delete(action.key)
+        return None
+
+    def applied(self, live: dict[str, Any], action: ServerSideApply) -> dict[str, Any]:
+        """What an apply makes of the object, with our last apply as the server's record; the first one migrates everything of ours."""
+        shape = self.info(Kind.of(live)).shape
+        before = create_fields(self.sent.get(action.key) or {}, shape)
+        self.sent[action.key] = copy.deepcopy(dict(action.object))
+        return dict(three_way(live, action.object, before, shape).object)
+
+    def claim(self, key_: ObjectKey) -> Any:
+        assert self.resource is not None
+        return claim_on(self.objects[key_], key_, Owner.of(self.resource))
+
+    def put(self, obj: Object, *, fresh: bool = False) -> dict[str, Any]:
+        found = copy.deepcopy(dict(obj))
+        key_ = ObjectKey.of(found)
+        before = self.objects.get(key_)
+        self.counter += 1
+        metadata = found["metadata"] = {**found["metadata"], "resourceVersion": str(self.counter)}
+        if fresh:
+            metadata["uid"] = f"uid-{self.counter}"
+            self.sent[key_] = copy.deepcopy(dict(obj))
+        changed = before is None or {k: v for k, v in before.items() if k not in _ASIDE} != {k: v for k, v in found.items() if k not in _ASIDE}
+        metadata["generation"] = (before["metadata"].get("generation", 1) if before else 0) + (1 if changed else 0)
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            del self.objects[key_]
+        else:
+            self.objects[key_] = found
+        return found
+
+    def add(self, obj: Object) -> dict[str, Any]:
+        """An object of somebody else."""
+        return self.put(obj, fresh=True)
+
+    def change(self, key_: ObjectKey, patch: Mapping[str, Any]) -> None:
+        self.put(merge(self.objects[key_], patch))
+
+    def delete(self, key_: ObjectKey) -> None:
+        live = self.objects[key_]
+        if live["metadata"].get("finalizers"):
+            self.put(merge(live, {"metadata": {"deletionTimestamp": self.now}}))
+        else:
+            del self.objects[key_]
+
+    # -- the CR --------------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def finalizers(self) -> list[str]:
+        assert self.resource is not None
+        return list(self.resource["metadata"].get("finalizers") or [])
+
+    def patch_resource(self, metadata: Mapping[str, Any]) -> None:
+        assert self.resource is not None
+        self.counter += 1
+        self.resource = merge(self.resource, {"metadata": {**metadata, "resourceVersion": str(self.counter)}})
+
+    def edit(self, spec: Mapping[str, Any]) -> None:
+        assert self.resource is not None
+        generation = self.resource["metadata"]["generation"] + 1
+        self.patch_resource({"generation": generation})
+        self.resource["spec"] = copy.deepcopy(dict(spec))
+
+    def end(self) -> None:
+        """Somebody deletes the CR."""
+        self.patch_resource({"deletionTimestamp": self.now})
+        self.collect()
+
+    def collect(self) -> None:
+        """The API server and its garbage collector."""
+        if self.resource is not None and self.resource["metadata"].get("deletionTimestamp") and not self.finalizers:
+            uid = self.resource["metadata"]["uid"]
+            self.resource = None
+            for key_, obj in list(self.objects.items()):
+                if any(each["uid"] == uid for each in obj["metadata"].get("ownerReferences") or ()):
+                    self.delete(key_)
+
+    def write_status(self, planned: Plan) -> None:
+        if planned.status is None or planned.status.patch is None:
+            return
+        assert self.resource is not None
+        assert planned.status.patch["metadata"]["uid"] == self.resource["metadata"]["uid"]
+        patched = merge(self.resource, {"status": planned.status.patch["status"]})
+        schema = self.info(self.rule.kind).status_schema
+        if schema is not None:
+            status = drop_unknown({"status": patched["status"]}, schema).get("status") or {}
+            patched["status"] = default({"status": status}, schema)["status"]
+        self.resource = patched
+        self.counter += 1
+        self.resource["metadata"]["resourceVersion"] = str(self.counter)
+        self.writes.append("status")
+
+    @property
+    def status(self) -> dict[str, Any]:
+        assert self.resource is not None
+        found: dict[str, Any] = self.resource.get("status") or {}
+        return found
+
+    def condition(self, type_: str = "Ready") -> dict[str, Any]:
+        (found,) = [each for each in self.status["conditions"] if each["type"] == type_]
+        return dict(found)
+
+    def ready(self) -> tuple[str, str, str]:
+        found = self.condition()
+        return found["status"], found["reason"], found["message"]
+
+    def controllers(self) -> None:
+        """Those of Kubernetes: workloads get what they ask for."""
+        for obj in list(self.objects.values()):
+            status = {"Job": JOB_DONE, "Namespace": {"phase": "Active"}}.get(obj["kind"])
+            if obj["kind"] == "Deployment":
+                wanted = obj.get("spec", {}).get("replicas", 1)
+                generation = obj["metadata"]["generation"]
+                status = {"observedGeneration": generation} | dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), wanted)
+            if status is not None and obj.get("status") != status:
+                self.put({**obj, "status": status})
+
+    # -- looking at it -------------------------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        return sorted(f"{each.kind}/{each.name}" for each in self.objects)
+
+    def masked(self) -> dict[str, Any]:
+        """What stands, without what differs between two runs that did the same."""
+        found = {str(key_): _masked(obj) for key_, obj in sorted(self.objects.items())}
+        if self.resource is not None:
+            found["the CR"] = _masked({**self.resource, "status": self.status})
+        return found
+
+
+JOB_DONE = {"conditions": [{"type": "Complete", "status": "True"}]}
+_ASIDE = ("metadata", "status")
+_VARYING = ("uid", "resourceVersion", "generation")
+
+
+def _masked(obj: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _VARYING}
+    return {**obj, "metadata": metadata}
+
+
+def merge(obj: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    result = dict(obj) if isinstance(obj, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merge(result.get(name), value)
+    return result
+
+
+def as_bytes(planned: Plan) -> bytes:
+    """A plan as text, whatever the order of names in its mappings."""
+    return orjson.dumps(repr_of(planned), option=orjson.OPT_SORT_KEYS)
+
+
+def repr_of(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): repr_of(member) for name, member in value.items()}
+    if isinstance(value, (frozenset, set)):
+        return sorted(map(str, value))
+    if isinstance(value, (list, tuple)):
+        return [repr_of(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: repr_of(getattr(value, name)) for name in value.__dataclass_fields__} | {"is": type(value).__name__}
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+__all__ = ["FINALIZER", "JOB_DONE", "World", "app", "as_bytes", "config", "key", "merge", "project", "rule"]
