@@ -124,3 +124,10 @@ def live(name: str, status: str = "{}") -> str:
         f"  ownerReferences:\n  - {{apiVersion: example.com/v1, kind: Site, name: {name}, uid: '1234', controller: true}}\n"
         f"spec: {{replicas: 1}}\nstatus: {status}\n"
     )
+
+
+def test_a_control_sign_in_what_exists_is_not_obeyed(project, ruleop):
+    project.edit("site.yaml", "page: hello", 'page: hello\n  "re\\e[2Jplicas": 2')
+    ran = ruleop("render", "-f", "site.yaml")
+    assert "\x1b" not in ran.err
+    assert "spec['re\\x1b[2Jplicas']: is not in Site's schema" in ran.err

@@ -1,0 +1,14 @@
+import json
+import platform
+from importlib import metadata
+
+
+def test_versions_of_ruleop_python_and_the_client_library(ruleop):
+    assert ruleop("version").out == (
+        f"ruleop     {metadata.version('ruleop')}\npython     {platform.python_version()}\nkubernetes {metadata.version('kubernetes')}\n"
+    )
+    assert json.loads(ruleop("version", "-o", "json").out) == {
+        "ruleop": metadata.version("ruleop"),
+        "python": platform.python_version(),
+        "kubernetes": metadata.version("kubernetes"),
+    }
