@@ -77,7 +77,11 @@ class Election:
     async def leading(self) -> None:
         """Returns when this process leads."""
         loop, started = asyncio.get_running_loop(), asyncio.Event()
-        self._listeners.append(lambda: loop.call_soon_threadsafe(started.set))
+
+        def announce() -> None:
+            loop.call_soon_threadsafe(started.set)
+
+        self._listeners.append(announce)
         if self._started_leading.is_set():
             return
         await started.wait()
@@ -99,7 +103,7 @@ class Election:
     def _run(self) -> None:
         try:
             asyncio.run(self._campaign())
-        except BaseException as error:  # noqa: BLE001 - whatever it is: nobody renews the lease any longer
+        except BaseException as error:  # whatever it is: nobody renews the lease any longer
             log.exception("leader election failed", error=str(error))
         if not self._releasing:
             log.error("the lease is lost; this process ends", lease=str(self._key), holder=self._candidate.holder)
@@ -107,9 +111,9 @@ class Election:
 
     async def _campaign(self) -> None:
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
-        if self._releasing:
-            return
         session = await self._open()
+        if session is None:
+            return
         try:
             client = Client(session, concurrency=1)
             while (step := self._candidate.next(time.monotonic())) is not None:
@@ -125,13 +129,14 @@ class Election:
         finally:
             await session.close()
 
-    async def _open(self) -> Session:
-        while True:
+    async def _open(self) -> Session | None:
+        while not self._releasing:
             try:
                 return await Session.open(self._credentials)
             except RuleopError as error:
                 log.warning("no credentials for leader election", error=str(error))
                 await asyncio.sleep(self._timing.retry_period)
+        return None
 
     async def _pause(self, step: Pause) -> None:
         assert self._woken is not None, "set before the first step"

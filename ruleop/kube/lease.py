@@ -175,8 +175,10 @@ class Candidate:
         }
 
     def _let_go(self) -> Step | None:
-        if self.role is not Role.LEADING or not self._known:
+        if self.role is not Role.LEADING:
             self.role = Role.OVER
             return None
+        if not self._known:
+            return Read()
         # A duration of 0 is refused by the server.
         return Write({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self._version)
