@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "check": "Find what is wrong with a project, without a cluster.",
     "plan": "Say what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
+    "run": "Run the operator against a cluster.",
     "version": "Print the versions of ruleop, Python and the client library.",
 }
 """With what `ruleop --help` says of each, so that it need not import them all."""

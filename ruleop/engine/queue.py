@@ -176,6 +176,10 @@ class WorkQueue(Generic[Key]):
         if (waiting := self._waiting_as(key)) is not None:
             self._ready[waiting].remove(key)
 
+    def has_ready(self) -> bool:
+        """Whether some key waits for a worker."""
+        return any(self._ready.values())
+
     def failures(self, key: Key) -> int:
         return self._failures.get(key, 0)
 

@@ -1,0 +1,5 @@
+"""`python -m ruleop`, the same as `ruleop`."""
+
+from ruleop.cli import main
+
+main()

@@ -1,0 +1,98 @@
+"""The asyncio face of a queue: takes keys as they become due, works on several at once, and tells the queue how each ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.engine.controller import Verdict
+from ruleop.engine.queue import Urgency, WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ruleop.engine.metrics import Metrics
+    from ruleop.engine.routes import Request
+
+
+class Workers:
+    """Runs `work` for each due request, at most `limit` at once, while `open_` says that work may be done."""
+
+    def __init__(self, title: str, work: Callable[[Request], Awaitable[Verdict]], *, limit: int, metrics: Metrics) -> None:
+        self.title = title
+        self.work = work
+        self.limit = limit
+        self.metrics = metrics
+        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
+        self.log = structlog.get_logger().bind(controller=title)
+        self._woken = asyncio.Event()
+        self._open = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, request: Request, urgency: Urgency = Urgency.CHANGE) -> None:
+        self.queue.add(request, now=time.monotonic(), urgency=urgency)
+        self.metrics.adds.labels(self.title).inc()
+        self._woken.set()
+
+    def open(self, is_open: bool) -> None:
+        """Work is done only while the stores are synced and this process leads."""
+        self._open = is_open
+        self._woken.set()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"controller {self.title}")
+
+    async def stop(self) -> None:
+        """Takes no new work, and ends when what runs is done."""
+        self._open = False
+        if self._task is not None:
+            self._task.cancel()
+        if self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            while self._open and len(self._running) < self.limit:
+                request = self.queue.take(now=time.monotonic())
+                if request is None:
+                    break
+                task = asyncio.create_task(self._one(request))
+                self._running.add(task)
+                task.add_done_callback(self._ended)
+            await self._until_something()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._woken.set()
+
+    async def _until_something(self) -> None:
+        due = self.queue.next_due() if self._open and len(self._running) < self.limit else None
+        wait = None if due is None else max(0.0, due - time.monotonic())
+        try:
+            async with asyncio.timeout(wait):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    async def _one(self, request: Request) -> None:
+        start = time.monotonic()
+        verdict = Verdict(failed=True)
+        try:
+            verdict = await self.work(request)
+        except Exception:
+            # A bug, or something nobody thought of. It costs this CR its backoff, and nobody else anything.
+            self.log.exception("reconcile failed in a way that ruleop did not expect", resource=f"{request.namespace}/{request.name}")
+        finally:
+            now = time.monotonic()
+            self.queue.done(request, now=now, failed=verdict.failed, again_after=verdict.again)
+            result = "error" if verdict.failed else "requeue_after" if verdict.again else "success"
+            self.metrics.reconciles.labels(self.title, result).inc()
+            self.metrics.reconcile_time.labels(self.title).observe(now - start)
+            if verdict.failed:
+                self.metrics.reconcile_errors.labels(self.title).inc()
+                self.metrics.retries.labels(self.title).inc()

@@ -1,0 +1,141 @@
+"""What the operator knows of the cluster, as planning asks for it: objects from the stores, and how each kind is served and shaped.
+
+One world serves all controllers. Children come from the stores of our label, observed objects from the stores of what is observed; an
+object that is in neither does not exist for planning, until the executor meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kube.store import Entry, State
+from ruleop.planning import KindInfo, Served
+from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.table import builtin_shape
+
+if TYPE_CHECKING:
+    from ruleop.engine.api import ServerApi
+    from ruleop.engine.feeds import Feed
+    from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.schema.table import ResourceInfo
+
+_SERVED = {
+    State.SYNCED: Served.SYNCED,
+    State.FORBIDDEN: Served.FORBIDDEN,
+    State.UNSERVED: Served.UNSERVED,
+    State.PENDING: Served.UNSERVED,
+}
+
+
+class World:
+    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None]) -> None:
+        self.api = api
+        self.lookup = lookup
+        self.primary: dict[GroupKind, Feed] = {}
+        self.children_of: dict[GroupKind, Feed] = {}
+        self.observed: dict[GroupKind, list[Feed]] = {}
+        self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
+        self.shapes: dict[Kind, Shape] = {}
+        self._infos: dict[Kind, KindInfo] = {}
+
+    def forget(self) -> None:
+        """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
+        self._infos.clear()
+
+    # -- objects -------------------------------------------------------------------------------------------------------------------------
+
+    def resource(self, key: ObjectKey) -> Object | None:
+        feed = self.primary.get(key.group_kind)
+        store = feed.store_of(key) if feed is not None else None
+        return store.get(key) if store is not None else None
+
+    def get(self, key: ObjectKey) -> Object | None:
+        for feed in self._feeds(key.group_kind):
+            store = feed.store_of(key)
+            if store is not None and (found := store.get(key)) is not None:
+                return found
+        return None
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        for feed in self.children_of.values():
+            for store in feed.stores():
+                yield from store.children(part_of)
+
+    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+        found: dict[ObjectKey, Object] = {}
+        for feed in self.observed.get(kind, ()):
+            for store in feed.stores():
+                for obj in store.select(namespace):
+                    found[ObjectKey.of(obj)] = obj
+        return [found[key] for key in sorted(found)]
+
+    def parse(self, feed: Feed, key: ObjectKey, entry: Entry) -> Object | None:
+        store = feed.store_of(key)
+        return store.parse(entry) if store is not None else None
+
+    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
+        return await self.api.look(kind, key)
+
+    def _feeds(self, kind: GroupKind) -> Iterable[Feed]:
+        if (feed := self.children_of.get(kind)) is not None:
+            yield feed
+        yield from self.observed.get(kind, ())
+
+    # -- answers to our own writes -------------------------------------------------------------------------------------------------------
+
+    def put(self, obj: Object) -> bool:
+        """Into each store that would hold the object. False where none does: somebody else's object, or one of ours without its label."""
+        key = ObjectKey.of(obj)
+        labelled = "ruleop.dev/part-of" in ((obj.get("metadata") or {}).get("labels") or {})
+        feeds = [feed for feed in (self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if feed is not None]
+        if labelled and (child := self.children_of.get(key.group_kind)) is not None:
+            feeds.append(child)
+        held = False
+        for feed in feeds:
+            store = feed.store_of(key)
+            if store is not None and (feed.need.labels in {"", "ruleop.dev/part-of"} or key in store):
+                store.put(obj)
+                held = held or feed is self.children_of.get(key.group_kind) or feed is self.primary.get(key.group_kind)
+        return held
+
+    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        """Nothing to do: the watch tells of the deletion, and until then each write on the object is refused by its preconditions."""
+
+    # -- kinds ---------------------------------------------------------------------------------------------------------------------------
+
+    def info(self, kind: Kind) -> KindInfo:
+        found = self._infos.get(kind)
+        if found is None:
+            found = self._infos[kind] = self._work_out(kind)
+        return found
+
+    def _work_out(self, kind: Kind) -> KindInfo:
+        resource = self.lookup(kind)
+        definition = self.definitions.get(kind.versionless)
+        version = definition.version(kind.version) if definition is not None else None
+        shape = builtin_shape(kind) or self.shapes.get(kind)
+        if shape is None:
+            shape = (definition.shape(kind.version) if definition is not None else None) or UNKNOWN
+        return KindInfo(
+            kind,
+            namespaced=resource.namespaced if resource is not None else True,
+            state=self._state(kind, resource),
+            shape=shape,
+            status_schema=_schema(version.schema) if version is not None else None,
+            status_subresource=resource.status_subresource if resource is not None else True,
+        )
+
+    def _state(self, kind: Kind, resource: ResourceInfo | None) -> Served:
+        if resource is None:
+            return Served.UNSERVED
+        states = [feed.state for feed in self._feeds(kind.versionless)]
+        for state in (State.PENDING, State.UNSERVED, State.FORBIDDEN):
+            if state in states:
+                return _SERVED[state]
+        return Served.SYNCED
+
+
+def _schema(schema: Any) -> Mapping[str, Any] | None:
+    return schema if isinstance(schema, Mapping) and schema else None
