@@ -56,7 +56,7 @@ def to_yaml(value: Any) -> Dump:
 
 
 def _yaml_within_bounds(data: Any) -> str:
-    METER.spend(weigh(data) >> 4)  # PyYAML is slow
+    METER.spend(weigh(data) >> 2)  # PyYAML is slow
     text = yaml_text(data)
     METER.text(len(text))
     return text

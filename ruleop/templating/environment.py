@@ -168,7 +168,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
-        METER.spend(2)
+        METER.spend(8)
         kind = type(obj)
         if kind is TemplateFunction:
             return obj.function(*map(given, args), **{key: given(value) for key, value in kwargs.items()})

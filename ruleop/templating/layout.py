@@ -161,7 +161,7 @@ class _Pen:
         inner = _Pen(self)
         inner.write(text.parts)
         lines = "".join(inner.out).split("\n")
-        METER.spend(len(lines))
+        METER.spend(4 * len(lines))
         sites = _sites_of(list(zip(inner.out, inner.origins, strict=True)))
         first = next((number for number, line in enumerate(lines) if line.strip()), None)
         if first is None:

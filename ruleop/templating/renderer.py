@@ -88,7 +88,7 @@ class Renderer:
                 raise Fault(f"{what}: {first.message}").at(first.site, "") from None
             return documents[0] if documents else None
         text = scalar_text(value)
-        METER.spend(len(text) >> 1)
+        METER.spend(len(text))
         nodes, mistakes = read_yaml(text, what)
         if mistakes:
             raise Fault(f"{what}: not YAML, or more than plain data")

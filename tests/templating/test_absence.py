@@ -128,13 +128,19 @@ def test_an_item_without_the_attribute_is_skipped(expression, origin):
     ("expression", "message"),
     [
         ("spec.autoscalng.min", "spec.autoscalng.min is not set (did you mean spec.autoscaling?); use `default(...)` if it may be missing"),
-        ("spec.autoscaling.mon", "spec.autoscaling.mon is not set (did you mean spec.autoscaling.min?); use `default(...)` if it may be missing"),
+        (
+            "spec.autoscaling.mon",
+            "spec.autoscaling.mon is not set (did you mean spec.autoscaling.min?); use `default(...)` if it may be missing",
+        ),
         ("spec.list[7]", "spec.list[7] is not set (spec.list has 1 items); use `default(...)` if it may be missing"),
         ("spec.list[0].nme", "spec.list[0].nme is not set (did you mean spec.list[0].name?); use `default(...)` if it may be missing"),
         ("spec.empty.x", "spec.empty.x is not set (spec.empty is empty); use `default(...)` if it may be missing"),
         ("spec['a/b']", "spec['a/b'] is not set (spec has autoscaling, list, empty, key, text); use `default(...)` if it may be missing"),
         ("spec.list.name", "spec.list.name is not set (spec.list has 1 items); use `default(...)` if it may be missing"),
-        ("spec.autoscaling[spec.key]", "spec.autoscaling[...] is not set (spec.autoscaling has min); use `default(...)` if it may be missing"),
+        (
+            "spec.autoscaling[spec.key]",
+            "spec.autoscaling[...] is not set (spec.autoscaling has min); use `default(...)` if it may be missing",
+        ),
         ("{'a': 1}[spec.key]", "this mapping[...] is not set; use `default(...)` if it may be missing"),
         ("{'a': 1}.b", "this mapping.b is not set; use `default(...)` if it may be missing"),
         ("[1][5]", "this list[5] is not set; use `default(...)` if it may be missing"),
@@ -160,7 +166,9 @@ def test_messages_say_the_way_and_the_nearest_field_and_never_a_value(expression
 
 def test_a_waiting_names_what_it_waits_for_with_its_key():
     with pytest.raises(Waiting) as caught:
-        library().expression("pods[spec.name].status.ip", HERE).evaluate({"pods": view("pods", {}, Origin.LATER), "spec": view("spec", {"name": "kafka-0"})})
+        library().expression("pods[spec.name].status.ip", HERE).evaluate(
+            {"pods": view("pods", {}, Origin.LATER), "spec": view("spec", {"name": "kafka-0"})}
+        )
     assert caught.value.path == "pods['kafka-0'].status.ip"
     assert caught.value.expression == "pods[spec.name].status.ip"
 
@@ -175,7 +183,9 @@ def test_a_lenient_render_leaves_out_what_waits_and_nothing_else():
         template.render({"a": later})
     with pytest.raises(RenderError, match="not set"):
         Library({"main.j2": source.replace("a.x", "s.x")}).text_mapping("main.j2").render({"a": later, "s": given}, lenient=True)
-    assert lenient_tree('{p: "{{ a.x }}", q: "{{ a.y }}", r: "t-{{ a.y }}", l: ["{{ a.y }}", 2], "{{ a.y }}": 1, "{{ a.x }}": 3}', later) == {"p": 1, "l": [2], "1": 3}
+    assert lenient_tree(
+        '{p: "{{ a.x }}", q: "{{ a.y }}", r: "t-{{ a.y }}", l: ["{{ a.y }}", 2], "{{ a.y }}": 1, "{{ a.x }}": 3}', later
+    ) == {"p": 1, "l": [2], "1": 3}
 
 
 def lenient_tree(source: str, value: Any) -> Any:

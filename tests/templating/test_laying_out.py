@@ -123,7 +123,10 @@ def test_omit_inside_a_mapping_or_list_that_the_template_makes_leaves_out_its_en
 
 
 @pytest.mark.parametrize("value", [{"x": 1}, [1], {}, []])
-@pytest.mark.parametrize("source", ["a: x{{ v }}", "a: '{{ v }}'", "a: |\n  {{ v }}\n", "a: |\n  x\n  {{ v }}\n", "{{ v }}: 1", "a: {{ 'x' ~ v }}", "a: {{ v | string }}"])
+@pytest.mark.parametrize(
+    "source",
+    ["a: x{{ v }}", "a: '{{ v }}'", "a: |\n  {{ v }}\n", "a: |\n  x\n  {{ v }}\n", "{{ v }}: 1", "a: {{ 'x' ~ v }}", "a: {{ v | string }}"],
+)
 def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_line_and_expression(source, value):
     with pytest.raises(RenderError, match=r"templates/main.j2:\d: \{\{ .*v.* \}\}: a (mapping|list) inside longer text") as caught:
         render(source, v=value)
@@ -131,7 +134,9 @@ def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_l
     assert "v" in caught.value.expression
 
 
-@pytest.mark.parametrize(("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)])
+@pytest.mark.parametrize(
+    ("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)]
+)
 def test_a_key_that_is_there_already_is_an_error(source, line):
     with pytest.raises(RenderError, match="there already|twice") as caught:
         render(source, v={"x": 1}, k="x")
@@ -155,7 +160,11 @@ def test_dumps_are_data_alone_on_a_line_and_text_elsewhere():
     assert render("a: |\n  {{ v | to_json(indent=2) }}\n", v=value) == {"a": '{\n  "x": [\n    1\n  ],\n  "q": "a: b"\n}\n'}
     assert render("a: |\n  {{ {} | to_yaml }}\n") == {"a": "{}\n"}
     assert render("a: {{ (v | to_json) | b64encode }}", v=[1]) == {"a": "WzFd"}
-    assert render("a: {{ v | to_yaml | length }}\nb: {{ 'x' in (v | to_json) }}\nc: {{ (v | to_json) == '[1]' }}", v=[1]) == {"a": 3, "b": False, "c": True}
+    assert render("a: {{ v | to_yaml | length }}\nb: {{ 'x' in (v | to_json) }}\nc: {{ (v | to_json) == '[1]' }}", v=[1]) == {
+        "a": 3,
+        "b": False,
+        "c": True,
+    }
     assert render("a: x{{ v | to_json | indent(2, true) }}", v=[1]) == {"a": "x  [1]"}
 
 
@@ -239,4 +248,7 @@ def test_a_value_in_a_comment_is_not_evaluated():
 
 
 def test_loops_and_inline_ifs_in_flow():
-    assert render("a: [{% for i in v %}{{ i }}, {% endfor %}]\nb: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]) == {"a": [1, "x"], "b": True}
+    assert render("a: [{% for i in v %}{{ i }}, {% endfor %}]\nb: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]) == {
+        "a": [1, "x"],
+        "b": True,
+    }

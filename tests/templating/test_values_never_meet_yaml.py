@@ -110,7 +110,11 @@ def test_any_string_arrives_as_it_is(place, value):
 _COMPILED: dict[str, Any] = {}
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters()),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters()), inner, max_size=4),
     max_leaves=12,
 )
@@ -149,7 +153,15 @@ def test_an_object_of_watches_yaml_holds_hostile_strings_as_they_are(value):
 
 @pytest.mark.parametrize(
     "source",
-    ["a: {{ v }}\nb: {{ w }}", "a: x-{{ v }}-{{ w }}", "a: [{{ v }}, {{ w }}]", "a: {b: {{ v }}}", "{{ v }}: {{ w }}", "a: {{ {'k': w} }}", "a: {{ w if false }}"],
+    [
+        "a: {{ v }}\nb: {{ w }}",
+        "a: x-{{ v }}-{{ w }}",
+        "a: [{{ v }}, {{ w }}]",
+        "a: {b: {{ v }}}",
+        "{{ v }}: {{ w }}",
+        "a: {{ {'k': w} }}",
+        "a: {{ w if false }}",
+    ],
 )
 @pytest.mark.parametrize("value", ["yes", "a\nb: c", "{{ v }}", "1"])
 def test_a_template_file_and_an_object_give_the_same(source, value):
@@ -185,7 +197,9 @@ def test_what_is_rendered_once_is_not_rendered_again():
 def test_inputs_are_never_changed_and_renders_repeat():
     value = {"a": {"b": [1, {"c": None}]}, "l": [3, 1, 2]}
     copy = {"a": {"b": [1, {"c": None}]}, "l": [3, 1, 2]}
-    template = library("x: {{ v }}\nw:\n  {{ v.a }}\nz: {{ v | combine({'a': {'n': 1}}) }}\ns: {{ v.l | sort }}\nt: {{ v.l + [4] }}").text_mapping("main.j2")
+    template = library(
+        "x: {{ v }}\nw:\n  {{ v.a }}\nz: {{ v | combine({'a': {'n': 1}}) }}\ns: {{ v.l | sort }}\nt: {{ v.l + [4] }}"
+    ).text_mapping("main.j2")
     first = template.render(scope({"v": value}))
     assert [template.render(scope({"v": value})) for _ in range(5)] == [first] * 5
     assert value == copy

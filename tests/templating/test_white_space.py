@@ -96,7 +96,7 @@ def test_a_loop_in_a_block_scalar_keeps_its_lines():
 
 
 def test_a_script_keeps_its_shell():
-    source = "run: |\n  #!/bin/bash\n  for x in ${args[@]}; do echo \"${#x} $x\"; done # {{ n }}\n"
+    source = 'run: |\n  #!/bin/bash\n  for x in ${args[@]}; do echo "${#x} $x"; done # {{ n }}\n'
     assert render(source, n=3) == {"run": '#!/bin/bash\nfor x in ${args[@]}; do echo "${#x} $x"; done # 3\n'}
 
 
