@@ -1,0 +1,136 @@
+"""The reference of all keys at the end of docs/rules.md, made from the tables that the reader of watches.yaml goes by.
+
+`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ruleop.rules import language
+from ruleop.rules.tables import ExactlyOne, Key, Needs, Table, keys
+from tests.docs.examples import define, examples, make_live, transcript, write
+from tests.docs.messages import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = ROOT / "docs" / "rules.md"
+BEGIN, END = "<!-- reference: begin -->\n", "<!-- reference: end -->\n"
+TITLES = {
+    "FileTable": ("watches.yaml as a mapping", "Instead of a list of watches; also an included file."),
+    "WatchTable": ("A watch", ""),
+    "ChildTable": ("A child", "Of `children` and `finalize`."),
+    "ObserveTable": ("An observed resource", "Of `observe`."),
+    "ConditionTable": ("A condition", "Of `conditions`."),
+    "ValidateTable": ("A validation", "Of `validate`."),
+    "ApplyTable": ("apply", "Of a file, a watch or a child."),
+    "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
+    "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
+    "RequirementTable": ("A requirement", "Of `matchExpressions`."),
+}
+WORDS: dict[str, str] = {
+    "Text": "text",
+    "Verbatim": "mapping",
+    "Flag": "true or false",
+    "Count": "whole number",
+    "Duration": "duration",
+    "Bare": "expression",
+    "Template": "template",
+    "TemplateFile": "file below templates/",
+    "FieldPath": "path",
+    "SelectorType": "selector",
+    "IgnoreType": "path, or ignored path",
+    "StatusType": "mapping with templates, or file below templates/",
+}
+
+
+def reference() -> str:
+    return "\n".join("\n".join(_table(table)) + "\n" for table in language.TABLES)
+
+
+def _table(table: type[Table]) -> Iterator[str]:
+    title, where = TITLES[table.__name__]
+    yield f"### {title}\n"
+    notes = [where, *map(_constraint, table.CONSTRAINTS)]
+    if said := " ".join(note for note in notes if note):
+        yield f"{said}\n"
+    yield "| key | type | default | meaning |\n|---|---|---|---|"
+    for _, key in keys(table):
+        yield f"| `{key.name}` | {_type(key.type)} | {_default(key)} | {_cell(key.doc)} |"
+
+
+def _constraint(constraint: Any) -> str:
+    if isinstance(constraint, ExactlyOne):
+        return f"Exactly one of `{constraint.keys[0]}` and `{constraint.keys[1]}`."
+    if isinstance(constraint, Needs):
+        return f"`{constraint.key}` only with `{constraint.other}`."
+    return ""
+
+
+def _type(type_: Any) -> str:
+    match type(type_).__name__:
+        case "Choice":
+            return " or ".join(f"`{option}`" for option in type_.options)
+        case "ListOf":
+            return f"list: {_type(type_.item)}"
+        case "MapOf":
+            return f"name: {_type(type_.member)}"
+        case "Grown":
+            return "mapping with templates" if type_.mapping else "any value with templates"
+        case "Template":
+            return f"template: {_type(type_.form)}" if type(type_.form).__name__ == "Choice" else "template"
+        case "TableOf":
+            title = TITLES[type_.table.__name__][0]
+            return f"[{title[0].lower()}{title[1:]}](#{title.lower().replace(' ', '-').replace('.', '')})"
+        case name:
+            return WORDS[name]
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "required"
+    return "" if key.default is None or key.default in ("", [], {}) else f"`{json.dumps(key.default).strip(chr(34))}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def written(text: str) -> str:
+    """The page with the reference as it is now."""
+    head, rest = text.split(BEGIN)
+    return f"{head}{BEGIN}\n{reference()}\n{END}{rest.split(END)[1]}"
+
+
+def _with_outputs(text: str) -> str:
+    lines = text.split("\n")
+    changes: dict[int, tuple[int, list[str]]] = {}
+    for example in examples(PAGE).values():
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            os.chdir(root)
+            for step in example.steps:
+                if step.what == "file":
+                    write(root, step)
+                    continue
+                define(root)
+                if step.what == "live":
+                    make_live(root, step)
+                    continue
+                now = transcript(root, step.text)
+                if now != step.text:
+                    changes[step.line] = (step.text.count("\n"), now.rstrip("\n").split("\n"))
+            os.chdir(ROOT)
+    for line in sorted(changes, reverse=True):
+        count, fresh = changes[line]
+        lines[line : line + count] = fresh
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(_with_outputs(written(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")

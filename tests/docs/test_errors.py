@@ -1,0 +1,63 @@
+"""docs/errors.md has an entry for every message that the source can show."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from tests.docs.messages import ROOMS, ROOT, Message, constants, messages
+
+PAGE = ROOT / "docs" / "errors.md"
+
+
+def plain(text: str) -> str:
+    """Text without what Markdown adds, so that a message and its entry compare."""
+    text = html.unescape(text.replace("`", "").replace("\\|", "|").replace("**", ""))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+ENTRIES = plain(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_message_has_an_entry(room: str) -> None:
+    missing = [message for message in messages((room,)) if plain(message.telling) not in ENTRIES]
+    assert missing == [], _told(missing)
+
+
+def _told(missing: list[Message]) -> str:
+    lines = "\n".join(f"  {message}\n    looked for: {plain(message.telling)}" for message in missing)
+    return f"docs/errors.md has no entry for these messages; add one for each, with its words:\n{lines}"
+
+
+def test_messages_are_found_through_names_and_functions_of_their_module() -> None:
+    found = {message.telling for message in messages(("rules",))}
+    assert "say `reach: cluster` in the watch if that is meant" in found  # a constant of the module
+    assert ", which means nothing without" in " ".join(found)  # what a constraint returns
+
+
+def test_the_page_has_no_row_without_a_message() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ") and not line.startswith("| message")]
+    assert [row for row in rows if not re.fullmatch(r"\|(?:[^|]|\\\|)+\|(?:[^|]|\\\|)*\|", row)] == []
+
+
+def test_every_entry_is_of_a_message() -> None:
+    """Some words of an entry stand in the source in their order; the rest is what is filled in. So an entry whose message is gone is found."""
+    source = plain("\n".join(constants()))
+    gone = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cell = re.split(r"(?<!\\)\|", line)[1] if line.startswith("| `") else ""
+        for _, span in re.findall(r"(`{1,2})(.+?)\1(?!`)", cell):
+            words = plain(span).split(" ")
+            runs = [" ".join(words[number : number + 2]) for number in range(len(words) - 1)]
+            if runs and not any(run in source for run in runs):
+                gone.append(span)
+    assert gone == [], "docs/errors.md has entries of messages that the source does not have"
+
+
+def test_links_lead_to_headings() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.+)$", text)}
+    assert [anchor for anchor in re.findall(r"\]\(#([^)]+)\)", text) if anchor not in headings] == []
