@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,14 +16,18 @@ from ruleop.cli.project import Folder, load, project_options
 from ruleop.rules import parse_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.engine.manager import Options
     from ruleop.rules import Project
 
+F = TypeVar("F", bound="Callable[..., Any]")
 
-def _flag(name: str, **settings: object) -> object:
+
+def _flag(name: str, **settings: Any) -> Callable[[F], F]:
     """An option that is also read from RULEOP_<NAME>."""
     variable = "RULEOP_" + name.split("/")[0].lstrip("-").upper().replace("-", "_")
-    return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]
+    return click.option(name, envvar=variable, show_envvar=True, **settings)
 
 
 @click.command()
