@@ -47,18 +47,8 @@ def operator(name: str, kubeconfig: Path, folder: Path) -> subprocess.Popen[byte
     if name == "go":
         command = [str(built("baseline-go"))]
     elif name == "ruleop":
-        command = [
-            sys.executable,
-            "-m",
-            "ruleop",
-            "-C",
-            str(ROOT.parent),
-            "run",
-            "--metrics-bind-address",
-            "0",
-            "--health-probe-bind-address",
-            "0",
-        ]
+        command = [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT.parent)]
+        command += ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
         command += ["--operator-namespace", "default", "--log-level", "warning"]
     else:
         return None
