@@ -81,7 +81,10 @@ def _of_helper(obj: Any, key: Any) -> Any:
     if kind is TemplateModule and isinstance(key, str) and not key.startswith("_"):
         return vars(obj).get(key, Missing("this import").below(key))
     if kind is TemplateReference:
-        return obj[key]
+        try:
+            return obj[key]
+        except KeyError:
+            return NoField("self", key)
     if kind is BlockReference and key == "super":
         return obj.super
     if kind is Cycler and key == "current":

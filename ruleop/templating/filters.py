@@ -9,8 +9,9 @@ that it amounts to, and what goes in and comes out is counted. Left out are Jinj
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 import jinja2.filters
@@ -98,7 +99,7 @@ def _counted(value: Any, *, takes_text: bool) -> Any:
             METER.text(len(value))
     elif hasattr(value, "__len__"):
         METER.items(len(value))
-    elif isinstance(value, Iterator):
+    elif isinstance(value, GeneratorType):
         return passes(value)
     else:
         check_size(value)

@@ -19,7 +19,7 @@ from ruleop.templating.compiled import Expression, SlottedKeys, StringTemplate, 
 from ruleop.templating.compiler import attach_places
 from ruleop.templating.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.faults import Fault, RuleErrors, mistake
-from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, syntax, unknown_functions
+from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, syntax, tags_for_html, unknown_functions
 from ruleop.templating.named import Named, check_dynamic_names, named_templates
 from ruleop.templating.references import Reads, read_tree
 from ruleop.templating.renderer import Renderer
@@ -157,7 +157,11 @@ class Library:
     def _parse(self, text: str, path: str) -> nodes.Template:
         try:
             tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors that are wanted here
-            found = [*unknown_functions(tree, self.environment.filters, self.environment.tests), *check_dynamic_names(tree)]
+            found = [
+                *unknown_functions(tree, self.environment.filters, self.environment.tests),
+                *check_dynamic_names(tree),
+                *tags_for_html(tree),
+            ]
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax(error), Site(path, error.lineno)) from None
         except RecursionError:

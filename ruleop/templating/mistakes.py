@@ -33,6 +33,11 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(f"the character U+{ord(reserved[0]):04X} is reserved (it is none that text may hold): remove it", at)
 
 
+def tags_for_html(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    for tag in tree.find_all(nodes.ScopedEvalContextModifier):
+        yield tag.lineno, "the tag autoescape is not offered: it is for HTML"
+
+
 def unknown_functions(tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """The line and words for each filter and test that there is not."""
     for found in tree.find_all(nodes.Filter):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from types import GeneratorType
 from typing import Any
 
 from ruleop.errors import Site
@@ -114,10 +115,10 @@ def contains(needle: Any, haystack: Any) -> bool:
         METER.spend(1 + (len(haystack) >> 4))
         if isinstance(needle, (str, int, float)) or needle is None:
             return needle in haystack.data
-    if isinstance(haystack, Iterable):
-        needle = comparable(needle)
-        return any(needle == comparable(item) for item in passes(haystack))
-    raise Fault("`in` looks into text, lists and mappings")
+    if not isinstance(haystack, (list, tuple, range, ListView, GeneratorType)):
+        raise Fault(f"`in` looks into text, lists and mappings, not into {noun(haystack)}")
+    needle = comparable(needle)
+    return any(needle == comparable(item) for item in passes(haystack))
 
 
 def passes(value: Any) -> Any:
@@ -127,7 +128,7 @@ def passes(value: Any) -> Any:
     if isinstance(value, (str, Text, Dump, list, tuple, range, Mapping, View)):
         METER.spend(1 + len(value))
         return value
-    if isinstance(value, Iterable):
+    if isinstance(value, GeneratorType):
         return _counted(value)
     raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")
 

@@ -10,9 +10,10 @@ What a template makes of such data becomes JSON again by `plain`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -263,7 +264,7 @@ class _Plain:
                 if item is not OMIT:
                     result[_key(key)], more = self.of(item, depth + 1)
                     weight += more + NODE
-        elif isinstance(value, (list, tuple, set, frozenset, range, Iterator, KeysView, ValuesView, ItemsView)):
+        elif isinstance(value, (list, tuple, range, GeneratorType)):
             result = []
             for item in value:
                 METER.spend(1)
@@ -338,6 +339,6 @@ def noun(value: object) -> str:
         return "text"
     if isinstance(value, Mapping):
         return "a mapping"
-    if isinstance(value, (Sequence, Iterator, set, frozenset, KeysView, ValuesView, ItemsView)):
+    if isinstance(value, (Sequence, GeneratorType)):
         return "a list"
     return "a function"
