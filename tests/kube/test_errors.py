@@ -1,0 +1,101 @@
+"""Every refusal has one meaning, and says who wanted what."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from ruleop.kube.errors import Problem, answer_error
+
+
+def refused(status: int, reason: str = "", message: str = "", *, verb: str = "patch", resource: str = "deployments.apps prod/web", **details):
+    body = orjson.dumps({"kind": "Status", "code": status, "reason": reason, "message": message, "details": details})
+    return answer_error(status, body, verb=verb, resource=resource)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "problem", "retryable", "unknown"),
+    [
+        (400, "BadRequest", Problem.INVALID, False, False),
+        (401, "Unauthorized", Problem.UNAUTHORIZED, True, False),
+        (403, "Forbidden", Problem.FORBIDDEN, False, False),
+        (404, "NotFound", Problem.NOT_FOUND, False, False),
+        (405, "MethodNotAllowed", Problem.UNSUPPORTED, False, False),
+        (409, "Conflict", Problem.CONFLICT, False, False),
+        (409, "AlreadyExists", Problem.EXISTS, False, False),
+        (410, "Expired", Problem.GONE, False, False),
+        (413, "RequestEntityTooLarge", Problem.TOO_LARGE, False, False),
+        (415, "UnsupportedMediaType", Problem.UNSUPPORTED, False, False),
+        (418, "", Problem.INVALID, False, False),
+        (422, "Invalid", Problem.INVALID, False, False),
+        (429, "TooManyRequests", Problem.THROTTLED, True, False),
+        (500, "InternalError", Problem.SERVER, True, True),
+        (503, "ServiceUnavailable", Problem.SERVER, True, True),
+        (504, "Timeout", Problem.SERVER, True, True),
+    ],
+)
+def test_classes(status: int, reason: str, problem: Problem, retryable: bool, unknown: bool) -> None:
+    error = refused(status, reason)
+    assert (error.problem, error.retryable, error.outcome_unknown) == (problem, retryable, unknown)
+    assert not refused(status, reason, verb="get").outcome_unknown
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "spec.selector: Invalid value: {}: field is immutable",
+        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden",
+        "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`",
+        "spec.clusterIPs[0]: Invalid value: []: may not change once set",
+        "roleRef: Invalid value: {}: cannot change roleRef",
+        "parameters: Forbidden: updates to parameters are forbidden.",
+        "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        'ingressClassName: Invalid value: "x": Value is immutable',
+    ],
+)
+def test_what_may_not_change_is_recognised(message: str) -> None:
+    assert refused(422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueForbidden", "message": message}]).immutable
+    assert refused(422, "Invalid", message).immutable
+    assert not refused(403, "Forbidden", message).immutable
+
+
+def test_other_mistakes_are_not_taken_for_it() -> None:
+    assert not refused(422, "Invalid", "spec.replicas: Invalid value: -1: must be greater than or equal to 0").immutable
+
+
+def test_messages_name_verb_resource_and_causes() -> None:
+    error = refused(403, "Forbidden", 'deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"')
+    assert str(error) == (
+        'patch deployments.apps prod/web: deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"'
+        " (403 Forbidden)"
+    )
+    causes = refused(422, "Invalid", "no", causes=[{"field": "spec.x", "reason": "FieldValueInvalid", "message": "bad"}]).causes
+    assert [(cause.field, cause.reason) for cause in causes] == [("spec.x", "FieldValueInvalid")]
+
+
+def test_values_of_secrets_stay_out() -> None:
+    causes = [{"field": "data[password]", "reason": "FieldValueInvalid", "message": 'Invalid value: "hunter2": field is immutable'}]
+    error = refused(422, "Invalid", 'Secret "x" is invalid: "hunter2"', resource="secrets prod/x", causes=causes)
+    assert "hunter2" not in str(error)
+    assert "data[password]" in str(error)
+    assert error.immutable
+    other = refused(422, "Invalid", "env: hunter2", causes=causes)
+    assert "hunter2" not in other.without_values
+    assert "data[password] (FieldValueInvalid)" in other.without_values
+
+
+def test_when_to_come_back() -> None:
+    assert refused(429, retryAfterSeconds=3).retry_after == 3.0
+    assert answer_error(429, b"", verb="get", resource="x", retry_after="7").retry_after == 7.0
+    assert answer_error(429, b"", verb="get", resource="x", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after is None
+
+
+def test_what_a_proxy_says_is_shown_and_cut() -> None:
+    error = answer_error(502, b"<html>" + b"x" * 1000, verb="get", resource="pods a/b")
+    assert error.problem is Problem.SERVER
+    assert len(str(error)) < 300
+
+
+def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
+    assert refused(403, "Forbidden", causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]).namespace_terminating
+    assert refused(500, "", causes=[{"message": "etcdserver: request is too large"}]).problem is Problem.TOO_LARGE

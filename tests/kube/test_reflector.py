@@ -1,0 +1,270 @@
+"""What the reflector asks for, and when. The store's side, in any history, is in test_reflector_model."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+import pytest
+
+from ruleop.kube.reflector import Fetch, Follow, Phase, Reflector, Rest
+from ruleop.kube.store import State, Store
+from tests.kube.model_server import SOURCE, bookmark, line, refusal
+
+
+def widget(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}}
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(SOURCE)
+
+
+@pytest.fixture
+def reflector(store: Store) -> Reflector:
+    return Reflector(SOURCE, store, chance=lambda: 0.0)
+
+
+def query(step: Any) -> dict[str, str]:
+    assert isinstance(step, Fetch | Follow), step
+    return dict(parse_qsl(step.request.query))
+
+
+def watching(reflector: Reflector, at: int = 100, now: float = 0.0) -> None:
+    reflector.next(now)
+    reflector.opened(now)
+    reflector.lines([bookmark(at, ends=True)], now)
+    assert reflector.phase is Phase.WATCHING
+
+
+def rested(reflector: Reflector, now: float) -> float:
+    step = reflector.next(now)
+    assert isinstance(step, Rest)
+    return step.until
+
+
+def test_it_begins_with_a_streaming_list_that_goes_on_as_a_watch(reflector: Reflector, store: Store) -> None:
+    step = reflector.next(0.0)
+    assert query(step) == {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "232",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+    }
+    reflector.opened(0.0)
+    reflector.lines([line("ADDED", widget("b", 9)), line("ADDED", widget("a", 3)), bookmark(7)], 0.1)
+    assert store.state is State.PENDING
+    reflector.lines([bookmark(10, ends=True), line("MODIFIED", widget("a", 11))], 0.2)
+    assert store.state is State.SYNCED
+    assert (len(store), store.version) == (2, 11)
+    reflector.closed(240.0)
+    assert query(reflector.next(240.0))["resourceVersion"] == "11"
+
+
+def test_what_is_deleted_while_the_list_is_streamed_is_not_in_it(reflector: Reflector, store: Store) -> None:
+    reflector.next(0.0)
+    reflector.opened(0.0)
+    reflector.lines([line("ADDED", widget("a", 9)), line("DELETED", widget("a", 10)), bookmark(10, ends=True)], 0.1)
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("status", [400, 405, 422])
+def test_a_server_without_streaming_lists_is_listed_by_pages(reflector: Reflector, store: Store, status: int) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(status), 0.0)
+    assert query(reflector.next(0.0)) == {"limit": "500"}, "at once"
+    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1)
+    assert query(reflector.next(0.1)) == {"limit": "500", "continue": "next"}
+    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "51"}, "items": [widget("b", 2)]}), 0.2)
+    assert store.state is State.SYNCED
+    assert query(reflector.next(0.2))["resourceVersion"] == "50", "of the first page: the list is as of then"
+
+
+def test_pages_that_expire_are_followed_by_one_list_in_a_piece(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1)
+    reflector.next(0.1)
+    reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
+    assert query(reflector.next(rested(reflector, 0.2))) == {}
+
+
+def test_a_page_that_fails_is_asked_for_again(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": []}), 0.1)
+    reflector.next(0.1)
+    reflector.failed(refusal(503, verb="list"), 0.2)
+    assert query(reflector.next(rested(reflector, 0.2)))["continue"] == "next"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_is_away_is_not_listed_again(reflector: Reflector, store: Store, status: int) -> None:
+    watching(reflector)
+    reflector.closed(10.0)
+    reflector.next(10.0)
+    reflector.failed(refusal(status), 10.0)
+    assert store.state is State.SYNCED
+    assert store.problem
+    step = reflector.next(rested(reflector, 10.0))
+    assert query(step)["resourceVersion"] == "100"
+    reflector.opened(20.0)
+    assert store.problem == ""
+    assert reflector.lists == 1
+
+
+def test_waits_grow_up_to_a_cap_and_shrink_after_health(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.closed(10.0)
+    now, waits = 10.0, []
+    for _ in range(8):
+        reflector.next(now)
+        reflector.failed(refusal(503), now)
+        until = rested(reflector, now)
+        waits.append(round(until - now, 3))
+        now = until
+    assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    reflector.next(now)
+    reflector.opened(now)
+    reflector.closed(now + 130)
+    reflector.next(now + 130)
+    reflector.failed(refusal(503), now + 130)
+    assert rested(reflector, now + 130) == pytest.approx(now + 130.8)
+
+
+def test_retry_after_is_kept(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(429, retry_after="17"), 0.0)
+    assert rested(reflector, 0.0) == 17.0
+
+
+def test_a_version_that_the_server_forgot_makes_a_list(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101))], 1.0)
+    reflector.lines([line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})], 2.0)
+    assert not reflector.reading
+    assert len(store) == 1, "until the list is there, the old is better than nothing"
+    assert "sendInitialEvents" in query(reflector.next(rested(reflector, 2.0)))
+
+
+def test_errors_in_the_stream_that_time_heals_go_on_from_the_same_version(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.lines([line("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})], 2.0)
+    assert query(reflector.next(rested(reflector, 2.0)))["resourceVersion"] == "100"
+
+
+def test_a_server_that_does_not_know_our_version_yet_is_listed(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.closed(5.0)
+    reflector.next(5.0)
+    reflector.failed(refusal(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]), 5.0)
+    assert "resourceVersion" not in query(reflector.next(rested(reflector, 5.0)))
+
+
+def test_a_list_older_than_what_was_seen_is_refused(reflector: Reflector, store: Store) -> None:
+    watching(reflector, at=100)
+    reflector.lines([line("ADDED", widget("a", 101)), line("ERROR", {"kind": "Status", "code": 410})], 1.0)
+    now = rested(reflector, 1.0)
+    reflector.next(now)
+    reflector.opened(now)
+    reflector.lines([bookmark(90, ends=True)], now)
+    assert len(store) == 1
+    assert "older" in store.problem
+    assert reflector.phase is Phase.RESTING
+
+
+def test_missing_rights_are_a_state_and_are_looked_at_again(reflector: Reflector, store: Store) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(403, "Forbidden"), 0.0)
+    assert store.state is State.FORBIDDEN
+    assert "watch widgets.example.com" in store.problem
+    reflector.wake(0.1)
+    watching(reflector, now=0.2)
+    assert store.state is State.SYNCED
+
+
+def test_a_right_that_comes_back_during_a_watch_makes_it_synced_without_a_list(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.closed(5.0)
+    reflector.next(5.0)
+    reflector.failed(refusal(403, "Forbidden"), 5.0)
+    now = rested(reflector, 5.0)
+    reflector.next(now)
+    reflector.opened(now)
+    assert store.state is State.SYNCED
+    assert reflector.lists == 1
+
+
+def test_a_kind_that_goes_is_a_state_and_waits_for_its_crd(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101))], 1.0)
+    reflector.closed(5.0)
+    now = 5.0
+    for _ in range(12):
+        reflector.next(now)
+        reflector.failed(refusal(404, "NotFound"), now)
+        before, now = now, rested(reflector, now)
+    assert store.state is State.UNSERVED
+    assert len(store) == 0
+    assert now - before == 300.0, "nobody asks every second for what a CRD announces"
+    reflector.wake(before + 1)
+    assert "sendInitialEvents" in query(reflector.next(before + 1))
+
+
+def test_a_stream_that_ends_at_once_is_a_failure_and_one_that_lasted_is_none(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.closed(240.0)
+    assert isinstance(reflector.next(240.0), Follow)
+    reflector.opened(240.0)
+    reflector.closed(240.2)
+    assert isinstance(reflector.next(240.2), Rest)
+
+
+def test_a_close_that_never_arrives_is_noticed(reflector: Reflector) -> None:
+    watching(reflector)
+    assert reflector.deadline == 232 + 10
+    reflector.silent(200.0)
+    assert reflector.reading
+    reflector.silent(242.0)
+    assert not reflector.reading
+    assert query(reflector.next(rested(reflector, 242.0)))["resourceVersion"] == "100"
+
+
+def test_once_bookmarks_came_silence_is_noticed_sooner(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.lines([bookmark(120)], 60.0)
+    assert reflector.deadline == 150.0
+    reflector.lines([bookmark(130)], 120.0)
+    assert reflector.deadline == 210.0
+    reflector.lines([bookmark(130)], 180.0)
+    assert reflector.deadline == 242.0, "the end of the watch, which comes first"
+
+
+def test_a_streaming_list_that_stalls_is_noticed(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.opened(0.0)
+    reflector.lines([line("ADDED", widget("a", 9))], 30.0)
+    assert reflector.deadline == 90.0
+    reflector.silent(90.0)
+    assert "nothing came for 60 s" in reflector._sink.problem
+
+
+def test_events_of_a_newer_server_are_passed_over(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("SPARKLED", widget("a", 101)), line("ADDED", widget("b", 102))], 1.0)
+    assert [key.name for key in store.keys()] == ["b"]
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":{"resourceVersion":"5"},"items":[{}]}'])
+def test_an_answer_that_is_no_list_is_a_failure(reflector: Reflector, store: Store, body: bytes) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+    reflector.page(body, 0.0)
+    assert isinstance(reflector.next(0.0), Rest)
+    assert "no list" in store.problem

@@ -1,0 +1,95 @@
+"""What goes over the wire, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.kube import requests
+from ruleop.kube.errors import ApiError
+from ruleop.kube.proxies import proxy_for
+from ruleop.kube.requests import Source
+from ruleop.schema.table import ResourceInfo
+
+DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))
+NODES = ResourceInfo("nodes", False, True, Kind("", "v1", "Node"))
+ROLES = ResourceInfo("clusterroles", False, False, Kind("rbac.authorization.k8s.io", "v1", "ClusterRole"))
+WEB = ObjectKey("apps", "Deployment", "prod", "web")
+
+
+def test_paths() -> None:
+    assert requests.get(DEPLOYMENTS, WEB).path == "/apis/apps/v1/namespaces/prod/deployments/web"
+    assert requests.get(NODES, ObjectKey("", "Node", "", "n1")).path == "/api/v1/nodes/n1"
+    assert requests.get(ROLES, ObjectKey("", "ClusterRole", "", "system:x")).path.endswith("/clusterroles/system:x")
+    assert requests.list_page(Source(DEPLOYMENTS), limit=500).path == "/apis/apps/v1/deployments"
+    assert requests.list_page(Source(DEPLOYMENTS, "prod"), limit=500).path == "/apis/apps/v1/namespaces/prod/deployments"
+    assert requests.merge_patch(DEPLOYMENTS, WEB, {}, subresource="status").path.endswith("/web/status")
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_no_name_can_make_a_request_for_everything(name: str) -> None:
+    with pytest.raises(ApiError, match="not the name"):
+        requests.delete(DEPLOYMENTS, WEB._replace(name=name), uid="u")
+    with pytest.raises(ApiError, match="not the name"):
+        requests.delete(DEPLOYMENTS, WEB._replace(namespace=""), uid="u")
+
+
+def test_a_name_cannot_leave_its_place() -> None:
+    assert requests.get(DEPLOYMENTS, WEB._replace(name="../secrets?x#y")).path.endswith("/deployments/..%2Fsecrets%3Fx%23y")
+
+
+def test_writes_are_strict_and_carry_their_manager() -> None:
+    for request in (
+        requests.create(DEPLOYMENTS, {"metadata": {"name": "web", "namespace": "prod"}}),
+        requests.replace(DEPLOYMENTS, WEB, {}),
+        requests.merge_patch(DEPLOYMENTS, WEB, {}),
+        requests.json_patch(DEPLOYMENTS, WEB, []),
+        requests.apply(DEPLOYMENTS, WEB, {}),
+    ):
+        assert request.query == "fieldManager=ruleop&fieldValidation=Strict"
+    assert requests.apply(DEPLOYMENTS, WEB, {}, force=True, manager="a b").query == "fieldManager=a%20b&fieldValidation=Strict&force=true"
+
+
+def test_a_deletion_is_of_this_very_object() -> None:
+    body = orjson.loads(requests.delete(DEPLOYMENTS, WEB, uid="u1", version="5", propagation="Foreground").body or b"")
+    assert body["preconditions"] == {"uid": "u1", "resourceVersion": "5"}
+    assert body["propagationPolicy"] == "Foreground"
+
+
+def test_selectors_go_to_the_server() -> None:
+    source = Source(DEPLOYMENTS, labels="a=b,c", fields="metadata.name=x", metadata_only=True)
+    request = requests.watch(source, version="7", seconds=200)
+    assert request.query == (
+        "labelSelector=a%3Db%2Cc&fieldSelector=metadata.name%3Dx&watch=1&allowWatchBookmarks=true&timeoutSeconds=200&resourceVersion=7"
+    )
+    assert "as=PartialObjectMetadata;" in request.accept
+    assert "as=PartialObjectMetadataList;" in requests.list_page(source, limit=1).accept
+    assert requests.watch(replace(source, metadata_only=False), version="7", seconds=1).accept == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "server", "used"),
+    [
+        ("", "https://10.96.0.1:443", True),
+        ("10.0.0.0/8", "https://10.96.0.1:443", False),
+        ("192.168.0.0/16", "https://10.96.0.1:443", True),
+        ("example.com", "https://api.example.com:6443", False),
+        (".example.com", "https://api.example.com:6443", False),
+        (".example.com", "https://example.com:6443", True),
+        ("*.example.com", "https://api.example.com", False),
+        ("api.example.com:443", "https://api.example.com:6443", True),
+        ("api.example.com:6443", "https://api.example.com:6443", False),
+        ("ample.com", "https://api.example.com", True),
+        ("*", "https://api.example.com", False),
+        ("fd00::/8", "https://[fd00::1]:6443", False),
+        ("", "https://127.0.0.1:6443", False),
+        ("", "https://localhost:6443", False),
+        ("", "http://api.example.com", False),
+    ],
+)
+def test_proxies_are_chosen_as_kubectl_chooses_them(no_proxy: str, server: str, used: bool) -> None:
+    environ = {"HTTPS_PROXY": "proxy.corp:3128", "NO_PROXY": no_proxy}
+    assert proxy_for(server, environ) == ("http://proxy.corp:3128" if used else "")

@@ -1,0 +1,214 @@
+"""What the engine relies on when it reads a store."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from ruleop.kinds import ObjectKey
+from ruleop.kube.store import Change, Origin, State, Store, parse_version
+from tests.kube.model_server import SOURCE
+
+
+def widget(name: str = "a", version: int = 5, uid: str = "u1", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": str(version), "managedFields": [{"manager": "x"}]}
+    metadata |= fields.pop("metadata", {})
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, **fields}
+
+
+def key(name: str = "a") -> ObjectKey:
+    return ObjectKey("example.com", "Widget", "ns", name)
+
+
+@pytest.fixture
+def store() -> Store:
+    made = Store(SOURCE)
+    made.begin_list()
+    made.end_list(1)
+    return made
+
+
+@pytest.fixture
+def changes(store: Store) -> list[Change]:
+    heard: list[Change] = []
+    store.subscribe(heard.append)
+    return heard
+
+
+def test_an_object_comes_back_whole_but_for_the_managed_fields(store: Store) -> None:
+    store.apply(widget(spec={"n": 1}, status={"ready": True}))
+    read = store.get(key())
+    assert read == {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "5"},
+        "spec": {"n": 1},
+        "status": {"ready": True},
+    }
+    read["spec"]["n"] = 2
+    assert store.get(key())["spec"] == {"n": 1}, "everybody gets a copy"
+
+
+def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store, changes: list[Change]) -> None:
+    store.apply(widget(version=5, spec={"n": 1}))
+    store.apply(widget(version=6, spec={"n": 1}, status={"ready": True}))
+    store.apply(widget(version=7, spec={"n": 1}, status={"ready": True}, metadata={"managedFields": []}))
+    store.apply(widget(version=8, spec={"n": 1}, status={"ready": True}, metadata={"labels": {"a": "b"}}))
+    store.apply(widget(version=9, spec={"n": 2}, status={"ready": True}, metadata={"labels": {"a": "b"}}))
+    store.delete(widget(version=10))
+    assert [change.outside_status for change in changes] == [True, False, False, True, True, True]
+
+
+def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[Change]) -> None:
+    """The items of a list have neither apiVersion nor kind."""
+    store.apply(widget(spec={"n": 1}))
+    bare = widget(version=6, spec={"n": 1})
+    del bare["apiVersion"], bare["kind"]
+    store.begin_list()
+    store.list_object(bare)
+    store.end_list(6)
+    assert not changes[-1].outside_status
+
+
+def test_a_list_replaces_everything_at_once(store: Store, changes: list[Change]) -> None:
+    store.apply(widget("gone", 5))
+    store.apply(widget("stays", 6))
+    store.begin_list()
+    store.list_object(widget("stays", 6))
+    store.list_object(widget("new", 7))
+    assert {each.name for each in store.keys()} == {"gone", "stays"}, "not before it is complete"
+    changes.clear()
+    store.end_list(8)
+    assert [(change.key.name, change.new is None, change.origin) for change in changes] == [
+        ("gone", True, Origin.LIST),
+        ("new", False, Origin.LIST),
+    ]
+
+
+def test_another_uid_is_another_object(store: Store, changes: list[Change]) -> None:
+    store.apply(widget(uid="u1", version=5))
+    store.apply(widget(uid="u2", version=9))
+    assert [(change.old and change.old.uid, change.new and change.new.uid) for change in changes] == [
+        (None, "u1"),
+        ("u1", None),
+        (None, "u2"),
+    ]
+
+
+def test_our_own_write_is_there_before_the_watch_tells_and_its_echo_is_no_change(store: Store, changes: list[Change]) -> None:
+    assert store.put(widget(version=7, spec={"n": 1}))
+    assert store.get(key())["spec"] == {"n": 1}
+    assert store.is_at_least("7", key())
+    assert not store.is_at_least("7"), "of the others nothing is known"
+    store.apply(widget(version=6, spec={"n": 0}))
+    store.apply(widget(version=7, spec={"n": 1}))
+    assert [change.origin for change in changes] == [Origin.WRITE]
+    assert store.is_at_least("7")
+
+
+def test_an_answer_that_comes_late_changes_nothing(store: Store, changes: list[Change]) -> None:
+    store.apply(widget(version=7))
+    assert not store.put(widget(version=6, spec={"old": True}))
+    store.delete(widget(version=9))
+    assert not store.put(widget(version=8)), "it was deleted since"
+    assert key() not in store
+
+
+def test_an_answer_survives_a_list_that_is_older(store: Store) -> None:
+    store.begin_list()
+    store.put(widget("ours", 20))
+    store.end_list(19)
+    assert key("ours") in store
+    store.begin_list()
+    store.end_list(21)
+    assert key("ours") not in store
+
+
+def test_a_put_leaves_what_it_was_given_as_it_was(store: Store) -> None:
+    given = widget(version=7)
+    before = orjson.dumps(given)
+    store.put(given)
+    assert orjson.dumps(given) == before
+
+
+def test_children_are_found_by_label_and_follow_it(store: Store) -> None:
+    def labelled(name: str, version: int, part_of: str | None) -> dict[str, Any]:
+        return widget(name, version, uid=name, metadata={"labels": {"ruleop.dev/part-of": part_of} if part_of else {}})
+
+    store.apply(labelled("b", 5, "one"))
+    store.apply(labelled("a", 6, "one"))
+    store.apply(labelled("c", 7, "two"))
+    assert [each.name for each in store.child_keys("one")] == ["a", "b"]
+    store.apply(labelled("a", 8, "two"))
+    store.apply(labelled("c", 9, None))
+    store.delete(labelled("b", 10, "one"))
+    assert [child["metadata"]["name"] for child in store.children("two")] == ["a"]
+    assert store.child_keys("one") == ()
+
+
+def test_objects_are_selected_by_namespace_and_sorted(store: Store) -> None:
+    for version, (namespace, name) in enumerate([("y", "a"), ("x", "b"), ("x", "a")], start=5):
+        store.apply(widget(name, version, uid=namespace + name, metadata={"namespace": namespace}))
+    assert [(k.namespace, k.name) for k in store.keys()] == [("x", "a"), ("x", "b"), ("y", "a")]
+    assert [obj["metadata"]["name"] for obj in store.select("x")] == ["a", "b"]
+    assert store.select("z") == []
+
+
+def test_a_kind_that_is_no_longer_served_takes_its_objects_along(store: Store, changes: list[Change]) -> None:
+    store.apply(widget())
+    states: list[State] = []
+    store.subscribe_state(lambda each: states.append(each.state))
+    store.set_state(State.FORBIDDEN, "no right")
+    assert key() in store, "what is not seen may still be there"
+    store.set_state(State.UNSERVED, "no kind")
+    store.set_state(State.UNSERVED, "still no kind")
+    assert len(store) == 0
+    assert changes[-1].new is None
+    assert states == [State.FORBIDDEN, State.UNSERVED]
+
+
+def test_a_store_of_metadata_keeps_metadata(changes: list[Change]) -> None:
+    store = Store(replace(SOURCE, metadata_only=True))
+    store.apply(widget(version=5, spec={"big": "x" * 1000}))
+    assert store.get(key()) == {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "5"},
+    }
+
+
+def test_versions_are_numbers() -> None:
+    assert parse_version("10") > parse_version("9")
+    assert [parse_version(text) for text in ("", None, "abc", "-1", "٣x")] == [0, 0, 0, 0, 0]
+
+
+def test_who_unsubscribes_hears_nothing(store: Store) -> None:
+    heard: list[Change] = []
+    end = store.subscribe(heard.append)
+    end()
+    store.apply(widget())
+    assert heard == []
+    assert store.statistics().objects == 1
+
+
+def test_memory_is_about_the_json() -> None:
+    """A Deployment of 4 KB, as the server sends it; measured as what Python allocates."""
+    obj = widget(spec={"containers": [{"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)]})
+    obj["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {f"f:{i}": {} for i in range(60)}}]
+    size = len(orjson.dumps(obj))
+    assert 3500 < size < 5000
+    gc.collect()
+    store = Store(SOURCE)
+    for number in range(300):
+        obj["metadata"] |= {"name": f"name-{number}", "uid": f"00000000-0000-0000-0000-{number:012}", "resourceVersion": str(100 + number)}
+        store.apply(orjson.loads(orjson.dumps(obj)))
+    held = 0
+    for entry_key, entry in store._entries.items():
+        held += sum(map(sys.getsizeof, (entry_key, entry_key.name, entry, *entry)))
+    held += sys.getsizeof(store._entries) + sum(sys.getsizeof(each) for each in store._namespaces.values())
+    assert held / 300 / size < 1.3
