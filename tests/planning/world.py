@@ -165,10 +165,12 @@ class World:
             self.execute(planned.actions[:crash_after])
             self.failed, self.recreated, self.last_reason = {}, {}, ""
             return planned
-        self.failed = self.execute(planned.actions)
+        outcome = self.execute(planned.actions)
         if self.resource is None:
             return planned
-        last = self.plan(settled=True) if planned.actions else planned
+        last = self.plan(settled=True, failed=outcome) if planned.actions else planned
+        if planned.actions:  # as the engine does: only a refusal for good matters to the next pass
+            self.failed = {key_: each for key_, each in outcome.items() if each.failure is Failure.IMMUTABLE}
         self.write_status(last)
         self.events.extend(last.events)
         if self.remembers:

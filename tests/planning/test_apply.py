@@ -1,0 +1,452 @@
+"""How a wanted object gets written: the four strategies, ignored paths, immutable fields, and writes that fail."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from ruleop.merge import Learned, decode
+from ruleop.planning import Create, Delete, Failed, Failure, Patch, Replace, ServerSideApply, State
+from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER
+from tests.planning.world import World, config, key
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  replicas: {{ spec.v | int }}
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: app, image: "app:{{ spec.v }}"}]}}
+"""
+DEPLOYMENT = key("a", "Deployment", group="apps")
+
+
+def one(apply: str = "{}", text: str = A, v: str = "1", **more: object) -> World:
+    extra = "".join(f", {name}: {value}" for name, value in more.items())
+    return World.of("children: {a: {template: a.yaml, apply: %s%s}}" % (apply, extra), {"v": v}, a=text)
+
+
+def record(world: World, where=key("a")):
+    return decode(world.objects[where]["metadata"]["annotations"][APPLIED])
+
+
+# -- merge -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_merge_names_uid_and_version_and_carries_all_that_is_wanted_to_learn_from():
+    world = one()
+    world.settle()
+    live = world.objects[key("a")]
+    world.edit({"v": "2"})
+    (patch,) = world.plan().actions
+    assert isinstance(patch, Patch)
+    assert patch.patch["data"] == {"v": "2"}
+    assert patch.patch["metadata"] == {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+    assert patch.sent["data"] == {"v": "2"}
+    assert patch.why == "changed"
+
+
+def test_what_we_no_longer_want_goes_and_what_others_set_stays():
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
+    world = World.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
+    world.settle()
+    world.change(key("a"), {"data": {"theirs": "3"}})
+    world.edit({"data": {"x": "1"}})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
+
+
+def test_what_the_server_makes_of_a_value_is_learned_and_not_written_again():
+    world = one()
+    world.settle()
+    world.change(key("a"), {"data": {"v": "one"}})
+    live = world.objects[key("a")]
+    sent = {**live, "data": {"v": "1"}}
+    learned = Learned.NOTHING.learn(sent, live, world.info(world.plan().rendered[0][2] and next(iter(world.rule.children["a"].kinds))).shape)
+    assert world.plan().actions
+    assert world.plan(learned={key("a"): learned}).actions == ()
+
+
+def test_a_secret_in_plain_text_is_what_the_server_makes_of_it():
+    world = one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ spec.v }}'}\n")
+    (create,) = world.plan().actions
+    assert create.object["data"] == {"p": "MQ=="}
+    world.settle()
+    assert world.plan().quiet
+
+
+def test_a_record_that_fits_nowhere_fails_and_names_the_way_out_which_helps():
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
+    generator = random.Random(1)
+    data = {"".join(generator.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60)): "1" for _ in range(5000)}
+    world = World.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
+    (problem,) = world.plan().problems
+    assert "apply.strategy: server-side" in problem.message
+    assert world.plan().actions == ()
+    other = World.of("children: {a: {template: a.yaml, apply: {strategy: server-side}}}", {"data": data}, a=text)
+    other.settle()
+    assert other.ready()[0] == "True"
+    assert other.plan().quiet
+    less = dict(list(data.items())[:4900])
+    other.edit({"data": less})
+    other.settle()
+    assert other.objects[key("a")]["data"] == less
+    assert other.plan().quiet
+
+
+# -- create-only -------------------------------------------------------------------------------------------------------------------------
+
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
+
+
+def test_a_password_is_drawn_once_and_shown_only_when_it_exists():
+    body = "children: {a: {template: a.yaml, apply: {strategy: create-only}}, b: {template: b.yaml}}"
+    reader = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {sum: '{{ a.data.p | sha256(8) }}'}\n"
+    world = World.of(body, a=SECRET, b=reader)
+    first = world.plan()
+    assert [action.key.name for action in first.actions] == ["a"]
+    assert [(wait.child, wait.for_what) for wait in first.waits] == [("b", "a.data.p")]
+    world.settle()
+    drawn = world.objects[key("a", "Secret")]["data"]
+    world.seed = b"another"
+    world.now = "2027-01-01T00:00:00Z"
+    world.settle()
+    assert world.objects[key("a", "Secret")]["data"] == drawn
+    assert world.plan().quiet
+    assert "ConfigMap/b" in world.names()
+
+
+def test_two_passwords_are_two_and_one_seed_gives_the_same_ones():
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ random_password() }}', q: '{{ random_password() }}'}\n"
+    world = one("{strategy: create-only}", text)
+    (create,) = world.plan().actions
+    assert create.object["data"]["p"] != create.object["data"]["q"]
+    assert world.plan().actions == (create,)
+    assert world.plan(seed=b"x").actions != (create,)
+
+
+@pytest.mark.parametrize("length", [0, -1, 257, "'a'", "true"])
+def test_a_password_has_a_length(length: object):
+    text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace("''a''", '"a"')
+    (problem,) = one("{strategy: create-only}", text.replace("('a')", '("a")').replace("p: '", "p: ").replace("'}", "}")).plan().problems
+    assert "random_password takes a length from 1 to 256" in problem.message
+
+
+def test_a_create_only_child_is_never_changed_and_its_record_claims_nothing():
+    world = one("{strategy: create-only}")
+    world.settle()
+    assert record(world).fields.to_json() == {}
+    world.edit({"v": "2"})
+    assert world.plan().actions == ()
+    assert world.objects[key("a")]["data"] == {"v": "1"}
+
+
+def test_jobs_are_create_only_unless_said_otherwise():
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: {{ spec.v | int }}}\n"
+    for apply, changed in (("{}", ()), ("{strategy: merge}", (Patch,))):
+        world = one(apply, job)
+        world.settle()
+        world.edit({"v": "2"})
+        assert tuple(map(type, world.plan().actions)) == changed
+
+
+def test_adopting_a_create_only_child_writes_our_marks_and_nothing_else():
+    world = one("{strategy: create-only}", adopt="orphans")
+    world.add(config("a", {"v": "theirs"}, labels={"x": "y"}, annotations={"n": "1"}))
+    (patch,) = world.plan().actions
+    assert patch.why == "adopted"
+    assert set(patch.patch) == {"metadata"}
+    assert set(patch.patch["metadata"]) == {"uid", "resourceVersion", "labels", "annotations", "ownerReferences"}
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "theirs"}
+    assert world.objects[key("a")]["metadata"]["labels"]["x"] == "y"
+    assert world.plan().quiet
+
+
+def test_a_create_only_child_follows_its_deletion_policy():
+    world = one("{strategy: create-only}", deletion='"{{ spec.keep }}"')
+    world.edit({"v": "1", "keep": "delete"})
+    world.settle()
+    world.edit({"v": "1", "keep": "orphan"})
+    world.settle()
+    metadata = world.objects[key("a")]["metadata"]
+    assert "ownerReferences" not in metadata
+    assert OWNER in metadata["annotations"]
+    assert world.plan().quiet
+    world.edit({"v": "1", "keep": "delete"})
+    world.settle()
+    assert world.objects[key("a")]["metadata"]["ownerReferences"]
+    assert OWNER not in world.objects[key("a")]["metadata"]["annotations"]
+
+
+def test_a_create_only_child_that_lost_its_marks_gets_them_back_beside_other_owners():
+    world = one("{strategy: create-only}")
+    world.settle()
+    references = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}, *world.objects[key("a")]["metadata"]["ownerReferences"]]
+    world.change(key("a"), {"metadata": {"labels": {MANAGED_BY: "Helm", "ruleop.dev/part-of": None}, "ownerReferences": references}})
+    world.settle()
+    metadata = world.objects[key("a")]["metadata"]
+    assert metadata["labels"][MANAGED_BY] == "Helm"
+    assert "ruleop.dev/part-of" in metadata["labels"]
+    assert sorted(each["uid"] for each in metadata["ownerReferences"]) == ["cr-1", "x"]
+
+
+# -- server-side ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_server_side_creates_by_a_create_so_that_nothing_foreign_is_taken_over():
+    (create,) = one("{strategy: server-side}").plan().actions
+    assert isinstance(create, Create)
+
+
+def test_server_side_sends_all_that_is_wanted_with_uid_and_record():
+    world = one("{strategy: server-side}")
+    world.settle()
+    world.edit({"v": "2"})
+    (apply,) = world.plan().actions
+    assert isinstance(apply, ServerSideApply)
+    assert apply.object["metadata"]["uid"] == world.objects[key("a")]["metadata"]["uid"]
+    assert "resourceVersion" not in apply.object["metadata"]
+    assert apply.object["data"] == {"v": "2"}
+    assert APPLIED in apply.object["metadata"]["annotations"]
+    assert apply.migrate
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+    assert world.plan().quiet
+
+
+@pytest.mark.parametrize("strategy", ["server-side", "replace"])
+def test_ignored_places_are_sent_with_their_live_value(strategy: str):
+    world = one("{strategy: %s, ignore: [spec.replicas]}" % strategy, WEB)
+    world.settle()
+    world.change(DEPLOYMENT, {"spec": {"replicas": 9}})
+    assert world.plan().actions == ()
+    world.edit({"v": "2"})
+    (action,) = world.plan().actions
+    assert action.object["spec"]["replicas"] == 9
+    world.settle()
+    assert world.objects[DEPLOYMENT]["spec"]["replicas"] == 9
+    assert world.plan().quiet
+
+
+# -- replace -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_replacement_keeps_status_finalizers_and_other_owners_and_drops_what_is_not_wanted():
+    world = one("{strategy: replace}")
+    world.settle()
+    assert world.plan().quiet
+    references = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}, *world.objects[key("a")]["metadata"]["ownerReferences"]]
+    more = {"metadata": {"finalizers": ["x/y"], "ownerReferences": references}, "status": {"s": 1}, "data": {"theirs": "1"}}
+    world.change(key("a"), more)
+    world.edit({"v": "2"})
+    (action,) = world.plan().actions
+    assert isinstance(action, Replace)
+    world.settle()
+    live = world.objects[key("a")]
+    assert live["data"] == {"v": "2"}
+    assert live["status"] == {"s": 1}
+    assert live["metadata"]["finalizers"] == ["x/y"]
+    assert sorted(each["uid"] for each in live["metadata"]["ownerReferences"]) == ["cr-1", "x"]
+    assert world.plan().quiet
+
+
+STRATEGIES = ["merge", "server-side", "replace"]
+
+
+@pytest.mark.parametrize("after", [*STRATEGIES, "create-only"])
+@pytest.mark.parametrize("before", [*STRATEGIES, "create-only"])
+def test_a_change_of_strategy_ends_where_the_new_one_begins(before: str, after: str):
+    world = one("{strategy: %s}" % before)
+    world.settle()
+    world.project = one("{strategy: %s}" % after).project
+    world.settle()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "1" if after == "create-only" else "2"}
+    assert world.plan().quiet
+
+
+# -- ignore --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_ignored_path_is_set_on_creation_and_then_left_to_others():
+    world = one("{ignore: ['spec.template.spec.containers[name=app].image']}", WEB)
+    world.settle()
+    world.change(DEPLOYMENT, {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "theirs"}]}}}})
+    assert world.plan().actions == ()
+
+
+def test_a_path_that_becomes_ignored_leaves_our_fields_and_keeps_its_live_value():
+    world = one("{ignore: [{path: data.v, when: spec.free}]}")
+    world.edit({"v": "1", "free": False})
+    world.settle()
+    world.edit({"v": "2", "free": True})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "1"}
+    assert "v" not in str(record(world).fields.to_json().get("data"))
+    world.edit({"v": "3", "free": False})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "3"}
+
+
+def test_an_ignored_path_whose_when_cannot_be_told_yet_is_left_alone_and_one_that_fails_fails():
+    body = """
+    observe: {other: {version: v1, kind: ConfigMap, name: other}}
+    children: {a: {template: a.yaml, apply: {ignore: [{path: data.v, when: other.data.x == "1"}]}}}
+    """
+    world = World.of(body, {"v": "1"}, a=A)
+    world.settle()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "1"}
+    world.add(config("other", {"x": "2"}))
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+    (problem,) = one("{ignore: [{path: data.v, when: spec.nope}]}").plan().problems
+    assert "spec.nope is not set" in problem.message
+
+
+def test_a_list_that_cannot_be_what_the_api_declares_it_to_be_fails_its_child():
+    text = WEB.replace('[{name: app, image: "app:{{ spec.v }}"}]', "[{name: app}, {name: app}]")
+    (problem,) = one(text=text).plan().problems
+    assert "the Deployment 'a'" in problem.message
+    world = one(text=WEB)
+    world.settle()
+    world.project = one(text=text).project
+    assert [problem.child for problem in world.plan().problems] == ["a"]
+    assert world.plan().actions == ()
+
+
+# -- immutable fields ------------------------------------------------------------------------------------------------------------------------
+
+
+def immutable(world: World, where=key("a")) -> World:
+    world.settle()
+    world.edit({"v": "2"})
+    world.refuse[where] = Failed(Failure.IMMUTABLE, "field is immutable")
+    world.step()
+    return world
+
+
+def test_an_immutable_field_fails_and_names_the_way_out():
+    world = immutable(one())
+    way = "`apply.onImmutable: recreate` would delete and create it again"
+    assert world.ready() == ("False", "ApplyFailed", f"a: templates/a.yaml:1: field is immutable; {way}")
+    assert world.condition("Stalled")["status"] == "True"
+    assert world.plan().actions == ()
+
+
+def test_another_wish_is_tried_anew():
+    world = immutable(one())
+    world.step()
+    world.refuse.clear()
+    world.edit({"v": "3"})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "3"}
+    assert world.ready()[0] == "True"
+
+
+def test_recreate_deletes_and_creates_once_for_a_wish():
+    world = immutable(one("{onImmutable: recreate}"))
+    (delete,) = world.plan().actions
+    assert isinstance(delete, Delete)
+    assert (delete.why, delete.after_writes) == ("recreate", False)
+    assert world.condition("Stalled")["status"] == "False"
+    assert {event.reason for event in world.events} == {"Synced"}
+    assert world.plan().children[0].objects[0].message == "is about to be deleted and created again"
+    world.refuse.clear()
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+    assert world.ready()[0] == "True"
+    world.failed = {key("a"): Failed(Failure.IMMUTABLE, "field is immutable", delete and world_digest(world))}
+    world.change(key("a"), {"data": {"v": "9"}})
+    assert world.plan().actions == ()
+    assert world.plan().problems[0].message == "field is immutable"
+
+
+def world_digest(world: World) -> str:
+    world.refuse = {}
+    failed = world.failed
+    world.failed = {}
+    before = dict(world.objects)
+    world.objects = {}
+    (create,) = world.plan().actions
+    world.objects, world.failed = before, failed
+    return create.wanted
+
+
+def test_a_crash_between_the_delete_and_the_create_loses_nothing():
+    world = immutable(one("{onImmutable: recreate}"))
+    world.refuse.clear()
+    world.step(crash_after=1)
+    assert world.objects == {}
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+
+
+def test_what_holds_data_is_recreated_only_if_the_child_itself_says_so():
+    claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: 'c{{ spec.v }}'}\n"
+    where = key("a", "PersistentVolumeClaim")
+    shared = World.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
+    immutable(shared, where).step()
+    assert shared.plan().actions == ()
+    assert "only deleted and created again if the child itself says" in shared.ready()[2]
+    own = one("{onImmutable: recreate}", claim)
+    assert isinstance(immutable(own, where).plan().actions[0], Delete)
+
+
+# -- writes that fail ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "stalled"),
+    [
+        (Failure.FORBIDDEN, "Forbidden", "True"),
+        (Failure.INVALID, "ApplyFailed", "True"),
+        (Failure.OTHER, "Waiting", "False"),
+        (Failure.CONFLICT, "Waiting", "False"),
+    ],
+)
+def test_a_write_that_fails_is_said_and_tried_again(failure: Failure, reason: str, stalled: str):
+    world = one()
+    world.refuse[key("a")] = Failed(failure, "no such luck")
+    world.step()
+    assert world.condition()["reason"] == reason
+    assert world.condition("Stalled")["status"] == stalled
+    assert ("no such luck" in world.ready()[2]) == (failure is not Failure.CONFLICT)
+    assert [type(action) for action in world.plan().actions] == [Create]
+    world.refuse.clear()
+    world.settle()
+    assert world.ready()[0] == "True"
+
+
+def test_while_a_write_is_about_to_be_done_its_child_is_not_ready():
+    world = one()
+    assert world.plan().children[0].objects[0].message == "is about to be created"
+    world.settle()
+    world.edit({"v": "2"})
+    assert world.plan().children[0].objects[0].message == "is about to be changed"
+    assert world.plan().children[0].state is State.PROGRESSING
+
+
+def test_a_settled_plan_has_no_actions_and_an_earlier_failure_is_not_its_own():
+    world = one()
+    assert world.plan(settled=True).actions == ()
+    world.failed = {key("a"): Failed(Failure.FORBIDDEN, "no", "")}
+    assert world.plan().problems == ()
+    assert world.plan(settled=True).problems[0].reason == "Forbidden"
+
+
+def test_the_digest_is_that_of_the_wish_and_not_of_our_marks():
+    world = one()
+    (create,) = world.plan().actions
+    world.settle()
+    world.change(key("a"), {"data": {"v": "x"}})
+    (patch,) = world.plan().actions
+    assert create.wanted == patch.wanted
+    assert replace(create, wanted="") != create

@@ -1,0 +1,577 @@
+"""Which children are wanted, when, in which order, and what others see of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.planning import Failed, Failure, Served, State
+from ruleop.planning.planned import Existing
+from tests.planning.world import World, config, key, project
+
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+
+
+def plain(name: str, data: str = "{}") -> str:
+    return PLAIN.replace("NAME", name) + f"data: {data}\n"
+
+
+def states(world: World) -> dict[str, State]:
+    return {child.id: child.state for child in world.plan().children}
+
+
+def waits(world: World) -> list[tuple[str, str]]:
+    return [(wait.child, wait.for_what) for wait in world.plan().waits]
+
+
+# -- when, waitFor, dependsOn ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_child_whose_when_is_false_is_not_made_and_pruned_where_it_exists():
+    world = World.of("children: {a: {template: a.yaml, when: spec.on}}", {"on": True}, a=plain("a"))
+    world.settle()
+    world.edit({"on": False})
+    assert states(world) == {"a": State.UNWANTED}
+    world.settle()
+    assert world.names() == []
+    assert world.ready() == ("True", "Ready", "")
+
+
+def test_a_when_that_cannot_be_told_yet_changes_nothing():
+    body = """
+    children: {a: {template: a.yaml, when: other.data.go == "1"}}
+    observe: {other: {version: v1, kind: ConfigMap, name: other}}
+    """
+    world = World.of(body, a=plain("a"))
+    world.add(config("other", {"go": "1"}))
+    world.settle()
+    world.delete(key("other"))
+    assert waits(world) == [("a", "other (ConfigMap/shop/other)")]
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert world.ready() == ("False", "Waiting", "a waits for other (ConfigMap/shop/other)")
+    assert world.condition("Reconciling")["status"] == "True"
+    assert world.condition("Stalled")["status"] == "False"
+
+
+def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
+    world = World.of("children: {a: {template: a.yaml, waitFor: spec.go}}", {"go": False, "v": "1"}, a=plain("a", "{v: '{{ spec.v }}'}"))
+    world.settle()
+    assert world.names() == []
+    assert waits(world) == [("a", "waitFor: spec.go")]
+    world.edit({"go": True, "v": "1"})
+    world.settle()
+    world.edit({"go": False, "v": "2"})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "1"}
+
+
+def test_a_broken_when_or_waitfor_is_a_failure_with_its_place():
+    for body in ("children: {a: {template: a.yaml, when: spec.nope}}", "children: {a: {template: a.yaml, waitFor: spec.nope}}"):
+        (problem,) = World.of(body, a=plain("a")).plan().problems
+        assert problem.reason == "RenderFailed"
+        assert "spec.nope is not set" in problem.message
+        assert str(problem.site).startswith("watches.yaml:4")
+
+
+DEPENDS = """
+children:
+  db: {template: db.yaml}
+  web: {template: web.yaml, dependsOn: [db]}
+"""
+DB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: []}}}
+"""
+
+
+def test_a_dependency_has_to_be_ready_before_the_create_and_not_for_later_changes():
+    world = World.of(DEPENDS, {"v": "1"}, db=DB, web=plain("web", "{v: '{{ spec.v }}'}"))
+    world.settle(controllers=False)
+    assert world.names() == ["Deployment/db"]
+    assert waits(world) == [("web", "db to be ready")]
+    world.settle()
+    assert world.names() == ["ConfigMap/web", "Deployment/db"]
+    world.change(key("db", "Deployment", group="apps"), {"status": {"availableReplicas": 0}})
+    world.edit({"v": "2"})
+    world.step()
+    assert world.objects[key("web")]["data"] == {"v": "2"}
+
+
+def test_an_unwanted_dependency_counts_as_met():
+    body = DEPENDS.replace("db.yaml}", "db.yaml, when: 'false'}")
+    world = World.of(body, db=DB, web=plain("web"))
+    world.settle()
+    assert world.names() == ["ConfigMap/web"]
+
+
+def test_a_child_waits_for_the_values_that_it_uses_and_says_which():
+    body = "children: {db: {template: db.yaml}, web: {template: web.yaml}, free: {template: free.yaml}}"
+    web = plain("web", "{k: '{{ db.status.availableReplicas }}'}")
+    world = World.of(body, db=DB, web=web, free=plain("free"))
+    world.settle(controllers=False)
+    assert world.names() == ["ConfigMap/free", "Deployment/db"]
+    assert waits(world) == [("web", "db.status.availableReplicas")]
+    assert str(world.plan().waits[0].site).startswith("templates/web.yaml:4")
+    world.settle()
+    assert world.objects[key("web")]["data"] == {"k": "1"}
+
+
+def test_the_order_of_writing_is_that_of_mentions_not_that_of_the_file():
+    world = World.of("children: {z: {template: z.yaml}, a: {template: a.yaml}}", z=plain("z", "{k: '{{ a.metadata.name }}'}"), a=plain("a"))
+    assert [action.key.name for action in world.plan().actions] == ["a", "z"]
+    assert [action.needs for action in world.plan().actions] == [frozenset(), frozenset({"a"})]
+
+
+def test_live_waits_for_nothing_and_sees_itself():
+    count = plain("a", "{k: \"{{ (live.a.data.k | default('0') | int + 1) if spec.up else live.a.data.k | default('0') }}\"}")
+    world = World.of("children: {a: {template: a.yaml}}", {"up": False}, a=count)
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"k": "0"}
+    world.edit({"up": True})
+    world.step()
+    assert world.objects[key("a")]["data"] == {"k": "1"}
+
+
+def test_ready_is_known_to_those_that_come_after():
+    body = "children: {web: {template: web.yaml}, db: {template: db.yaml}}"
+    world = World.of(body, db=DB, web=plain("web", "{db: '{{ ready.db }}'}"))
+    world.settle(controllers=False)
+    assert world.objects[key("web")]["data"] == {"db": "false"}
+    world.settle()
+    assert world.objects[key("web")]["data"] == {"db": "true"}
+
+
+def test_let_is_worked_out_once_and_seen_everywhere():
+    body = """
+    let: {full: "{{ metadata.name }}-{{ spec.x }}"}
+    children: {a: {template: a.yaml}}
+    status: {full: "{{ full }}"}
+    """
+    world = World.of(body, {"x": "y"}, a=plain("a", "{v: '{{ full }}'}"))
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "web-y"}
+    assert world.status["full"] == "web-y"
+
+
+def test_a_let_that_nobody_reads_harms_nobody_and_one_that_is_read_fails_its_readers_only():
+    body = """
+    let: {bad: "{{ spec.nope }}"}
+    children: {a: {template: a.yaml}, b: {template: b.yaml}}
+    """
+    world = World.of(body, a=plain("a", "{v: '{{ bad }}'}"), b=plain("b"))
+    world.settle()
+    assert world.names() == ["ConfigMap/b"]
+    assert world.condition()["reason"] == "RenderFailed"
+    assert "spec.nope is not set" in world.condition()["message"]
+
+
+# -- failing -----------------------------------------------------------------------------------------------------------------------------
+
+MENTIONS = "children: {a: {template: a.yaml}, b: {template: b.yaml}, c: {template: c.yaml}}"
+
+
+def mentioning() -> World:
+    a = plain("a", "{v: '{{ spec.v }}'}")
+    b = plain("b", "{k: '{{ a.metadata.name }}', w: '{{ spec.w }}'}")
+    return World.of(MENTIONS, {"v": "1", "w": "1"}, a=a, b=b, c=plain("c", "{w: '{{ spec.w }}'}"))
+
+
+def test_a_failed_child_holds_back_those_that_mention_it_and_nobody_else():
+    world = mentioning()
+    world.settle()
+    world.edit({"w": "2"})
+    assert states(world) == {"a": State.FAILED, "b": State.WAITING, "c": State.PROGRESSING}
+    assert waits(world) == [("b", "a to be written")]
+    world.settle()
+    assert world.objects[key("b")]["data"]["w"] == "1"
+    assert world.objects[key("c")]["data"]["w"] == "2"
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert world.condition("Stalled")["status"] == "True"
+
+
+def test_a_child_in_step_stays_ready_although_what_it_mentions_fails():
+    world = mentioning()
+    world.settle()
+    world.edit({"w": "1"})
+    assert states(world) == {"a": State.FAILED, "b": State.READY, "c": State.READY}
+
+
+def test_a_failed_write_skips_those_that_mention_it_in_this_pass():
+    world = mentioning()
+    world.settle()
+    world.refuse[key("a")] = Failed(Failure.OTHER, "no luck")
+    world.edit({"v": "2", "w": "2"})
+    world.step()
+    assert world.objects[key("b")]["data"]["w"] == "1"
+    assert world.objects[key("c")]["data"]["w"] == "2"
+    world.refuse.clear()
+    world.settle()
+    assert world.objects[key("b")]["data"]["w"] == "2"
+
+
+def test_a_child_that_merely_waits_holds_back_nobody_who_does_not_use_its_value():
+    body = "children: {a: {template: a.yaml, waitFor: spec.go}, b: {template: b.yaml}}"
+    world = World.of(
+        body, {"go": True, "w": "1"}, a=plain("a"), b=plain("b", "{k: \"{{ a.metadata.name | default('none') }}\", w: '{{ spec.w }}'}")
+    )
+    world.settle()
+    world.edit({"go": False, "w": "2"})
+    world.settle()
+    assert world.objects[key("b")]["data"] == {"k": "a", "w": "2"}
+
+
+def test_the_value_of_a_refused_child_is_not_there_yet():
+    world = World.of(
+        "children: {a: {template: a.yaml}, b: {template: b.yaml}}", a=plain("a"), b=plain("b", "{k: '{{ a.metadata.name }}'}")
+    )
+    world.add(config("a"))
+    assert states(world) == {"a": State.REFUSED, "b": State.WAITING}
+    assert waits(world) == [("b", "a.metadata.name")]
+
+
+def test_two_children_of_one_identity_are_refused_and_neither_is_written_whatever_their_order():
+    for body in (
+        "children: {x: {template: a.yaml}, w: {template: b.yaml}, z: {template: c.yaml}}",
+        "children: {w: {template: b.yaml}, x: {template: a.yaml}, z: {template: c.yaml}}",
+    ):
+        world = World.of(body, a=plain("same", "{v: a}"), b=plain("same", "{v: b}"), c=plain("free"))
+        world.settle()
+        assert world.names() == ["ConfigMap/free"]
+        assert {child.id: child.state for child in world.plan().children}["x"] is State.FAILED
+        assert {child.id: child.state for child in world.plan().children}["w"] is State.FAILED
+        assert "ConfigMap/shop/same is rendered twice, by the children" in world.condition()["message"]
+
+
+def test_versions_do_not_make_two_identities():
+    one, two = (
+        f"apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: a}}\nspec: {{}}\n" for version in ("v1", "v2")
+    )
+    world = World.of("children: {x: {template: a.yaml}, w: {template: b.yaml}}", a=one, b=two)
+    assert "rendered twice" in world.plan().problems[0].message
+
+
+# -- forEach and many documents ----------------------------------------------------------------------------------------------------------
+
+EACH = "children: {x: {template: x.yaml, forEach: spec.items%s}}"
+NAMED = plain("n-{{ item }}", "{i: '{{ index }}'}")
+
+
+def test_each_item_of_a_list_makes_an_object_and_one_that_goes_is_pruned():
+    world = World.of(EACH % "", {"items": ["a", "b"]}, x=NAMED)
+    world.settle()
+    assert world.names() == ["ConfigMap/n-a", "ConfigMap/n-b"]
+    assert world.objects[key("n-b")]["data"] == {"i": "1"}
+    world.edit({"items": ["b"]})
+    world.settle()
+    assert world.names() == ["ConfigMap/n-b"]
+
+
+def test_a_mapping_gives_key_and_value_by_key():
+    world = World.of(EACH % "", {"items": {"b": {"v": "2"}, "a": {"v": "1"}}}, x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}"))
+    world.settle()
+    assert {name.name: obj["data"]["v"] for name, obj in world.objects.items()} == {"a": "10", "b": "21"}
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_range_gives_so_many(count: int):
+    world = World.of("children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}"))
+    world.settle()
+    assert len(world.objects) == count
+    assert world.ready()[0] == "True"
+
+
+@pytest.mark.parametrize("value", ["text", 7, True])
+def test_what_is_no_list_is_refused(value: object):
+    (problem,) = World.of(EACH % "", {"items": value}, x=NAMED).plan().problems
+    assert "forEach" in problem.message
+    assert str(problem.site).startswith("watches.yaml:4")
+
+
+def test_an_item_that_fails_in_a_lazy_filter_is_a_failure_and_no_crash():
+    world = World.of("children: {x: {template: x.yaml, forEach: \"spec.items | map('required', 'no')\"}}", {"items": [None]}, x=NAMED)
+    assert world.plan().problems[0].reason == "RenderFailed"
+
+
+def test_more_objects_than_one_cr_may_have_are_refused():
+    world = World.of("children: {x: {template: x.yaml, forEach: range(5001)}}", x=NAMED)
+    (problem,) = world.plan().problems
+    assert "more items than the 5,000" in problem.message
+
+
+def test_the_limit_counts_all_children_of_the_cr(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ruleop.planning.children.MAX_OBJECTS", 3)
+    body = "children: {x: {template: x.yaml, forEach: range(2)}, w: {template: w.yaml, forEach: range(2)}}"
+    planned = World.of(body, x=plain("x-{{ item }}"), w=plain("w-{{ item }}")).plan()
+    assert [problem.child for problem in planned.problems] == ["w"]
+    assert "more than 3 objects" in planned.problems[0].message
+
+
+def test_every_key_is_evaluated_for_each_item():
+    body = """
+    reach: cluster
+    children:
+      x:
+        template: x.yaml
+        forEach: spec.items
+        when: item.on
+        waitFor: item.go
+        namespace: "{{ item.ns }}"
+        deletion: "{{ item.keep }}"
+    """
+    items = [
+        {"name": "a", "on": True, "go": True, "ns": "one", "keep": "orphan"},
+        {"name": "b", "on": False, "go": True, "ns": "one", "keep": "delete"},
+        {"name": "c", "on": True, "go": False, "ns": "one", "keep": "delete"},
+        {"name": "d", "on": True, "go": True, "ns": "two", "keep": "delete"},
+    ]
+    world = World.of(body, {"items": items}, x=plain("{{ item.name }}"))
+    world.settle()
+    assert [str(each) for each in sorted(world.objects)] == ["ConfigMap/one/a", "ConfigMap/two/d"]
+    assert waits(world) == [("x", "waitFor: item.go")]
+    assert world.claim(key("a", namespace="one")).orphan
+    assert not world.claim(key("d", namespace="two")).orphan
+
+
+def test_a_list_of_which_an_item_waits_is_not_there_yet():
+    body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
+    names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
+    world = World.of(body, {"items": ["a", "b"], "go": False}, x=plain("{{ item }}"), w=plain("w", names))
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert ("w", "x") in waits(world)
+    world.edit({"items": ["a", "b"], "go": True})
+    world.settle()
+    assert world.objects[key("w")]["data"] == {"k": "a,b"}
+
+
+def test_an_item_that_fails_fails_its_child_and_nothing_of_it_is_pruned():
+    world = World.of(EACH % "", {"items": [{"name": "a"}, {"name": "b"}]}, x=plain("{{ item.name }}"))
+    world.settle()
+    world.edit({"items": [{"name": "a"}, {"other": "c"}]})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b"]
+    assert world.condition()["reason"] == "RenderFailed"
+
+
+MANY = """
+children: {x: {template: x.yaml}, w: {template: w.yaml}}
+"""
+DOCUMENTS = """
+{% if spec.on %}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+data: {v: "1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: one}
+{% endif %}
+"""
+
+
+def test_many_documents_are_a_list_of_which_one_is_had_by_name():
+    w = plain("w", "{v: \"{{ x['ConfigMap/one'].data.v }}{{ x['Secret/one'].kind }}{{ x | length }}{{ x['one'].kind }}\"}")
+    world = World.of(MANY, {"on": True}, x=DOCUMENTS, w=w)
+    world.settle()
+    assert world.objects[key("w")]["data"] == {"v": "1Secret2ConfigMap"}
+
+
+def test_many_documents_of_which_there_are_none_are_an_empty_list_and_wanted():
+    world = World.of(MANY, {"on": False}, x=DOCUMENTS, w=plain("w", "{k: '{{ x | length }}'}"))
+    world.settle()
+    assert world.objects[key("w")]["data"] == {"k": "0"}
+    assert states(world)["x"] is State.READY
+
+
+def test_one_document_that_is_not_there_is_the_same_as_when_false():
+    one = "{% if spec.on %}\n" + plain("a") + "{% endif %}\n"
+    world = World.of("children: {a: {template: a.yaml}}", {"on": True}, a=one)
+    world.settle()
+    world.edit({"on": False})
+    assert states(world) == {"a": State.UNWANTED}
+    world.settle()
+    assert world.names() == []
+
+
+def test_the_value_of_a_child_that_is_not_wanted_is_an_error_and_default_helps():
+    body = "children: {a: {template: a.yaml, when: spec.on}, b: {template: b.yaml}, c: {template: c.yaml}}"
+    b, c = plain("b", "{k: '{{ a.metadata.name }}'}"), plain("c", "{k: \"{{ a.metadata.name | default('no') }}{{ a is defined }}\"}")
+    world = World.of(body, {"on": False}, a=plain("a"), b=b, c=c)
+    world.settle()
+    assert world.objects[key("c")]["data"] == {"k": "nofalse"}
+    assert "not wanted" in world.condition()["message"]
+    assert states(world)["b"] is State.FAILED
+
+
+# -- what the cluster serves -------------------------------------------------------------------------------------------------------------
+
+CERTIFICATE = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {}\n"
+
+
+def test_a_kind_that_is_not_served_makes_its_children_wait_and_nothing_else():
+    world = World.of("children: {c: {template: c.yaml}, a: {template: a.yaml}}", c=CERTIFICATE, a=plain("a"))
+    world.served["Certificate"] = Served.UNSERVED
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert waits(world) == [("c", "the kind cert-manager.io/v1 Certificate to be served by the cluster")]
+    world.served.clear()
+    world.settle()
+    assert "Certificate/c" in world.names()
+
+
+def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():
+    body = """
+    children:
+      c: {template: c.yaml, optional: true}
+      a: {template: a.yaml}
+    """
+    world = World.of(body, c=CERTIFICATE, a=plain("a", "{k: \"{{ has_kind('cert-manager.io/v1', 'Certificate') }}{{ c is defined }}\"}"))
+    world.served["Certificate"] = Served.UNSERVED
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"k": "falsefalse"}
+    assert world.ready()[0] == "True"
+    assert next(child for child in world.plan().children if child.id == "c").message == "the cluster does not serve its kind"
+    world.served.clear()
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"k": "truetrue"}
+
+
+def test_a_kind_that_may_not_be_read_makes_its_children_wait_and_prunes_nothing():
+    body = "children: {a: {template: a.yaml}, s: {template: s.yaml, when: spec.on}}"
+    world = World.of(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+    world.settle()
+    world.served["Secret"] = Served.FORBIDDEN
+    assert waits(world) == [("s", "the right to read Secret")]
+    assert states(world)["a"] is State.READY
+    assert world.plan().actions == ()
+
+
+def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_is_not_read():
+    body = """
+    children: {a: {template: a.yaml}}
+    observe:
+      pods: {version: v1, kind: Pod, selector: {matchLabels: {app: "{{ metadata.name }}"}, matchExpressions: [{key: gone, operator: DoesNotExist}]}}
+      nodes: {version: v1, kind: Node, selector: {matchExpressions: [{key: zone, operator: In, values: [a, b]}, {key: x, operator: NotIn, values: [z]}, {key: zone, operator: Exists}]}}
+      one: {version: v1, kind: Service, name: one}
+    status:
+      pods: "{{ pods | map(attribute='metadata.name') }}"
+      nodes: "{{ nodes | map(attribute='metadata.name') }}"
+      ip: "{{ one.spec.clusterIP }}"
+    """
+    world = World.of(body, a=plain("a", "{k: '{{ pods | length }}'}"))
+    for name, labels in {"p2": {"app": "web"}, "p1": {"app": "web"}, "p3": {"app": "x"}, "p4": {"app": "web", "gone": ""}}.items():
+        world.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": labels}})
+    for name, labels in {"n1": {"zone": "a"}, "n2": {"zone": "c"}, "n3": {"zone": "b", "x": "z"}}.items():
+        world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"k": "2"}
+    assert world.status["pods"] == ["p1", "p2"]
+    assert world.status["nodes"] == ["n1"]
+    assert "ip" not in world.status
+    world.add({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": "shop"}, "spec": {"clusterIP": "10.0.0.1"}})
+    world.settle()
+    assert world.status["ip"] == "10.0.0.1"
+    for state, why in ((Served.FORBIDDEN, "pods (ruleop may not read Pod)"), (Served.UNSERVED, "pods (Pod is not served by the cluster)")):
+        world.served["Pod"] = state
+        assert waits(world) == [("a", why)]
+
+
+def test_observed_objects_come_without_managed_fields():
+    body = """
+    children: {a: {template: a.yaml}}
+    observe: {one: {version: v1, kind: ConfigMap, name: one, namespace: other}}
+    reach: cluster
+    """
+    world = World.of(body, a=plain("a", "{k: '{{ one.metadata.managedFields is defined }}{{ one.data.v }}'}"))
+    world.add({**config("one", {"v": "1"}), "metadata": {"name": "one", "namespace": "other", "managedFields": [{}]}})
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"k": "false1"}
+
+
+# -- readiness -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_ready_when_decides_over_the_built_in_rule():
+    body = "children: {a: {template: a.yaml, readyWhen: this.data.state == 'up'}}"
+    world = World.of(body, a=plain("a"))
+    world.settle()
+    assert world.ready() == ("False", "Progressing", "ConfigMap/a is not ready")
+    assert world.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not there yet"
+    world.change(key("a"), {"data": {"state": "down"}})
+    assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen does not hold"
+    world.change(key("a"), {"data": {"state": "up"}})
+    world.settle()
+    assert world.ready()[0] == "True"
+
+
+def test_a_ready_when_that_fails_is_said_and_is_not_ready():
+    world = World.of("children: {a: {template: a.yaml, readyWhen: spec.nope}}", a=plain("a"))
+    world.settle()
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert states(world) == {"a": State.PROGRESSING}
+
+
+def test_a_child_that_failed_for_good_stalls_the_cr_and_still_lets_others_be_pruned():
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}\n"
+    world = World.of("children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a"))
+    world.settle()
+    world.change(key("j", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+    world.edit({"on": False})
+    world.settle(controllers=False)
+    assert world.ready() == ("False", "ChildFailed", "j: Job/j has failed")
+    assert world.condition("Stalled")["status"] == "True"
+    assert world.names() == ["Job/j"]
+
+
+# -- a Namespace that is a child ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_lives_in_a_namespace_that_is_a_child_is_made_when_the_namespace_is_there():
+    body = """
+    reach: cluster
+    children:
+      inside: {template: inside.yaml, namespace: "{{ metadata.name }}-ns"}
+      ns: {template: ns.yaml}
+    """
+    world = World.of(body, inside=plain("inside"), ns="apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ metadata.name }}-ns'}\n")
+    planned = world.step()
+    assert [getattr(action, "key", None) and action.key.kind for action in planned.actions] == [None, "Namespace"]
+    assert waits(world) == [("inside", "ns to be ready")]
+    assert states(world)["inside"] is State.WAITING
+    world.settle()
+    assert [str(each) for each in sorted(world.objects)] == ["ConfigMap/web-ns/inside", "Namespace/web-ns"]
+    assert world.ready()[0] == "True"
+
+
+def test_the_order_in_the_file_does_not_matter_without_dependencies():
+    texts = {"a": plain("a"), "b": plain("b"), "c": plain("c")}
+    ends = []
+    for order in ("abc", "cab", "bca"):
+        world = World.of("children:\n" + "".join(f"  {each}: {{template: {each}.yaml}}\n" for each in order), **texts)
+        world.settle()
+        ends.append(world.masked())
+    assert ends[0] == ends[1] == ends[2]
+
+
+def test_a_rule_of_another_version_of_the_kind_and_a_selector_choose_the_first_match():
+    from ruleop.planning import choose_rule
+    from tests.planning.world import app
+
+    text = """
+    - {group: example.com, version: v1, kind: App, name: gold, selector: {tier: gold}, children: {a: {template: a.yaml}}}
+    - {group: example.com, version: v1, kind: App, name: shop, namespaces: [shop], children: {a: {template: a.yaml}}}
+    """
+    rules = project("", head=text.replace("\n    ", "\n").strip() + "\n#", a=plain("a")).rules
+    assert choose_rule(rules, app(labels={"tier": "gold"})).name == "gold"
+    assert choose_rule(rules, app()).name == "shop"
+    assert choose_rule(rules, app(namespace="x")) is None
+    assert choose_rule(rules, {**app(), "apiVersion": "example.com/v2"}).name == "shop"
+    assert choose_rule(rules, {**app(), "kind": "Other"}) is None
+
+
+def test_an_existing_object_knows_whether_it_is_going():
+    live = config("a", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert Existing(key("a"), live, None, "a").terminating  # type: ignore[arg-type]
