@@ -8,7 +8,9 @@ import pytest
 from ruleop.kube.errors import Problem, answer_error
 
 
-def refused(status: int, reason: str = "", message: str = "", *, verb: str = "patch", resource: str = "deployments.apps prod/web", **details):
+def refused(
+    status: int, reason: str = "", message: str = "", *, verb: str = "patch", resource: str = "deployments.apps prod/web", **details
+):
     body = orjson.dumps({"kind": "Status", "code": status, "reason": reason, "message": message, "details": details})
     return answer_error(status, body, verb=verb, resource=resource)
 

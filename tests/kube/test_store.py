@@ -198,7 +198,11 @@ def test_who_unsubscribes_hears_nothing(store: Store) -> None:
 
 def test_memory_is_about_the_json() -> None:
     """A Deployment of 4 KB, as the server sends it; measured as what Python allocates."""
-    obj = widget(spec={"containers": [{"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)]})
+    obj = widget(
+        spec={
+            "containers": [{"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)]
+        }
+    )
     obj["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {f"f:{i}": {} for i in range(60)}}]
     size = len(orjson.dumps(obj))
     assert 3500 < size < 5000

@@ -1,0 +1,323 @@
+"""The sender and the driver of watches, against a server that says every byte itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from ruleop.kinds import ObjectKey
+from ruleop.kube import requests
+from ruleop.kube.client import Client, LineSplitter
+from ruleop.kube.credentials import Access
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.reflector import Reflector
+from ruleop.kube.session import Session
+from ruleop.kube.store import State
+from ruleop.kube.watcher import Watcher
+from tests.kube.http_server import Exchange, serving
+from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
+
+KEY = ObjectKey("example.com", "Widget", "ns", "a")
+
+
+class Open:
+    """Credentials that are none."""
+
+    namespace = "default"
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    async def load(self, *, forced: bool = False) -> Access:
+        return Access(self.address)
+
+
+def with_client(handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Client, Any], Awaitable[None]], **options: Any) -> None:
+    async def run() -> None:
+        async with serving(handler) as server:
+            session = await Session.open(Open(server.address))
+            try:
+                async with asyncio.timeout(20):
+                    await test(Client(session, **options), server)
+            finally:
+                await session.close()
+
+    asyncio.run(run())
+
+
+def widget(name: str, version: int, **fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}, **fields}
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_lines_are_found_whatever_the_chunks(size: int) -> None:
+    lines = ['{"a":"ä€😀"}', "", '{"b":' + '"x' * 20, "end"]
+    data = "\n".join(lines).encode() + b"\nrest"
+    splitter, found = LineSplitter(), []
+    for at in range(0, len(data), size):
+        found += splitter.feed(data[at : at + size])
+    assert [each.decode() for each in found] == [each for each in lines if each]
+
+
+def test_what_is_sent_and_what_is_counted() -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer({"got": orjson.loads(exchange.body)})
+
+    seen: list[Any] = []
+
+    async def test(client: Client, server: Any) -> None:
+        assert await client.send(requests.merge_patch(WIDGETS, KEY, {"spec": {"ä": 1}})) == {"got": {"spec": {"ä": 1}}}
+        exchange = server.seen[0]
+        assert (exchange.method, exchange.path) == ("PATCH", "/apis/example.com/v1/namespaces/ns/widgets/a")
+        assert exchange.query == {"fieldManager": "ruleop", "fieldValidation": "Strict"}
+        assert exchange.headers["content-type"] == "application/merge-patch+json"
+        assert [(verb, status) for verb, status, _ in seen] == [("patch", 200)]
+
+    with_client(handler, test, observe=lambda *each: seen.append(each))
+
+
+def test_no_more_at_once_than_allowed() -> None:
+    at_once = most = 0
+
+    async def handler(exchange: Exchange) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        at_once -= 1
+        await exchange.answer()
+
+    async def test(client: Client, server: Any) -> None:
+        await asyncio.gather(*(client.send(requests.get(WIDGETS, KEY)) for _ in range(30)))
+
+    with_client(handler, test, concurrency=4)
+    assert most == 4
+
+
+@pytest.mark.parametrize(("request_", "unknown"), [(requests.get(WIDGETS, KEY), False), (requests.merge_patch(WIDGETS, KEY, {}), True)])
+@pytest.mark.parametrize("how", ["reset", "silent"])
+def test_a_write_without_an_answer_may_have_happened(request_: requests.Request, unknown: bool, how: str) -> None:
+    async def handler(exchange: Exchange) -> None:
+        if how == "reset":
+            exchange.reset()
+        else:
+            await asyncio.Event().wait()
+
+    async def test(client: Client, server: Any) -> None:
+        from dataclasses import replace
+
+        with pytest.raises(ApiError) as caught:
+            await client.send(replace(request_, timeout=0.2))
+        assert caught.value.problem is Problem.TIMEOUT
+        assert caught.value.retryable
+        assert caught.value.outcome_unknown == unknown
+
+    with_client(handler, test)
+
+
+def test_what_was_not_sent_did_not_happen() -> None:
+    async def run() -> None:
+        session = await Session.open(Open("http://127.0.0.1:1"))
+        with pytest.raises(ApiError, match="cannot be reached") as caught:
+            await Client(session).send(requests.merge_patch(WIDGETS, KEY, {}))
+        assert caught.value.problem is Problem.UNREACHABLE
+        assert not caught.value.outcome_unknown
+        await session.close()
+
+    asyncio.run(run())
+
+
+def test_refusals_are_typed_and_say_when_to_come_back() -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "Status", "reason": "TooManyRequests", "message": "busy"}, 429, Retry_After="3")
+
+    async def test(client: Client, server: Any) -> None:
+        with pytest.raises(ApiError, match=r"get widgets.example.com ns/a: busy \(429 TooManyRequests\)") as caught:
+            await client.send(requests.get(WIDGETS, KEY))
+        assert caught.value.retry_after == 3.0
+        assert len(server.seen) == 1, "no retries of its own"
+
+    with_client(handler, test)
+
+
+def test_what_has_not_changed_is_not_sent_again() -> None:
+    async def handler(exchange: Exchange) -> None:
+        known = exchange.headers.get("if-none-match") == '"1"'
+        await exchange.answer(b"" if known else b"{}", 304 if known else 200, ETag='"1"')
+
+    async def test(client: Client, server: Any) -> None:
+        body, etag = await client.fetch(requests.document("/apis"))
+        assert (body, etag) == (b"{}", '"1"')
+        assert await client.fetch(requests.document("/apis", etag=etag)) == (b"", '"1"')
+
+    with_client(handler, test)
+
+
+def watched(handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Watcher, Any], Awaitable[None]]) -> None:
+    async def inner(client: Client, server: Any) -> None:
+        watcher = Watcher(client, SOURCE, chance=lambda: 0.0)
+        watcher.start()
+        try:
+            await test(watcher, server)
+        finally:
+            await watcher.stop()
+
+    with_client(handler, inner)
+
+
+def test_chunks_end_anywhere_and_an_object_may_be_a_megabyte_and_a_half() -> None:
+    big = widget("a", 5, data="ä€😀" * 170_000)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        data = line("ADDED", big) + b"\n" + bookmark(9, ends=True) + b"\n" + line("MODIFIED", widget("b", 10)) + b"\n"
+        assert len(data) > 1_500_000
+        for at in range(0, len(data), 65_537):
+            await exchange.chunk(data[at : at + 65_537])
+        await asyncio.Event().wait()
+
+    async def test(watcher: Watcher, server: Any) -> None:
+        await until(lambda: watcher.store.is_at_least(10))
+        assert watcher.store.get(KEY)["data"] == big["data"]
+        assert watcher.store.state is State.SYNCED
+        assert watcher.age() < 20
+
+    watched(handler, test)
+
+
+def test_the_driver_goes_on_after_every_kind_of_end() -> None:
+    """429 with Retry-After 0, a reset, an ERROR of each sort, a clean end, half a line: at the end it watches, and nothing is lost."""
+    scripts: list[tuple[str, Callable[[Exchange], Awaitable[None]]]] = []
+    done = asyncio.Event()
+
+    async def busy(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "Status", "reason": "TooManyRequests"}, 429, Retry_After="0")
+
+    async def first(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(line("ADDED", widget("a", 5)) + b"\n" + bookmark(5, ends=True) + b"\n")
+        exchange.reset()
+
+    async def half_a_line(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(line("ADDED", widget("b", 6)) + b"\n" + line("ADDED", widget("c", 7))[:20])
+        await exchange.end()
+
+    async def expired(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}) + b"\n")
+        await asyncio.Event().wait()
+
+    async def again(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(line("ADDED", widget("b", 6)) + b"\n" + bookmark(9, ends=True) + b"\n")
+        done.set()
+        await asyncio.Event().wait()
+
+    scripts = [("", busy), ("", first), ("5", half_a_line), ("6", expired), ("", again)]
+
+    async def handler(exchange: Exchange) -> None:
+        version, script = scripts.pop(0)
+        assert exchange.query.get("resourceVersion", "") == version
+        assert ("sendInitialEvents" in exchange.query) == (not version)
+        await script(exchange)
+
+    async def test(watcher: Watcher, server: Any) -> None:
+        while not done.is_set():
+            watcher.wake()  # the waits are the reflector's, and tested there
+            await asyncio.sleep(0.005)
+        await until(lambda: watcher.store.is_at_least(9))
+        assert [key.name for key in watcher.store.keys()] == ["b"]
+        assert watcher.crashes == 0
+
+    watched(handler, test)
+
+
+def test_a_half_open_connection_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a first bookmark nothing comes any more, not even an end."""
+    monkeypatch.setattr("ruleop.kube.reflector.SILENCE", 0.05)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        if "sendInitialEvents" in exchange.query:
+            await exchange.chunk(bookmark(5, ends=True) + b"\n" + bookmark(6) + b"\n")
+        await asyncio.Event().wait()
+
+    async def test(watcher: Watcher, server: Any) -> None:
+        while len(server.seen) < 2:
+            watcher.wake()
+            await asyncio.sleep(0.005)
+        assert server.seen[1].query["resourceVersion"] == "6"
+
+    watched(handler, test)
+
+
+def test_a_bug_is_logged_and_counted_and_the_watch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ruleop.kube.watcher.CRASH_WAIT", 0.0)
+    good = Reflector.opened
+    calls = 0
+
+    def bad(self: Reflector, now: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ZeroDivisionError
+        good(self, now)
+
+    monkeypatch.setattr(Reflector, "opened", bad)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(bookmark(5, ends=True) + b"\n")
+        await asyncio.Event().wait()
+
+    async def test(watcher: Watcher, server: Any) -> None:
+        await until(lambda: watcher.store.state is State.SYNCED)
+        assert watcher.crashes == 1
+
+    watched(handler, test)
+
+
+def test_stopping_ends_the_connection() -> None:
+    ended = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        try:
+            while True:
+                await exchange.chunk(bookmark(5) + b"\n")
+                await asyncio.sleep(0.005)
+        finally:
+            ended.set()
+
+    async def test(client: Client, server: Any) -> None:
+        watcher = Watcher(client, SOURCE)
+        watcher.start()
+        await until(lambda: server.seen)
+        await watcher.stop()
+        await ended.wait()
+
+    with_client(handler, test)
+
+
+def test_time_between_requests_when_a_rate_is_asked_for() -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer()
+
+    async def test(client: Client, server: Any) -> None:
+        begun = time.monotonic()
+        await asyncio.gather(*(client.send(requests.get(WIDGETS, KEY)) for _ in range(5)))
+        assert time.monotonic() - begun >= 0.04  # never sooner; how much later is the machine's matter
+
+    with_client(handler, test, qps=100)

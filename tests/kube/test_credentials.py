@@ -1,0 +1,337 @@
+"""Each way of saying who we are is really said: a server of our own notes what arrives. (One release of `kubernetes` dropped tokens.)
+
+These are also the contract tests of what ruleop uses of `kubernetes.aio` beyond its documented face.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime as dt
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ruleop.kube import requests
+from ruleop.kube.client import Client
+from ruleop.kube.credentials import CredentialsError, Kubeconfig, ServiceAccount, find_credentials
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.session import Session
+from tests.kube.certificates import Certificates
+from tests.kube.http_server import Exchange, serving
+
+HELLO = requests.document("/hello")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def write_config(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> str:
+    path = folder / "config"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "one",
+        "contexts": [
+            {"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "mine"}},
+            {"name": "two", "context": {"cluster": "c", "user": "other"}},
+        ],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user}, {"name": "other", "user": {"token": "of-the-other"}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+async def fine(exchange: Exchange) -> None:
+    await exchange.answer({"hello": True})
+
+
+async def ask(credentials: Any, times: int = 1) -> None:
+    session = await Session.open(credentials)
+    try:
+        for _ in range(times):
+            await Client(session).send(HELLO)
+    finally:
+        await session.close()
+
+
+def arrives(folder: Path, user: dict[str, Any], *, context: str = "", environ: dict[str, str] | None = None) -> Exchange:
+    """What a server sees of a request with this user."""
+
+    async def run() -> Exchange:
+        async with serving(fine) as server:
+            await ask(Kubeconfig(write_config(folder, server.address, user), context, environ or {}))
+            return server.seen[0]
+
+    return asyncio.run(run())
+
+
+def test_token(tmp_path: Path) -> None:
+    seen = arrives(tmp_path, {"token": "secret"})
+    assert seen.headers["authorization"] == "Bearer secret"
+    assert seen.headers["accept-encoding"] == "identity"
+    assert seen.headers["user-agent"].startswith("ruleop/")
+
+
+def test_another_context(tmp_path: Path) -> None:
+    assert arrives(tmp_path, {"token": "secret"}, context="two").headers["authorization"] == "Bearer of-the-other"
+    assert Kubeconfig(str(tmp_path / "config"), "", {}).namespace == "mine"
+    assert Kubeconfig(str(tmp_path / "config"), "two", {}).namespace == "default"
+
+
+def test_user_and_password(tmp_path: Path) -> None:
+    seen = arrives(tmp_path, {"username": "joe", "password": "secret"})
+    assert seen.headers["authorization"] == "Basic " + base64.b64encode(b"joe:secret").decode()
+
+
+def test_nobody(tmp_path: Path) -> None:
+    assert "authorization" not in arrives(tmp_path, {}).headers
+
+
+def test_oidc(tmp_path: Path) -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 4102444800}).encode()).decode().rstrip("=")
+    token = f"head.{claims}.signature"
+    seen = arrives(tmp_path, {"auth-provider": {"name": "oidc", "config": {"id-token": token, "client-id": "x"}}})
+    assert seen.headers["authorization"] == f"Bearer {token}"
+
+
+def test_a_token_file_that_changes_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old\n")
+
+    async def picky(exchange: Exchange) -> None:
+        good = exchange.headers["authorization"] == "Bearer new"
+        await exchange.answer(b"{}", 200 if good else 401)
+        token.write_text("new\n")
+
+    async def run() -> list[str]:
+        async with serving(picky) as server:
+            await ask(Kubeconfig(write_config(tmp_path, server.address, {"tokenFile": str(token)}), "", {}), times=2)
+            return [each.headers["authorization"] for each in server.seen]
+
+    assert asyncio.run(run()) == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_credentials_that_stay_refused_are_an_error_and_no_loop(tmp_path: Path) -> None:
+    async def never(exchange: Exchange) -> None:
+        await exchange.answer({"kind": "Status", "message": "who are you", "reason": "Unauthorized"}, 401)
+
+    async def run() -> int:
+        async with serving(never) as server:
+            with pytest.raises(ApiError, match="who are you") as caught:
+                await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
+            assert caught.value.problem is Problem.UNAUTHORIZED
+            return len(server.seen)
+
+    assert asyncio.run(run()) == 1
+
+
+def plugin(folder: Path, status: str, *, exit_code: int = 0, count: Path | None = None) -> dict[str, Any]:
+    path = folder / "plugin"
+    noted = f"open({str(count)!r}, 'a').write('x')" if count else "pass"
+    path.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n{noted}\nif {exit_code}: sys.exit('the plugin is unhappy')\n"
+        "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        f"status = {status}\n"
+        "print(json.dumps({'apiVersion': info['apiVersion'], 'kind': 'ExecCredential', 'status': status}))\n"
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(path),
+            "env": [{"name": "WHO", "value": "me"}],
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def test_exec_plugin(tmp_path: Path) -> None:
+    assert arrives(tmp_path, plugin(tmp_path, "{'token': 'of-' + os.environ['WHO']}")).headers["authorization"] == "Bearer of-me"
+
+
+def test_an_exec_plugin_runs_once_until_its_token_is_refused(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    expiry = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    user = plugin(tmp_path, f"{{'token': str(len(open({str(count)!r}).read())), 'expirationTimestamp': {expiry!r}}}", count=count)
+
+    async def picky(exchange: Exchange) -> None:
+        good = len(server.seen) != 3
+        await exchange.answer(b"{}", 200 if good else 401)
+
+    async def run() -> list[str]:
+        nonlocal server
+        async with serving(picky) as server:
+            await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}), times=3)
+            return [each.headers["authorization"] for each in server.seen]
+
+    server: Any = None
+    assert asyncio.run(run()) == ["Bearer 1", "Bearer 1", "Bearer 1", "Bearer 2"]
+
+
+def test_many_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    user = plugin(tmp_path, f"{{'token': str(len(open({str(count)!r}).read()))}}", count=count)
+
+    async def picky(exchange: Exchange) -> None:
+        await exchange.answer(b"{}", 401 if exchange.headers["authorization"] == "Bearer 1" else 200)
+
+    async def run() -> None:
+        async with serving(picky) as server:
+            session = await Session.open(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+            client = Client(session)
+            await asyncio.gather(*(client.send(HELLO) for _ in range(10)))
+            await session.close()
+
+    asyncio.run(run())
+    assert count.read_text() == "xx"
+
+
+@pytest.mark.parametrize("way", ["files", "data", "plugin"])
+def test_client_certificates(tmp_path: Path, certificates: Certificates, way: str) -> None:
+    certificates.sign("joe")
+    crt, key = certificates.path("joe.crt"), certificates.path("joe.key")
+    if way == "files":
+        user: dict[str, Any] = {"client-certificate": crt, "client-key": key}
+    elif way == "data":
+        user = {
+            f"client-{name}-data": base64.b64encode(Path(path).read_bytes()).decode() for name, path in (("certificate", crt), ("key", key))
+        }
+    else:
+        user = plugin(tmp_path, f"{{'clientCertificateData': open({crt!r}).read(), 'clientKeyData': open({key!r}).read()}}")
+
+    async def run() -> Exchange:
+        async with serving(fine, certificates.server_context()) as server:
+            config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+            await ask(Kubeconfig(config, "", {}))
+            return server.seen[0]
+
+    assert asyncio.run(run()).client_name == "joe"
+
+
+def test_a_new_certificate_gets_new_connections(tmp_path: Path, certificates: Certificates) -> None:
+    certificates.sign("joe")
+    certificates.sign("jane")
+    crt, key = tmp_path / "crt", tmp_path / "key"
+
+    def use(name: str) -> None:
+        crt.write_bytes(Path(certificates.path(f"{name}.crt")).read_bytes())
+        key.write_bytes(Path(certificates.path(f"{name}.key")).read_bytes())
+
+    async def picky(exchange: Exchange) -> None:
+        await exchange.answer(b"{}", 200 if exchange.client_name == "jane" else 401)
+        use("jane")
+
+    async def run() -> list[str]:
+        async with serving(picky, certificates.server_context()) as server:
+            user = {"client-certificate": str(crt), "client-key": str(key)}
+            config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+            await ask(Kubeconfig(config, "", {}), times=2)
+            return [each.client_name for each in server.seen]
+
+    use("joe")
+    assert asyncio.run(run()) == ["joe", "jane", "jane"]
+
+
+def test_a_server_name_of_its_own(tmp_path: Path, certificates: Certificates) -> None:
+    async def run(name: str) -> int:
+        async with serving(fine, certificates.server_context()) as server:
+            cluster = {"certificate-authority": str(certificates.authority), "tls-server-name": name}
+            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
+            return len(server.seen)
+
+    assert asyncio.run(run("kube.example.com")) == 1
+    with pytest.raises(ApiError, match="not trusted"):
+        asyncio.run(run("other.example.com"))
+
+
+def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
+    (tmp_path / "token").write_text("of-the-pod\n")
+    (tmp_path / "namespace").write_text("operators")
+    (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
+
+    async def picky(exchange: Exchange) -> None:
+        await exchange.answer(b"{}", 200 if exchange.headers["authorization"] == "Bearer rotated" else 401)
+        (tmp_path / "token").write_text("rotated")
+
+    async def run() -> list[str]:
+        async with serving(picky, certificates.server_context()) as server:
+            host, _, port = server.address.removeprefix("https://").partition(":")
+            environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": str(tmp_path)}
+            credentials = find_credentials(environ=environ, service_account=tmp_path)
+            assert isinstance(credentials, ServiceAccount)
+            assert credentials.namespace == "operators"
+            assert (await credentials.load()).fresh_for == 60.0
+            await ask(credentials)
+            return [each.headers["authorization"] for each in server.seen]
+
+    assert asyncio.run(run()) == ["Bearer of-the-pod", "Bearer rotated"]
+
+
+def test_a_proxy_is_used(tmp_path: Path) -> None:
+    async def run() -> Exchange:
+        async with serving(fine) as proxy:
+            config = write_config(tmp_path, "http://kube.invalid:8080", {"token": "x"})
+            await ask(Kubeconfig(config, "", {"HTTP_PROXY": proxy.address}))
+            return proxy.seen[0]
+
+    assert asyncio.run(run()).headers["host"] == "kube.invalid:8080"
+
+
+def complaint(credentials: Any) -> str:
+    with pytest.raises((CredentialsError, ApiError)) as caught:
+        asyncio.run(ask(credentials))
+    return str(caught.value)
+
+
+def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificates) -> None:
+    config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
+    with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no .*/\.kube/config.*use --kubeconfig"):
+        find_credentials(environ={"HOME": str(tmp_path)})
+    assert "there is no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
+    assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(config, "three", {}))
+    assert "cannot be reached" in complaint(Kubeconfig(config, "", {}))
+    (tmp_path / "bad").write_text("a: [")
+    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))
+    (tmp_path / "empty").write_text("")
+    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
+    (tmp_path / "other").write_text("hello")
+    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
+    missing = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}}
+    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", missing), "", {}))
+    assert "exec plugin no-such-plugin" in said
+    assert "No such file" in said
+    assert "(get it)" in said
+    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", plugin(tmp_path, "None", exit_code=1)), "", {}))
+    assert "the plugin is unhappy" in said
+    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "none.crt"}), "", {}))
+    assert "none.crt" in said
+    said = complaint(
+        Kubeconfig(
+            write_config(tmp_path, "https://127.0.0.1:1", {"client-certificate": str(certificates.authority), "client-key": config}), "", {}
+        )
+    )
+    assert "certificates cannot be read" in said
+
+
+def test_a_certificate_that_is_not_trusted_is_said(tmp_path: Path, certificates: Certificates) -> None:
+    async def run() -> None:
+        async with serving(fine, certificates.server_context()) as server:
+            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
+
+    with pytest.raises(ApiError, match="certificate of https://127.0.0.1:[0-9]+ is not trusted") as caught:
+        asyncio.run(run())
+    assert caught.value.problem is Problem.UNREACHABLE
+
+
+def test_secrets_are_not_in_the_representation(tmp_path: Path) -> None:
+    access = asyncio.run(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"token": "hunter2"}), "", {}).load())
+    assert "hunter2" not in repr(access)

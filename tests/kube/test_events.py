@@ -1,0 +1,141 @@
+"""Events are few, fit, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from ruleop.kinds import ObjectKey
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.events import EventBook, EventRecorder, Happening
+from ruleop.kube.requests import Request
+
+WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+APP = ObjectKey("example.com", "App", "prod", "shop")
+
+
+def happening(reason: str = "Synced", note: str = "App synced successfully", **fields: Any) -> Happening:
+    return Happening(fields.pop("regarding", APP), "v1", "u1", reason, note, **fields)
+
+
+def book() -> EventBook:
+    return EventBook("ruleop.dev/ruleop", "pod-1")
+
+
+def test_an_event_as_the_server_wants_it() -> None:
+    letter = book().write(happening(), 0.0, WALL)
+    event = orjson.loads(letter.request.body)
+    name = event["metadata"].pop("name")
+    assert name.startswith("shop.")
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "prod"},
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+        "reportingController": "ruleop.dev/ruleop",
+        "reportingInstance": "pod-1",
+        "type": "Normal",
+        "reason": "Synced",
+        "action": "Reconcile",
+        "note": "App synced successfully",
+        "regarding": {"apiVersion": "example.com/v1", "kind": "App", "name": "shop", "uid": "u1", "namespace": "prod"},
+    }
+    assert letter.request.path == "/apis/events.k8s.io/v1/namespaces/prod/events"
+
+
+def test_events_about_what_has_no_namespace_are_in_default() -> None:
+    letter = book().write(happening(regarding=ObjectKey("", "Node", "", "n1")), 0.0, WALL)
+    event = orjson.loads(letter.request.body)
+    assert event["metadata"]["namespace"] == "default"
+    assert "namespace" not in event["regarding"]
+
+
+def test_the_same_again_is_counted_and_after_a_while_is_news() -> None:
+    events = book()
+    first = events.write(happening(), 0.0, WALL)
+    name = orjson.loads(first.request.body)["metadata"]["name"]
+    second = events.write(happening(), 10.0, WALL)
+    assert second.request.method == "PATCH"
+    assert second.request.path.endswith(name)
+    assert orjson.loads(second.request.body)["series"]["count"] == 2
+    assert events.write(happening(), 1000.0, WALL).request.method == "POST"
+
+
+def test_an_object_that_never_rests_is_heard_of_every_five_minutes() -> None:
+    events = book()
+    said = [events.write(happening(note=f"failure {i}", warning=True), i * 1.0, WALL) is not None for i in range(900)]
+    assert sum(said) == 25 + 2
+    assert all(said[:25])
+    assert events.suppressed == 900 - 27
+    assert events.write(happening(regarding=APP._replace(name="other")), 900.0, WALL) is not None, "others have their own"
+
+
+def test_long_notes_are_cut_between_characters() -> None:
+    event = orjson.loads(book().write(happening(note="ä€" * 1000, reason="R" * 200), 0.0, WALL).request.body)
+    assert len(event["note"].encode()) <= 1024
+    assert event["note"].endswith("...")
+    assert len(event["reason"]) == 128
+
+
+class Sender:
+    """In place of a client."""
+
+    def __init__(self, *errors: ApiError | None) -> None:
+        self.errors = list(errors)
+        self.sent: list[Request] = []
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        self.sent.append(request)
+        error = self.errors.pop(0) if self.errors else None
+        if error is not None:
+            raise error
+        return b"", ""
+
+
+def recorder(sender: Sender) -> EventRecorder:
+    return EventRecorder(sender, reporter="ruleop", instance="me", clock=lambda: 0.0)  # type: ignore[arg-type]
+
+
+def test_what_waits_is_sent_in_the_background_or_at_the_stop() -> None:
+    async def run() -> None:
+        sender = Sender()
+        events = recorder(sender)
+        events.start()
+        events.record(happening())
+        await asyncio.sleep(0)
+        events.record(happening(note="another"))
+        await events.stop()
+        assert len(sender.sent) == 2
+
+    asyncio.run(run())
+
+
+def test_an_event_that_is_gone_is_said_anew() -> None:
+    async def run() -> None:
+        sender = Sender(None, ApiError(Problem.NOT_FOUND, verb="patch", resource="events", text="gone"))
+        events = recorder(sender)
+        events.start()
+        events.record(happening())
+        events.record(happening())
+        await events.stop()
+        assert [each.method for each in sender.sent] == ["POST", "PATCH", "POST"]
+
+    asyncio.run(run())
+
+
+def test_a_server_that_takes_none_holds_up_nobody() -> None:
+    async def run() -> None:
+        sender = Sender(*[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)])
+        events = recorder(sender)
+        for number in range(3000):
+            events.record(happening(regarding=APP._replace(name=str(number))))
+        assert events.statistics() == {"waiting": 1000, "dropped": 2000, "suppressed": 0}
+        events.start()
+        await events.stop()
+        assert events.statistics()["waiting"] == 0
+        assert events.dropped == 3000
+
+    asyncio.run(run())
