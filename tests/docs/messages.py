@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     Names = dict[str, list[ast.expr]]  # what a function assigns to its names
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("rules", "templating", "planning", "schema", "merge", "cli")
+ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "cli")
 
 RECORDERS = {
     "mistake", "_mistake", "warning", "fail", "wrong_type", "take",  # findings
     "RuleError", "RenderError", "RuleErrors", "UsageError", "SchemaError", "ApiError", "Finding",
     "Fault", "NotThereYet", "Exhausted", "NotJson", "Unreadable", "Waiting", "PathError", "MergeError", "RecordTooLargeError", "InvalidPatternError",
     "ChildFails", "ChildWaits", "Problem", "Wait", "Readiness", "Event", "condition", "triple",
-    "_complain", "BadParameter", "ClickException",
+    "_complain", "CredentialsError", "_going", "BadParameter", "ClickException",
 }  # fmt: skip
 """What takes a message. Exceptions that end as one are among them."""
 
@@ -99,7 +99,7 @@ class _Module:
         """Every recorder below a node, with the names that the function around it assigns."""
         for child in ast.iter_child_nodes(node):
             inner = _locals(child) if isinstance(child, (ast.FunctionDef, ast.Lambda)) else local
-            if isinstance(child, ast.Call) and _name(child.func) in RECORDERS:
+            if isinstance(child, ast.Call) and _name(child.func) in RECORDERS and not _is_log(child.func):
                 for argument in [*child.args, *(keyword.value for keyword in child.keywords)]:
                     yield from self._texts(argument, inner, 0)
             elif self.name in VALUE_ERRORS and isinstance(child, ast.Call) and _name(child.func) == "ValueError":
@@ -185,6 +185,11 @@ def _locals(function: ast.AST) -> dict[str, list[ast.expr]]:
         for name, value in _assigned(node):
             found.setdefault(name, []).append(value)
     return found
+
+
+def _is_log(function: ast.expr) -> bool:
+    """Logs are events with names, not messages."""
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in {"log", "logger", "_log"}
 
 
 def _name(function: ast.expr) -> str:

@@ -107,10 +107,10 @@ def written(text: str) -> str:
     return f"{head}{BEGIN}\n{reference()}\n{END}{rest.split(END)[1]}"
 
 
-def _with_outputs(text: str) -> str:
+def _with_outputs(page: Path, text: str) -> str:
     lines = text.split("\n")
     changes: dict[int, tuple[int, list[str]]] = {}
-    for example in examples(PAGE).values():
+    for example in examples(page).values():
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             os.chdir(root)
@@ -133,4 +133,6 @@ def _with_outputs(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(_with_outputs(written(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for each in (PAGE, ROOT / "docs" / "errors.md"):
+        each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = ROOT / "docs" / "rules.md"
-EXAMPLES = examples(PAGE)
+PAGES = [PAGE, ROOT / "docs" / "errors.md"]
+EXAMPLES = {name: (page, example) for page in PAGES for name, example in examples(page).items()}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_what_the_page_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    example = EXAMPLES[name]
+    page, example = EXAMPLES[name]
     for step in example.steps:
         if step.what == "file":
             write(tmp_path, step)
@@ -34,11 +36,21 @@ def test_an_example_is_what_the_page_says(name: str, tmp_path: Path, monkeypatch
             make_live(tmp_path, step)
         else:
             assert transcript(tmp_path, step.text) == step.text, (
-                f"docs/rules.md:{step.line}: `python -m tests.docs.reference` writes it anew"
+                f"docs/{page.name}:{step.line}: `python -m tests.docs.reference` writes it anew"
             )
     define(tmp_path)
-    project = load_project(tmp_path, environ={})
-    assert [str(warning) for warning in project.warnings] == []
+    if not name.endswith("-broken"):
+        assert [str(warning) for warning in load_project(tmp_path, environ={}).warnings] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    """Of the pages that are there: within the page, and to the others."""
+    for file, anchor in re.findall(r"\]\(([a-z]*(?:\.md)?)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / file if file else page
+        if target.exists():
+            titles = re.findall(r"(?m)^#+ (.+)$", target.read_text(encoding="utf-8"))
+            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, f"{page.name}: {file}#{anchor}"
 
 
 def test_the_reference_is_that_of_the_tables() -> None:
@@ -51,12 +63,17 @@ def test_the_reference_has_every_key() -> None:
     assert [key.name for table in TABLES for _, key in keys(table) if f"| `{key.name}` |" not in text] == []
 
 
-def test_every_block_is_an_example() -> None:
-    assert {line: before for line, before in blocks(PAGE).items() if not before.startswith("<!-- ")} == {}
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_an_example(page: Path) -> None:
+    assert {line: before for line, before in blocks(page).items() if not before.startswith("<!-- ")} == {}
+
+
+def test_no_two_examples_have_one_name() -> None:
+    assert len(EXAMPLES) == sum(len(examples(page)) for page in PAGES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_files_of_an_example_are_yaml(name: str) -> None:
-    for path, text in EXAMPLES[name].files.items():
+    for path, text in EXAMPLES[name][1].files.items():
         if path.endswith(".yaml"):
             list(yaml.safe_load_all(text))
