@@ -95,6 +95,7 @@ class Manager:
         self.refused = ""  # why the rules on disk are not the ones that run
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
+        self._writing_inventory = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- start and stop ------------------------------------------------------------------------------------------------------------------
@@ -364,7 +365,10 @@ class Manager:
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
         finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        await self.inventory.ensure(rule.kind.versionless, Entry(frozenset(kinds), finalizer))
+        entry = Entry(frozenset(kinds), finalizer)
+        if not self.inventory.of(rule.kind.versionless).covers(entry):
+            async with self._writing_inventory:  # one write tells for all that wait here
+                await self.inventory.ensure(rule.kind.versionless, entry)
 
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.requests.labels(str(status), verb).inc()
