@@ -99,8 +99,10 @@ class _Planner:
 
     def _standing(self) -> Plan:
         actions = self._actions()  # before the status, whose mistakes stop no child
-        foreign = any(each.reason == "ErrResourceExists" for each in self.children.said.problems)
-        return self._plan(None, actions, look_again=LOOK_AT_FOREIGN if foreign else None)
+        return self._plan(None, actions, look_again=self._look_at_foreign())
+
+    def _look_at_foreign(self) -> float | None:
+        return LOOK_AT_FOREIGN if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
 
     def _actions(self) -> list[Action]:
         actions = [*self.children.actions(), *prune(self.children)]
@@ -127,7 +129,8 @@ class _Planner:
     def _deleting(self) -> Plan:
         self.children.show([*self.rule.children.values(), *self.rule.finalize.values()])
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
-        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=ending.look_again)
+        again = ending.look_again if ending.look_again is not None else self._look_at_foreign()
+        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=again)
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
