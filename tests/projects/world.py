@@ -297,8 +297,7 @@ class World:
         for label, value in obj["metadata"].get("labels", {}).items():
             if len(value) > 63 or not LABEL.match(value):
                 raise Refused(Failure.INVALID, f"metadata.labels.{label}: Invalid value: {value!r}")
-        if shape is not None:
-            obj = _without_nothing(obj)
+        obj = _without_nothing(obj) if shape is not None else {**obj, "metadata": _without_nothing(obj["metadata"])}
         _DEFAULTS.get(kind.kind, lambda _: None)(obj)
         for path in IMMUTABLE.get(kind.kind, ()) if old is not None else ():
             if _at(obj, path) != _at(old, path):

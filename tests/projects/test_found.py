@@ -1,0 +1,396 @@
+"""What projects need beside their plain lives: operators that restart, rules that change, children in other namespaces, and what came of looking closely."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ruleop.rules import load_project
+from tests.projects.snapshots import ROOT
+from tests.projects.test_lives import (
+    BLOG,
+    CREDENTIALS,
+    EVENTS,
+    PG,
+    PLATFORM,
+    READY,
+    TLS,
+    backup,
+    blog,
+    foreign,
+    kafka,
+    sample,
+    started,
+)
+from tests.projects.world import FINALIZER, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALL = {
+    "App": ("", "app", "default", ()),
+    "Memcached": ("", "memcached", "default", ()),
+    "memcached-v1": ("examples/memcached-v1", "memcached", "default", ()),
+    "myapp": ("examples/myapp", "myapp", "default", ()),
+    "crontab": ("examples/crontab", "crontab", "default", ()),
+    "wordpress": ("examples/wordpress", "blog", "default", ()),
+    "kafka": ("tests/projects/kafka", "events", "default", ()),
+    "tenant": ("tests/projects/tenant", "acme", "none", ()),
+    "shop": ("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),
+    "backup": ("tests/projects/backup", "pg", "db", ()),
+}
+
+
+def any_of(project: str) -> World:
+    folder, cr, home, existing = ALL[project]
+    return started(folder, cr, *existing, home=home, namespaces=["platform", "tools", "monitoring"])
+
+
+# -- an operator that has forgotten everything ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_a_restart_changes_nothing(project: str) -> None:
+    world = any_of(project)
+    before = {name: world[name] for name in world.names}
+    world._memories.clear()
+    writes = world.rest()
+    assert not [each for each in writes if ":" in each], "a write may be sent, to learn from its answer, but changes nothing"
+    assert {name: world[name] for name in world.names} == before
+    assert world.rest() == []
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_what_others_say_in_the_status_stays(project: str) -> None:
+    world = any_of(project)
+    folder, cr, _, _ = ALL[project]
+    obj = sample(folder, cr)
+    resource = f"{obj['kind']}/{obj['metadata']['name']}"
+    before = world[resource]["status"]
+    theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    world.status(resource, {**before, "conditions": [theirs, *before["conditions"]]})
+    assert world.rest() == []
+    assert theirs in world[resource]["status"]["conditions"]
+    # And what is ours is put back.
+    world.status(resource, {"conditions": [theirs]})
+    world.rest()
+    after = world[resource]["status"]
+    assert theirs in after["conditions"]
+    assert {key: value for key, value in after.items() if key != "conditions"} == {
+        key: value for key, value in before.items() if key != "conditions"
+    }
+
+
+@pytest.mark.parametrize("project", ["App", "myapp", "kafka", "crontab"])
+def test_deleted_and_made_again_before_the_collector_came(project: str) -> None:
+    world = any_of(project)
+    folder, cr, _, _ = ALL[project]
+    obj = sample(folder, cr)
+    resource = f"{obj['kind']}/{obj['metadata']['name']}"
+    names = world.names
+    del world.objects[world.key(resource)]
+    world.add(obj)
+    for _ in range(4):
+        world.rest()
+        world.settle()
+    assert world.rest() == []
+    assert world.names == names
+    assert world.ready(resource) == READY
+    assert all(
+        each["uid"] == world[resource]["metadata"]["uid"] for name in names for each in world[name]["metadata"].get("ownerReferences", ())
+    )
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_deleted_when_it_has_hardly_begun(project: str) -> None:
+    folder, cr, home, existing = ALL[project]
+    world = World(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+    world.add(*existing, sample(folder, cr))
+    world.work(world._resources()[0])
+    world.delete(world.name(world._resources()[0]))
+    for _ in range(4):
+        world.rest()
+        world.settle()
+    stay = {
+        "ConfigMap/platform/platform-defaults",
+        "Secret/shop-db",
+        "Secret/shop-tls",
+        "Secret/blog-db",
+        "PersistentVolumeClaim/blog-uploads",
+    }
+    assert set(world.names) <= stay
+
+
+def test_two_blogs_are_strangers_to_each_other() -> None:
+    world = blog()
+    second = sample("examples/wordpress", "blog")
+    second["metadata"]["name"] = "second"
+    world.add(second)
+    for _ in range(3):
+        world.rest()
+        world.settle()
+    assert world.rest() == []
+    assert world.ready("WordPress/second") == world.ready(BLOG) == READY
+    before = {name: world[name] for name in world.names if "second" in name}
+    world.delete(BLOG)
+    world.rest()
+    assert {name: world[name] for name in world.names if "second" in name} == before
+    assert [name for name in world.names if "second" not in name] == ["PersistentVolumeClaim/blog-uploads", "Secret/blog-db"]
+
+
+def test_a_finalizer_that_nobody_needs_any_more_goes() -> None:
+    world = blog()
+    world.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
+    world.edit(BLOG, {"spec": {"passwordSecret": "mine", "persistence": {"keep": False}}})
+    writes = world.rest()
+    world.settle()
+    writes += world.rest()
+    assert writes[-1] == "finalizer removed"
+    assert "finalizers" not in world[BLOG]["metadata"]
+    assert "ownerReferences" in world["PersistentVolumeClaim/blog-uploads"]["metadata"]
+    world.edit(BLOG, {"spec": {"persistence": {"keep": True}}})
+    assert world.rest()[0] == "finalizer added"
+
+
+def test_a_refused_change_is_not_sent_again_and_again() -> None:
+    world = blog()
+    world.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
+    [failed] = world.rest()
+    assert failed.startswith("failed StatefulSet/blog-db")
+    assert world.rest() == []
+    status, reason, message = world.conditions(BLOG)["Ready"]
+    assert (status, reason) == ("False", "ApplyFailed")
+    assert "onImmutable: recreate" in message
+    world.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
+    assert world.rest() == []
+    assert world.ready(BLOG) == READY
+
+
+def test_drains_of_changing_sizes() -> None:
+    world = kafka(5)
+    world.edit(EVENTS, {"spec": {"replicas": 3}})
+    assert world.rest() == ["create Job/events-drain-5-to-3"]
+    world.edit(EVENTS, {"spec": {"replicas": 2}})
+    assert world.rest() == ["create Job/events-drain-5-to-2", "delete Job/events-drain-5-to-3: pruned"]
+    world.settle("Job/events-drain-5-to-2")
+    assert world.rest()[0] == "patch StatefulSet/events: spec.replicas"
+    assert world["StatefulSet/events"]["spec"]["replicas"] == 2
+
+
+def test_a_foreign_job_in_the_way_of_a_purge() -> None:
+    world = backup()
+    job = foreign("Job", "pg-purge", apiVersion="batch/v1")
+    del job["spec"]["selector"]
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    world.add(job)
+    world.delete(PG)
+    assert world.rest() == []
+    assert PG in world
+    assert world.conditions(PG)["Ready"][1] in {"Finalizing", "ErrResourceExists"}
+    assert 'Resource "pg-purge" already exists' in world.conditions(PG)["Ready"][2]
+    assert world.last is not None
+    assert world.last.look_again is not None, "no event will tell when the name is free"
+    world.delete("Job/pg-purge")
+    assert world.rest() == ["create Job/pg-purge"]
+    world.settle()
+    assert world.rest() == ["delete Job/pg-purge: finalized", "finalizer removed"]
+
+
+def test_shortly_after_a_reload_nothing_is_pruned() -> None:
+    world = blog()
+    world.may_prune = False
+    world.edit(BLOG, {"spec": {"ingress": None}})
+    assert [each.split(":")[0] for each in world.rest()] == ["patch Service/blog"]
+    assert "Ingress/blog" in world
+    world.may_prune = True
+    assert world.rest() == ["delete Ingress/blog: pruned"]
+
+
+def test_paused_while_it_is_deleted_it_stays() -> None:
+    world = backup()
+    world.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
+    world.delete(PG)
+    assert world.rest() == []
+    assert PG in world
+    assert world.ready(PG) == ("False", "Paused")
+    world.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": None}}})
+    assert world.rest() == ["create Job/pg-purge"]
+
+
+# -- rules that change ---------------------------------------------------------------------------------------------------------------------
+
+
+def reloaded(world: World, folder: Path, project: str, *changes: tuple[str, str]) -> None:
+    """The rules change under the operator."""
+    shutil.copytree(ROOT / project, folder, dirs_exist_ok=True)
+    rules = folder / "watches.yaml"
+    text = rules.read_text(encoding="utf-8")
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    rules.write_text(text, encoding="utf-8")
+    world.project = load_project(folder, environ={})
+
+
+def test_a_renamed_id_changes_only_the_record(tmp_path: Path) -> None:
+    world = any_of("kafka")
+    before = world.bare("PodDisruptionBudget/events")
+    reloaded(world, tmp_path, "tests/projects/kafka", ("    budget:\n", "    spare:\n"))
+    assert world.rest() == ["patch PodDisruptionBudget/events"]
+    assert world.bare("PodDisruptionBudget/events") == before
+
+
+def test_a_child_that_left_the_rules_is_pruned(tmp_path: Path) -> None:
+    world = any_of("kafka")
+    cut = "    budget:\n      when: spec.replicas > 1\n      template: kafka/budget.yaml.j2\n"
+    reloaded(world, tmp_path, "tests/projects/kafka", (cut, ""))
+    assert world.rest() == ["delete PodDisruptionBudget/events: pruned"]
+
+
+def test_an_orphan_that_left_the_rules_is_released(tmp_path: Path) -> None:
+    world = blog()
+    text = (ROOT / "examples/wordpress/watches.yaml").read_text(encoding="utf-8")
+    child = text[text.index("    # Made once, and kept") : text.index("    config:\n")]
+    reloaded(world, tmp_path, "examples/wordpress", (child, ""))
+    assert [each.split(":")[0] for each in world.rest()] == ["release Secret/blog-db"]
+    assert world.ready(BLOG) == READY
+
+
+def test_a_child_whose_template_breaks_is_left_alone(tmp_path: Path) -> None:
+    world = any_of("kafka")
+    reloaded(world, tmp_path, "tests/projects/kafka", ("when: spec.replicas > 1", "when: spec.replicas > spec.most"))
+    world.edit(EVENTS, {"spec": {"memory": "8Gi"}})
+    assert [each.split(":")[0] for each in world.rest()] == ["patch StatefulSet/events"]
+    assert "PodDisruptionBudget/events" in world
+    status, reason, message = world.conditions(EVENTS)["Ready"]
+    assert (status, reason) == ("False", "RenderFailed")
+    assert "watches.yaml" in message
+    assert "spec.most" in message
+
+
+@pytest.mark.parametrize("strategy", ["replace", "create-only"])
+def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> None:
+    world = any_of("myapp")
+    before = world.bare("Deployment/myapp-sample")
+    reloaded(
+        world,
+        tmp_path,
+        "examples/myapp",
+        ("template: myapp/deployment.yaml.j2", f"template: myapp/deployment.yaml.j2\n      apply: {{strategy: {strategy}}}"),
+    )
+    world.rest()
+    assert world.bare("Deployment/myapp-sample") == before
+    world.edit("Deployment/myapp-sample", {"spec": {"replicas": 9}})
+    writes = world.rest()
+    assert bool(writes) == (strategy == "replace")
+    assert world["Deployment/myapp-sample"]["spec"]["replicas"] == (2 if writes else 9)
+
+
+# -- children in other namespaces ----------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(folder: Path, deletion: str = "delete") -> World:
+    """A MyApp that also keeps a ConfigMap in each of some namespaces."""
+    shutil.copytree(ROOT / "examples/myapp", folder, dirs_exist_ok=True)
+    rules = folder / "watches.yaml"
+    notes = f"""
+    notes:
+      forEach: vars.places
+      as: place
+      deletion: {deletion}
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {{name: "{{{{ metadata.name }}}}-note", namespace: "{{{{ place }}}}"}}
+        data: {{image: "{{{{ spec.image }}}}"}}
+  status:"""
+    text = rules.read_text(encoding="utf-8").replace("\n  status:", notes)
+    rules.write_text(
+        text.replace("  kind: MyApp\n", "  kind: MyApp\n  reach: cluster\n  vars: {places: [default, one, two]}\n"), encoding="utf-8"
+    )
+    world = World(folder, namespaces=["one", "two"])
+    world.add(sample("examples/myapp", "myapp"))
+    return world
+
+
+CR = "MyApp/myapp-sample"
+NOTES = ["ConfigMap/myapp-sample-note", "ConfigMap/one/myapp-sample-note", "ConfigMap/two/myapp-sample-note"]
+
+
+def test_children_elsewhere_are_made_after_the_finalizer_and_go_with_the_cr(tmp_path: Path) -> None:
+    world = elsewhere(tmp_path)
+    assert world.rest() == ["finalizer added", "create Deployment/myapp-sample", *(f"create {name}" for name in NOTES)]
+    assert "ownerReferences" in world[NOTES[0]]["metadata"]
+    assert "ownerReferences" not in world[NOTES[1]]["metadata"]
+    world.settle()
+    assert world.rest() == []
+    assert world.ready(CR) == READY
+    world.edit(CR, {"spec": {"image": "n:2"}})
+    assert [each.split(":")[0] for each in world.rest()] == ["patch Deployment/myapp-sample", *(f"patch {name}" for name in NOTES)]
+    world.delete(NOTES[2])
+    assert world.rest() == [f"create {NOTES[2]}"]
+    world.delete(CR)
+    assert sorted(world.rest()) == [*(f"delete {name}: elsewhere" for name in NOTES[1:]), "finalizer removed"]
+    assert world.names == []
+
+
+def test_orphans_elsewhere_stay(tmp_path: Path) -> None:
+    world = elsewhere(tmp_path, "orphan")
+    world.rest()
+    world.delete(CR)
+    world.rest()
+    assert world.names == NOTES
+    for name in NOTES:
+        assert world[name]["metadata"].keys() <= {"name", "namespace", "uid", "generation", "creationTimestamp", "resourceVersion"}
+
+
+def test_a_cr_of_that_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+    world = elsewhere(tmp_path)
+    world.rest()
+    other = sample("examples/myapp", "myapp")
+    other["metadata"]["namespace"] = "one"
+    world.add(other)
+    world.rest()
+    assert world.conditions("MyApp/one/myapp-sample")["Ready"][1] == "ErrResourceExists"
+    before = {name: world[name] for name in NOTES}
+    world.delete("MyApp/one/myapp-sample")
+    world.rest()
+    assert {name: world[name] for name in NOTES} == before
+    assert "Deployment/one/myapp-sample" not in world
+
+
+def test_deleted_with_the_orphan_finalizer_all_stay(tmp_path: Path) -> None:
+    world = elsewhere(tmp_path)
+    world.rest()
+    world._delete(world.key(CR), "orphan")
+    world.rest()
+    assert world.names == sorted(["Deployment/myapp-sample", *NOTES])
+    assert not any(world[name]["metadata"].get("ownerReferences") for name in world.names)
+
+
+def test_a_namespace_elsewhere_may_vanish(tmp_path: Path) -> None:
+    world = elsewhere(tmp_path)
+    world.rest()
+    world.settle()
+    world.rest()
+    world._namespaces.discard("two")
+    world.delete(NOTES[2])
+    assert {each.split(":")[0] for each in world.rest()} == {f"failed {NOTES[2]}"}
+    assert world.ready(CR)[0] == "False"
+    assert world[CR]["metadata"]["finalizers"] == [FINALIZER]
+    world.delete(CR)
+    world.rest()
+    assert world.names == []
+
+
+def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
+    world = blog()
+    world.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}, "ingress": None}})
+    assert [each.split(":")[0] for each in world.rest()] == ["failed StatefulSet/blog-db", "patch Service/blog"]
+    world.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
+    assert world.rest() == ["delete Ingress/blog: pruned"]
+    world.settle()
+    world.rest()
+    assert world.ready(BLOG) == READY
