@@ -30,7 +30,7 @@ RECORDERS = {
 
 OPAQUE = {
     "did_you_mean", "meant", "nearest", "isinstance", "len", "sorted", "Site", "Path", "Kind", "getattr", "get", "parse",
-    "startswith", "endswith", "removeprefix", "join",
+    "startswith", "endswith", "removeprefix", "join", "match", "search", "replace", "sub",
 }  # fmt: skip
 """Calls whose arguments are data, not words of a message."""
 
