@@ -170,6 +170,7 @@ class EventRecorder:
         self._clock = clock
         self._waiting: deque[Happening] = deque()
         self._arrived = asyncio.Event()
+        self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -189,8 +190,8 @@ class EventRecorder:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                while self._waiting:
-                    await self._send(self._waiting.popleft())
+                while await self._send_next() is not None:
+                    pass
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -202,9 +203,14 @@ class EventRecorder:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            while self._waiting:
-                if not await self._send(self._waiting.popleft()):
+            while (sent := await self._send_next()) is not None:
+                if not sent:
                     await asyncio.sleep(PAUSE_AFTER_FAILURE)
+
+    async def _send_next(self) -> bool | None:
+        """None when nothing waits, and nothing is on its way."""
+        async with self._sending:
+            return await self._send(self._waiting.popleft()) if self._waiting else None
 
     async def _send(self, happening: Happening) -> bool:
         """False if the server has other worries now."""

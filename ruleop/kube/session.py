@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import socket
 import time
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, UNACKNOWLEDGED = 30, 15, 4
 IDLE = 30.0
 READ_BUFFER = 1 << 20
 RELOAD_AGAIN = 10.0
+GOODBYES = 20  # turns of the loop, at most, until closed connections are gone
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +45,18 @@ class _Connections:
     due: float | None  # when it is to be loaded again
     in_use: int = 0
     retired: bool = False
+    sockets: weakref.WeakSet[socket.socket] = field(default_factory=weakref.WeakSet)
+
+    async def close(self) -> None:
+        await self.http.close()
+        # A TLS connection that was given up waits up to 30 s for its peer's goodbye, and nobody knows of it any more.
+        for each in list(self.sockets):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for _ in range(GOODBYES):
+            if all(each.fileno() < 0 for each in self.sockets):
+                return
+            await asyncio.sleep(0)
 
 
 class Session:
@@ -65,10 +79,8 @@ class Session:
 
     async def close(self) -> None:
         for connections in (self._current, *self._retired):
-            await connections.http.close()
+            await connections.close()
         self._retired.clear()
-        # TLS connections say goodbye in the next turns of the loop; without them Python warns of transports left open.
-        await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
     async def exchange(self, request: Request, limits: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -151,18 +163,25 @@ class Session:
             if current.in_use:
                 self._retired.add(current)
             else:
-                await current.http.close()
+                await current.close()
 
     async def _give_back(self, connections: _Connections) -> None:
         connections.in_use -= 1
         if connections.retired and not connections.in_use:
             self._retired.discard(connections)
-            await connections.http.close()
+            await connections.close()
 
 
 def _connect(access: Access) -> _Connections:
     # No limit of connections: requests are bounded by the client's semaphore, and a watch that waited for one would be a silent watch.
-    connector = aiohttp.TCPConnector(limit=0, ssl=access.tls or True, keepalive_timeout=IDLE, socket_factory=_socket)
+    sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def make_socket(address: Any) -> socket.socket:
+        made = _socket(address)
+        sockets.add(made)
+        return made
+
+    connector = aiohttp.TCPConnector(limit=0, ssl=access.tls or True, keepalive_timeout=IDLE, socket_factory=make_socket)
     http = aiohttp.ClientSession(
         connector=connector,
         # A near server's gzip costs both sides more than the bytes.
@@ -170,7 +189,7 @@ def _connect(access: Access) -> _Connections:
         read_bufsize=READ_BUFFER,
         cookie_jar=aiohttp.DummyCookieJar(),
     )
-    return _Connections(http, access, _due(access))
+    return _Connections(http, access, _due(access), sockets=sockets)
 
 
 def _due(access: Access) -> float | None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 
 from ruleop.kube.errors import ApiError
 from ruleop.kube.reflector import Fetch, Follow, Reflector, Rest
 from ruleop.kube.store import Change, State, Store
+from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 

@@ -1,0 +1,471 @@
+"""The wire on a real API server: what the scripted servers of tests/kube only pretend."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.kube import requests
+from ruleop.kube.client import Client
+from ruleop.kube.credentials import find_credentials
+from ruleop.kube.discovery import Discovery
+from ruleop.kube.election import Election
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.events import EventRecorder, Happening
+from ruleop.kube.lease import Timing
+from ruleop.kube.reflector import Phase
+from ruleop.kube.requests import Source
+from ruleop.kube.session import Session
+from ruleop.kube.store import Origin, State
+from ruleop.kube.watcher import Watcher
+from ruleop.schema.table import ResourceInfo, builtin_resource
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ControlPlane
+
+
+def builtin(group: str, version: str, kind: str) -> ResourceInfo:
+    found = builtin_resource(Kind(group, version, kind))
+    assert found is not None
+    return found
+
+
+MAPS = builtin("", "v1", "ConfigMap")
+DEPLOYMENTS = builtin("apps", "v1", "Deployment")
+CRDS = builtin("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+def on(plane: ControlPlane, test: Callable[[Client], Awaitable[None]], user: str = "admin", **options: Any) -> None:
+    async def run() -> None:
+        session = await Session.open(find_credentials(str(plane.kubeconfig(user))))
+        try:
+            async with asyncio.timeout(100):
+                await test(Client(session, **options))
+        finally:
+            await session.close()
+
+    asyncio.run(run())
+
+
+def config_map(namespace: str, name: str, **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace} | fields.pop("metadata", {})
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **fields}
+
+
+def map_key(namespace: str, name: str) -> ObjectKey:
+    return ObjectKey("", "ConfigMap", namespace, name)
+
+
+async def until(condition: Callable[[], Any], wake: Watcher | None = None) -> Any:
+    while not (found := condition()):
+        if wake is not None:
+            wake.wake()
+        await asyncio.sleep(0.02)
+    return found
+
+
+class Watching:
+    """A watcher for the length of a block, synced when the block begins."""
+
+    def __init__(self, client: Client, source: Source) -> None:
+        self.watcher = Watcher(client, source)
+
+    async def __aenter__(self) -> Watcher:
+        self.watcher.start()
+        await until(lambda: self.watcher.store.state is State.SYNCED)
+        return self.watcher
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.watcher.stop()
+        assert self.watcher.crashes == 0
+
+
+def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        await client.send(requests.create(MAPS, config_map(namespace, "before", data={"a": "1"})))
+        async with Watching(client, Source(MAPS, namespace)) as watcher:
+            store = watcher.store
+            assert watcher.reflector.phase is Phase.WATCHING, "the list came as a stream"
+            assert store.get(map_key(namespace, "before"))["data"] == {"a": "1"}
+            changes: list[Any] = []
+            store.subscribe(changes.append)
+            made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
+            store.put(made)
+            key = map_key(namespace, "x")
+            assert store.is_at_least(made["metadata"]["resourceVersion"], key)
+            read = await client.send(requests.get(MAPS, key))
+            del read["metadata"]["managedFields"]
+            assert store.get(key) == read
+            patched = await client.send(requests.merge_patch(MAPS, key, {"data": {"a": "2"}}))
+            await until(lambda: store.is_at_least(patched["metadata"]["resourceVersion"]))
+            await client.send(requests.delete(MAPS, key, uid=made["metadata"]["uid"]))
+            await until(lambda: key not in store)
+            mine = [change for change in changes if change.key == key]
+            assert [change.new is None for change in mine] == [False, False, True]
+            assert all(change.origin in {Origin.WATCH, Origin.WRITE} for change in mine)
+
+    on(control_plane, test)
+
+
+def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        for name, labels in (("ours", {"ruleop.dev/part-of": "abc"}), ("theirs", {})):
+            await client.send(requests.create(MAPS, config_map(namespace, name, data={"big": "x" * 5000}, metadata={"labels": labels})))
+        source = Source(MAPS, namespace, labels="ruleop.dev/part-of", metadata_only=True)
+        async with Watching(client, source) as watcher:
+            store = watcher.store
+            assert [key.name for key in store.keys()] == ["ours"]
+            assert store.statistics().bytes < 1000
+            (child,) = store.children("abc")
+            assert (child["kind"], child["apiVersion"]) == ("ConfigMap", "v1")
+            assert "data" not in child
+            await client.send(
+                requests.merge_patch(MAPS, map_key(namespace, "ours"), {"metadata": {"labels": {"ruleop.dev/part-of": None}}})
+            )
+            await until(lambda: not store.keys())
+        one = await client.send(requests.get(MAPS, map_key(namespace, "ours"), metadata_only=True))
+        assert one["kind"] == "PartialObjectMetadata"
+
+    on(control_plane, test)
+
+
+def test_pages_where_there_are_no_streaming_lists(control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ruleop.kube.reflector.PAGE", 2)
+
+    async def test(client: Client) -> None:
+        for number in range(5):
+            await client.send(requests.create(MAPS, config_map(namespace, f"m{number}")))
+        watcher = Watcher(client, Source(MAPS, namespace))
+        watcher.reflector._can_stream = False
+        watcher.reflector._page_size = 2
+        seen: list[Any] = []
+        watcher.store.subscribe(seen.append)
+        watcher.start()
+        await until(lambda: watcher.store.state is State.SYNCED)
+        assert {key.name for key in watcher.store.keys()} >= {f"m{number}" for number in range(5)}
+        assert {change.origin for change in seen} == {Origin.LIST}
+        made = await client.send(requests.create(MAPS, config_map(namespace, "later")))
+        await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]))
+        await watcher.stop()
+
+    on(control_plane, test)
+
+
+def test_an_expired_version_makes_a_new_list_and_no_deletion_is_lost(control_plane: ControlPlane, namespace: str) -> None:
+    """An API server says 410 for versions from before its start."""
+
+    async def test(client: Client) -> None:
+        gone = await client.send(requests.create(MAPS, config_map(namespace, "gone")))
+        async with Watching(client, Source(MAPS, namespace)) as watcher:
+            await watcher.stop()
+            await client.send(requests.delete(MAPS, map_key(namespace, "gone"), uid=gone["metadata"]["uid"]))
+            await client.send(requests.create(MAPS, config_map(namespace, "new")))
+            await asyncio.to_thread(control_plane.restart_apiserver)
+            again = Watcher(client, watcher.store.source)
+            again.store, again.reflector = watcher.store, watcher.reflector  # as if it had been cut off in between
+            again.start()
+            await until(lambda: map_key(namespace, "gone") not in watcher.store, wake=again)
+            assert map_key(namespace, "new") in watcher.store
+            assert again.reflector.lists == 2
+            await again.stop()
+
+    on(control_plane, test)
+
+
+def test_a_bookmark_brings_the_version_of_the_whole_kind(control_plane: ControlPlane, namespace: str) -> None:
+    """So a store in which nothing happens knows that nothing happened. (The regular ones come once a minute: no test waits for that.)"""
+
+    async def test(client: Client) -> None:
+        elsewhere = await client.send(requests.create(MAPS, config_map("default", f"e-{namespace}"[:60].strip("-"))))
+        async with Watching(client, Source(MAPS, namespace, labels="none=such")) as watcher:
+            assert len(watcher.store) == 0
+            assert watcher.store.is_at_least(elsewhere["metadata"]["resourceVersion"])
+
+    on(control_plane, test)
+
+
+def test_an_api_server_that_is_restarted_is_followed_again(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        async with Watching(client, Source(MAPS, namespace)) as watcher:
+            await asyncio.to_thread(control_plane.stop_apiserver)
+            await until(lambda: watcher.store.problem)
+            assert watcher.store.state is State.SYNCED, "what it knows is still the best there is"
+            with pytest.raises(ApiError) as caught:
+                await client.send(requests.get(MAPS, map_key(namespace, "x")))
+            assert caught.value.problem in {Problem.UNREACHABLE, Problem.TIMEOUT}
+            await asyncio.to_thread(control_plane.start_apiserver)
+            made = await client.send(requests.create(MAPS, config_map(namespace, "after")))
+            await until(lambda: watcher.store.is_at_least(made["metadata"]["resourceVersion"]), wake=watcher)
+            await until(lambda: watcher.store.problem == "")
+
+    on(control_plane, test)
+
+
+def test_an_api_server_that_stands_still_times_out_and_is_followed_again(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        async with Watching(client, Source(MAPS, namespace)) as watcher:
+            control_plane.pause_apiserver()
+            try:
+                with pytest.raises(ApiError) as caught:
+                    await client.send(replace(requests.create(MAPS, config_map(namespace, "maybe")), timeout=0.5))
+            finally:
+                control_plane.resume_apiserver()
+            assert caught.value.outcome_unknown
+            # Only a live read tells: it may have been done, or not, or be done just now.
+            try:
+                await client.send(requests.create(MAPS, config_map(namespace, "maybe")))
+            except ApiError as error:
+                assert error.problem is Problem.EXISTS
+            await until(lambda: map_key(namespace, "maybe") in watcher.store)
+
+    on(control_plane, test)
+
+
+def test_writes_with_preconditions(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        key = map_key(namespace, "x")
+        made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
+        version, uid = made["metadata"]["resourceVersion"], made["metadata"]["uid"]
+        with pytest.raises(ApiError) as exists:
+            await client.send(requests.create(MAPS, config_map(namespace, "x")))
+        assert exists.value.problem is Problem.EXISTS
+        await client.send(requests.merge_patch(MAPS, key, {"data": {"b": "2"}, "metadata": {"resourceVersion": version}}))
+        for stale in (
+            requests.merge_patch(MAPS, key, {"data": {"b": "3"}, "metadata": {"resourceVersion": version}}),
+            requests.replace(MAPS, key, made),
+            requests.delete(MAPS, key, uid=uid, version=version),
+            requests.delete(MAPS, key, uid=str(uuid.uuid4())),
+        ):
+            with pytest.raises(ApiError) as conflict:
+                await client.send(stale)
+            assert conflict.value.problem is Problem.CONFLICT
+        with pytest.raises(ApiError) as failed_test:
+            await client.send(requests.json_patch(MAPS, key, [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]))
+        assert failed_test.value.problem is Problem.INVALID
+        with pytest.raises(ApiError, match='unknown field "dada"') as strict:
+            await client.send(requests.create(MAPS, config_map(namespace, "y", dada={})))
+        assert strict.value.problem is Problem.INVALID
+        await client.send(requests.delete(MAPS, key, uid=uid))
+        with pytest.raises(ApiError) as missing:
+            await client.send(requests.get(MAPS, key))
+        assert missing.value.problem is Problem.NOT_FOUND
+
+    on(control_plane, test)
+
+
+def test_server_side_apply(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        key = map_key(namespace, "x")
+        wanted = config_map(namespace, "x", data={"a": "1"})
+        await client.send(requests.apply(MAPS, key, wanted))
+        await client.send(requests.merge_patch(MAPS, key, {"data": {"a": "theirs"}}, manager="somebody"))
+        with pytest.raises(ApiError) as conflict:
+            await client.send(requests.apply(MAPS, key, wanted))
+        assert conflict.value.problem is Problem.CONFLICT
+        assert [cause.field for cause in conflict.value.causes] == [".data.a"]
+        assert (await client.send(requests.apply(MAPS, key, wanted, force=True)))["data"] == {"a": "1"}
+
+    on(control_plane, test)
+
+
+def test_what_may_not_change_is_recognised(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+        metadata = {"name": "web", "namespace": namespace}
+        stateful = builtin("apps", "v1", "StatefulSet")
+        for resource in (DEPLOYMENTS, stateful):
+            body = {"apiVersion": "apps/v1", "kind": resource.kind.kind, "metadata": metadata, "spec": spec}
+            await client.send(requests.create(resource, body))
+            key = ObjectKey.of(body)
+            with pytest.raises(ApiError) as caught:
+                await client.send(requests.merge_patch(resource, key, {"spec": {"selector": {"matchLabels": {"a": "c"}}}}))
+            assert caught.value.problem is Problem.INVALID
+            assert caught.value.immutable or resource is DEPLOYMENTS  # there, first the labels do not match
+        with pytest.raises(ApiError) as negative:
+            await client.send(
+                requests.merge_patch(DEPLOYMENTS, ObjectKey("apps", "Deployment", namespace, "web"), {"spec": {"replicas": -1}})
+            )
+        assert not negative.value.immutable
+        assert [cause.field for cause in negative.value.causes] == ["spec.replicas"]
+
+    on(control_plane, test)
+
+
+def test_a_missing_right_is_said_and_the_watch_begins_when_it_is_granted(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        watcher = Watcher(client, Source(MAPS, namespace))
+        watcher.start()
+        await until(lambda: watcher.store.state is State.FORBIDDEN)
+        assert 'cannot watch resource "configmaps"' in watcher.store.problem
+        with pytest.raises(ApiError, match=r'create configmaps .*/x: .*cannot create resource "configmaps"') as caught:
+            await client.send(requests.create(MAPS, config_map(namespace, "x")))
+        assert caught.value.problem is Problem.FORBIDDEN
+        control_plane.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"--namespace={namespace}")
+        await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
+        await watcher.stop()
+
+    on(control_plane, test, user="tenant")
+
+
+def test_a_kind_comes_changes_its_scope_and_goes(control_plane: ControlPlane, namespace: str) -> None:
+    plural = f"gadgets{uuid.uuid4().hex[:8]}"
+    kind = Kind("wire.example.com", "v1", plural.capitalize())
+    name = ObjectKey(CRDS.kind.group, CRDS.kind.kind, "", f"{plural}.{kind.group}")
+
+    def definition(scope: str) -> dict[str, Any]:
+        spec_schema = {"type": "object", "properties": {"size": {"type": "integer"}}}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec_schema, "status": spec_schema}}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+        names = {"plural": plural, "kind": kind.kind}
+        return {
+            "apiVersion": CRDS.kind.api_version,
+            "kind": CRDS.kind.kind,
+            "metadata": {"name": name.name},
+            "spec": {"group": kind.group, "scope": scope, "names": names, "versions": [version]},
+        }
+
+    async def test(client: Client) -> None:
+        discovery = Discovery(client)
+        await discovery.refresh()
+        assert discovery.get(kind) is None
+        assert discovery.get(DEPLOYMENTS.kind).info == DEPLOYMENTS
+        assert not await discovery.refresh(), "nothing changed, and nothing was sent again"
+        crd = await client.send(requests.create(CRDS, definition("Namespaced")))
+        while kind not in (await discovery.refresh()).appeared:
+            await asyncio.sleep(0.05)
+        served = discovery.get(kind)
+        assert served.info == ResourceInfo(plural, True, True, kind)
+        assert served.watchable
+        assert discovery.get(kind.versionless) == served
+        while (documents := await discovery.openapi(kind.group, kind.version)) is None or documents.shape(kind) is None:
+            await asyncio.sleep(0.2)
+            await discovery.refresh()
+        assert documents.shape(kind).fields["spec"].fields["size"].scalar == "integer"
+        assert await discovery.openapi(kind.group, kind.version) is documents
+        async with Watching(client, Source(served.info)) as watcher:
+            body = {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"name": "g", "namespace": namespace},
+                "spec": {"size": 1},
+            }
+            made = await client.send(requests.create(served.info, body))
+            key = ObjectKey.of(body)
+            await client.send(requests.merge_patch(served.info, key, {"status": {"size": 1}}, subresource="status"))
+            await until(lambda: key in watcher.store)
+            with pytest.raises(ApiError, match="unknown field"):
+                await client.send(requests.merge_patch(served.info, key, {"spec": {"sise": 1}}))
+            await client.send(requests.delete(CRDS, name, uid=crd["metadata"]["uid"]))
+            await until(lambda: watcher.store.state is State.UNSERVED, wake=watcher)
+            assert made["metadata"]["uid"]
+            assert len(watcher.store) == 0
+            while kind not in (await discovery.refresh()).gone:
+                await asyncio.sleep(0.05)
+            await create_when_gone(client, definition("Cluster"))
+            while kind not in (await discovery.refresh()).appeared:
+                await asyncio.sleep(0.05)
+            assert not discovery.get(kind).info.namespaced
+            await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
+        crd = await client.send(requests.get(CRDS, name))
+        await client.send(requests.delete(CRDS, name, uid=crd["metadata"]["uid"]))
+
+    async def create_when_gone(client: Client, body: dict[str, Any]) -> None:
+        while True:
+            try:
+                await client.send(requests.create(CRDS, body))
+            except ApiError as error:
+                assert error.problem is Problem.EXISTS
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+    on(control_plane, test)
+
+
+def test_tokens_that_are_refused_and_that_rotate(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
+    """A bound token of a service account, in a file that is replaced."""
+    config = tmp_path / "config"
+    token = tmp_path / "token"
+    control_plane.kubectl(
+        "create", "rolebinding", "default", "--clusterrole=edit", f"--serviceaccount={namespace}:default", f"--namespace={namespace}"
+    )
+    text = control_plane.kubeconfig("admin").read_text()
+    admin = control_plane.users["admin"].token
+    config.write_text(text.replace(f"token: {admin}", f"tokenFile: {token}"))
+    token.write_text("of-nobody")
+
+    async def test() -> None:
+        session = await Session.open(find_credentials(str(config)))
+        client = Client(session)
+        with pytest.raises(ApiError) as caught:
+            await client.send(requests.get(MAPS, map_key(namespace, "x")))
+        assert caught.value.problem is Problem.UNAUTHORIZED
+        token.write_text(control_plane.kubectl("create", "token", "default", f"--namespace={namespace}"))
+        while True:
+            try:
+                await client.send(requests.create(MAPS, config_map(namespace, "x")))
+                break
+            except ApiError as error:
+                assert error.problem is Problem.FORBIDDEN  # until the binding is known
+                await asyncio.sleep(0.05)
+        await session.close()
+
+    asyncio.run(test())
+
+
+def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace: str) -> None:
+    async def test(client: Client) -> None:
+        made = await client.send(requests.create(MAPS, config_map(namespace, "x")))
+        recorder = EventRecorder(client, reporter="ruleop.dev/ruleop", instance="test", clock=time.monotonic)
+        recorder.start()
+        for _ in range(3):
+            recorder.record(Happening(map_key(namespace, "x"), "v1", made["metadata"]["uid"], "Synced", "App synced successfully"))
+        await recorder.stop(grace=20)
+        assert recorder.dropped == 0
+        (event,) = control_plane.api().get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+        assert (event["reason"], event["note"], event["series"]["count"]) == ("Synced", "App synced successfully", 3)
+        assert "App synced successfully" in control_plane.kubectl("describe", "configmap", "x", f"--namespace={namespace}")
+
+    on(control_plane, test)
+
+
+def test_one_leads_and_the_next_one_follows(control_plane: ControlPlane, namespace: str) -> None:
+    """A clean stop hands over within the retry period; an API server that is away for longer than the deadline ends the leader."""
+    credentials = find_credentials(str(control_plane.kubeconfig("admin")))
+    key = ObjectKey("coordination.k8s.io", "Lease", namespace, "ruleop")
+    timing = Timing(duration=6.0, renew_deadline=4.0, retry_period=0.5)
+    lost = threading.Event()
+
+    async def test() -> None:
+        first = Election(credentials, key, "first", timing=timing, lost=lost.set)
+        second = Election(credentials, key, "second", timing=timing, lost=lost.set)
+        first.start()
+        await first.leading()
+        second.start()
+        while second.holder != "first":
+            await asyncio.sleep(0.02)
+        assert first.leads()
+        assert not second.leads()
+        await first.release()
+        assert not first.leads()
+        await second.leading()
+        lease = control_plane.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/ruleop")["spec"]
+        assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("second", 1)
+        assert not lost.is_set()
+        control_plane.pause_apiserver()
+        try:
+            assert await asyncio.to_thread(lost.wait, 30)
+        finally:
+            control_plane.resume_apiserver()
+        assert not second.leads()
+
+    asyncio.run(test())
