@@ -72,6 +72,14 @@ def messages(rooms: tuple[str, ...] = ROOMS) -> list[Message]:
     return list(found.values())
 
 
+def complaints() -> Iterator[str]:
+    """The events of warnings and errors in the log."""
+    for file in sorted((ROOT / "ruleop").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and _name(node.func) in {"warning", "error", "exception"} and _is_log(node.func) and node.args:
+                yield from (str(part.value) for part in node.args[:1] if isinstance(part, ast.Constant))
+
+
 def constants() -> Iterator[str]:
     """All text in the source."""
     for file in sorted((ROOT / "ruleop").rglob("*.py")):
@@ -188,8 +196,8 @@ def _locals(function: ast.AST) -> dict[str, list[ast.expr]]:
 
 
 def _is_log(function: ast.expr) -> bool:
-    """Logs are events with names, not messages."""
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in {"log", "logger", "_log"}
+    """Logs are events with names, not messages: `log.warning`, `self.log.error`."""
+    return isinstance(function, ast.Attribute) and _name(function.value) in {"log", "logger"}
 
 
 def _name(function: ast.expr) -> str:

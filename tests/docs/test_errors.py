@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from ruleop.rules.findings import Code
-from tests.docs.messages import ROOMS, ROOT, Message, constants, messages
+from tests.docs.messages import ROOMS, ROOT, Message, complaints, constants, messages
 
 PAGE = ROOT / "docs" / "errors.md"
 
@@ -57,6 +57,11 @@ def test_every_entry_is_of_a_message() -> None:
             if runs and not any(run in source for run in runs):
                 gone.append(span)
     assert gone == [], "docs/errors.md has entries of messages that the source does not have"
+
+
+def test_every_complaint_of_the_log_has_an_entry() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [event for event in complaints() if f"`{event}`" not in text] == []
 
 
 def test_every_code_is_named() -> None:

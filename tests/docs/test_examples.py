@@ -77,3 +77,8 @@ def test_the_files_of_an_example_are_yaml(name: str) -> None:
     for path, text in EXAMPLES[name][1].files.items():
         if path.endswith(".yaml"):
             list(yaml.safe_load_all(text))
+
+
+def test_the_list_of_pages_has_them_all() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and f"({page.name})" not in listed] == []
