@@ -7,6 +7,7 @@ attribute of a Python object is reachable at all: a field is looked up in data (
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -16,6 +17,7 @@ from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 
+from ruleop.errors import Site
 from ruleop.templating.absent import OMIT, Absent, Broken, Unknown
 from ruleop.templating.budget import MAX_RANGE, METER, Exhausted
 from ruleop.templating.compiler import PASSES, Generator
@@ -31,7 +33,7 @@ from ruleop.templating.values import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import CodeType
+    from types import CodeType, TracebackType
 
     from jinja2.nodes import Template as TemplateNode
 
@@ -75,8 +77,8 @@ class CompiledTemplate(jinja2.Template):
     environment: Environment
 
     @classmethod
-    def build(cls, environment: Environment, code: CodeType, name: str, constants: Sequence[Any]) -> CompiledTemplate:
-        namespace: dict[str, Any] = {"environment": environment, "__file__": name, "constants": constants, **_RUNTIME}
+    def build(cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]) -> CompiledTemplate:
+        namespace: dict[str, Any] = {"environment": environment, "__file__": str(where), "constants": constants, "where": where, **_RUNTIME}
         exec(code, namespace)  # noqa: S102 - code that our own compiler has just made
         template: CompiledTemplate = cls._from_namespace(environment, namespace, environment.globals)  # type: ignore[assignment]
         return template
@@ -134,11 +136,12 @@ class Environment(ImmutableSandboxedEnvironment):
     def constants_of(self, name: str) -> list[Any]:
         return self.constants.setdefault(name, [])
 
-    def build(self, tree: TemplateNode, path: str) -> CompiledTemplate:
+    def build(self, tree: TemplateNode, where: str | Site) -> CompiledTemplate:
+        """The template of a file, named by its path, or of a string of watches.yaml, named by its site."""
         constants: list[Any] = []
-        self.constants[path] = constants
-        source = self._generate(tree, path, path)
-        return CompiledTemplate.build(self, compile(source, path, "exec"), path, constants)
+        self.constants[str(where)] = constants
+        source = self._generate(tree, str(where), str(where))
+        return CompiledTemplate.build(self, compile(source, str(where), "exec"), where, constants)
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002
         return self.load(str(name))
@@ -163,7 +166,9 @@ class Environment(ImmutableSandboxedEnvironment):
         """What a slot holds whose expression failed."""
         if isinstance(error, (Exhausted, RecursionError, MemoryError)):
             raise error
-        return Broken("", as_fault(error))
+        fault = as_fault(error)
+        within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # behind the slot's own line
+        return Broken("", fault.at(within, "") if within else fault)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         kwargs.pop("_loop_vars", None)
@@ -215,18 +220,18 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
+_SAYS_NO_VALUE = ("not supported between", "takes not more than", "was invoked with two values")
+
+
 def as_fault(error: Exception) -> Fault:
     """Any error of an expression, in words that hold none of its values."""
     if isinstance(error, Fault):
         return error
     if isinstance(error, TypeError):
         text = str(error)
-        if (
-            "not supported between" in text
-            or "takes no keyword argument" in text
-            or "takes not more than" in text
-            or "was invoked with two values" in text
-        ):
+        if macro := re.match(r"(macro '\w*' takes no keyword argument) ", text):
+            return Fault(f"{macro[1]} of a name that is used here")  # the name may have come out of a mapping
+        if any(words in text for words in _SAYS_NO_VALUE):
             for python, ours in (("MapView", "mapping"), ("ListView", "list"), ("ObjectsView", "list"), ("NoneType", "null")):
                 text = text.replace(python, ours)
             return Fault(text)
@@ -234,3 +239,25 @@ def as_fault(error: Exception) -> Fault:
     if isinstance(error, jinja2.TemplateError):
         return Fault(str(error.message))
     return Fault(f"this expression failed ({type(error).__name__})")
+
+
+def line_of(traceback: TracebackType | None) -> Site | None:
+    """The template line at which an error arose, from the way through Jinja's generated code."""
+    found = None
+    while traceback is not None:
+        namespace = traceback.tb_frame.f_globals
+        if "constants" in namespace and "debug_info" in namespace:
+            where = namespace["where"]
+            found = where if isinstance(where, Site) else Site(where, _template_line(namespace["debug_info"], traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return found
+
+
+def _template_line(debug_info: str, line: int) -> int:
+    """Jinja says `template line=code line`, in order, joined by &."""
+    template_line = 1
+    for pair in debug_info.split("&"):
+        left, _, right = pair.partition("=")
+        if right and int(right) <= line:
+            template_line = int(left)
+    return template_line

@@ -19,7 +19,7 @@ from ruleop.templating.compiled import Expression, SlottedKeys, StringTemplate, 
 from ruleop.templating.compiler import attach_places
 from ruleop.templating.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.faults import Fault, RuleErrors, mistake
-from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, syntax, tags_for_html, unknown_functions
+from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, refused_tags, syntax, unknown_functions
 from ruleop.templating.named import Named, check_dynamic_names, named_templates
 from ruleop.templating.references import Reads, read_tree
 from ruleop.templating.renderer import Renderer
@@ -152,7 +152,7 @@ class Library:
         check_reserved(text, Site(path), lines=True)
         tree = self._parse(text, path)
         attach_places(tree, self.environment.printed(), path)
-        return Source(name, path, tree, read_tree(tree, path), tuple(named_templates(tree)))
+        return Source(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
 
     def _parse(self, text: str, path: str) -> nodes.Template:
         try:
@@ -160,7 +160,7 @@ class Library:
             found = [
                 *unknown_functions(tree, self.environment.filters, self.environment.tests),
                 *check_dynamic_names(tree),
-                *tags_for_html(tree),
+                *refused_tags(tree),
             ]
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax(error), Site(path, error.lineno)) from None
@@ -185,11 +185,17 @@ class Library:
         named = tuple(named_templates(tree))
         self._check_named(named, site)
         files = self._closure(each.name for each in named if each.is_run)
-        return tree, Reads.joined([read_tree(tree, site.path, site.line), self._reads_of(files)])
+        return tree, Reads.joined([self._read_tree(tree, site), self._reads_of(files)])
+
+    def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
+        try:
+            return read_tree(tree, site.path, site.line)
+        except jinja2.TemplateSyntaxError as error:  # two blocks of one name
+            raise mistake(syntax(error), Site(site.path, site.line + error.lineno - 1)) from None
 
     def _compile_string(self, tree: nodes.Template, site: Site) -> CompiledTemplate:
         try:
-            return self.environment.build(tree, str(site))
+            return self.environment.build(tree, site)
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax(error), site) from None
 

@@ -33,9 +33,22 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(f"the character U+{ord(reserved[0]):04X} is reserved (it is none that text may hold): remove it", at)
 
 
-def tags_for_html(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+def refused_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """The line and words for what Jinja parses but cannot do, or not for us."""
     for tag in tree.find_all(nodes.ScopedEvalContextModifier):
         yield tag.lineno, "the tag autoescape is not offered: it is for HTML"
+    for block in tree.find_all(nodes.AssignBlock):
+        if block.filter is not None and _names_in_arguments(block.filter):
+            yield (
+                block.lineno,
+                "the filter of a set block can take no names (Jinja does not look for them there): set the text first, then filter it",
+            )
+
+
+def _names_in_arguments(node: nodes.Filter) -> bool:
+    arguments = [*node.args, *node.kwargs, *filter(None, [node.dyn_args, node.dyn_kwargs])]
+    inner = node.node is not None and isinstance(node.node, nodes.Filter) and _names_in_arguments(node.node)
+    return inner or any(isinstance(argument, nodes.Name) or argument.find(nodes.Name) is not None for argument in arguments)
 
 
 def unknown_functions(tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[tuple[int, str]]:

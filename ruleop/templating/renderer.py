@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, Site
 from ruleop.templating.budget import MAX_TEXT, METER, Exhausted
-from ruleop.templating.environment import CompiledTemplate, Environment, as_fault
+from ruleop.templating.environment import CompiledTemplate, Environment, as_fault, line_of
 from ruleop.templating.faults import Fault, RuleErrors, raise_for
 from ruleop.templating.filling import fill
 from ruleop.templating.layout import lay_out
@@ -17,7 +17,6 @@ from ruleop.templating.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
     from ruleop.kinds import JSON
 
@@ -55,7 +54,7 @@ class Renderer:
         except (RuleErrors, RenderError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a template does wrong becomes one kind of error, with its line
-            raise_for(as_fault(error).at(_line_of(error.__traceback__, site), ""), site)
+            raise_for(as_fault(error).at(line_of(error.__traceback__) or site, ""), site)
         finally:
             self.names = outer
 
@@ -129,26 +128,3 @@ class placed:  # noqa: N801 - reads as the statement that it is; a class, becaus
             raise RenderError("a value is nested too deeply", self.site, expression=self.expression) from None
         if isinstance(error, MemoryError):
             raise RenderError("the template needs too much memory", self.site, expression=self.expression) from None
-
-
-def _line_of(traceback: TracebackType | None, site: Site) -> Site:
-    """The template line at which an error arose, from the way through Jinja's generated code."""
-    found = site
-    while traceback is not None:
-        namespace = traceback.tb_frame.f_globals
-        if "constants" in namespace and "debug_info" in namespace:
-            path = str(namespace["__file__"])
-            # A string of watches.yaml is named by its site; a template file by its path.
-            found = site if path == str(site) else Site(path, _template_line(namespace["debug_info"], traceback.tb_lineno))
-        traceback = traceback.tb_next
-    return found
-
-
-def _template_line(debug_info: str, line: int) -> int:
-    """Jinja says `template line=code line`, in order, joined by &."""
-    template_line = 1
-    for pair in debug_info.split("&"):
-        left, _, right = pair.partition("=")
-        if right and int(right) <= line:
-            template_line = int(left)
-    return template_line

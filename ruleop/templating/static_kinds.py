@@ -76,21 +76,58 @@ def _fields(text: str) -> Iterable[tuple[str, str]]:
             yield match[1], match[2].strip("\"'") if _SLOT not in match[2] else match[2]
 
 
-def _lines(tree: nodes.Node) -> Iterable[tuple[int, str]]:
-    """The template's own text, line by line, with a mark for each slot."""
-    line, text = 1, ""
-    for node in tree.find_all(nodes.Output):
-        for child in node.nodes:
-            if not isinstance(child, nodes.TemplateData):
-                text += _SLOT
-                continue
-            pieces = child.data.split("\n")
-            if not text:
-                line = child.lineno or node.lineno
-            for piece in pieces[:-1]:
-                yield line, text + piece
-                text = ""
-                line += 1
-            text += pieces[-1]
-    if text:
-        yield line, text
+def _lines(tree: nodes.Template) -> list[tuple[int, str]]:
+    """The template's own text, line by line, with a mark for each slot. Where branches meet in one line there is a line for each."""
+    reader = _LineReader()
+    for line, text in reader.walk(tree.body, [(1, "")]):
+        reader.lines.append((line, text))
+    return reader.lines
+
+
+_Open = list[tuple[int, str]]
+"""The beginnings that the line at hand may have, each with its line number."""
+
+
+class _LineReader:
+    MAX_BRANCHES = 16
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+
+    def walk(self, body: Iterable[nodes.Node], begun: _Open) -> _Open:
+        for node in body:
+            begun = self.node(node, begun)[: self.MAX_BRANCHES]
+        return begun
+
+    def node(self, node: nodes.Node, begun: _Open) -> _Open:
+        if isinstance(node, nodes.Output):
+            for child in node.nodes:
+                begun = self.text(child, begun) if isinstance(child, nodes.TemplateData) else self.mark(begun)
+            return begun
+        if isinstance(node, nodes.If):
+            branches = [node.body, *(branch.body for branch in node.elif_), node.else_]
+            return list(dict.fromkeys(end for branch in branches for end in self.walk(branch, begun)))
+        if isinstance(node, nodes.For):
+            return list(dict.fromkeys([*self.walk(node.body, begun), *self.walk(node.else_, begun)]))
+        if isinstance(node, (nodes.Macro, nodes.AssignBlock, nodes.CallBlock)):
+            self.lines.extend(self.walk(node.body, [(node.lineno, "")]))
+            return self.mark(begun) if isinstance(node, nodes.CallBlock) else begun
+        if isinstance(node, nodes.Include):
+            return self.mark(begun)
+        return self.walk(getattr(node, "body", ()), begun)
+
+    @staticmethod
+    def mark(begun: _Open) -> _Open:
+        return [(line, text + _SLOT) for line, text in begun]
+
+    def text(self, node: nodes.TemplateData, begun: _Open) -> _Open:
+        first, *rest = node.data.split("\n")
+        begun = [(line if text else node.lineno, text + first) for line, text in begun]
+        if not rest:
+            return begun
+        self.lines.extend(begun)
+        number = node.lineno + 1
+        for piece in rest[:-1]:
+            self.lines.append((number, piece))
+            number += 1
+        return [(number, rest[-1])]

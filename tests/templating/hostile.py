@@ -13,7 +13,7 @@ HOSTILE = [
     "<<", "<<: *a", "=", "|", "|+", ">", ">-2", "| a", "{", "}", "[", "]", ",", "{}", "[]", "{a: b}", "[a, b]", "}, {", "], [", "a, b: c",
     "'", '"', "''", '""', "\\", "\\n", "\\u0041", "'; evil: true", '"\nevil: "true', '", evil: "true', "`a", "@a", "%a",
     "{{ evil }}", "{% evil %}", "{# evil #}", "#}", "}}", "{%", "${#a}", "{{ 7*7 }}",
-    "\ufdd0", "\ufdd0" "0\ufdd1", "\ufdd2" "0\ufdd1: 0", "- \ufdd2" "0\ufdd1", "#\ufdd2" "0\ufdd1", "\ufdd1", "\ufdd2", "\ufdd0" "1\ufdd1", "\ufdd0" "999\ufdd1",
+    "\ufdd0", "\ufdd0\x30\ufdd1", "\ufdd2\x30\ufdd1: 0", "- \ufdd2\x30\ufdd1", "#\ufdd2\x30\ufdd1", "\ufdd1", "\ufdd2", "\ufdd0\x31\ufdd1", "\ufdd0\x39\x39\x39\ufdd1",
     "\x00", "\x01", "\x07", "\x08", "\x1b[31m", "\x7f", "\x80", "\x9f", "\ufeff", "\ufffe", "\uffff", "\ue000", "\ue001", "\U0010ffff",
     "\ud800", "\udfff", "a\udc80b", "\U0001f600", "\u202eevil", "\u200b", "e\u0301",
     "yes", "no", "on", "off", "y", "n", "true", "false", "True", "NO", "null", "Null", "~", "None", "0x1F", "0o17", "017", "0b1", "1_000", "12:30:45",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ruleop.errors import RenderError, Site
-from ruleop.templating import OMIT, Broken, Fault, Later, Lazy, Library, Missing, NotThereYet, Origin, Unwanted, Waiting, view
+from ruleop.templating import OMIT, Broken, Fault, Later, Lazy, Library, Missing, NotThereYet, Origin, Unwanted, Waiting, read_yaml, view
 from ruleop.templating.absent import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 
@@ -189,8 +189,6 @@ def test_a_lenient_render_leaves_out_what_waits_and_nothing_else():
 
 
 def lenient_tree(source: str, value: Any) -> Any:
-    from ruleop.templating import read_yaml
-
     (node,), _ = read_yaml(source, "watches.yaml")
     return library().tree(node).evaluate({"a": value}, lenient=True)
 
@@ -248,7 +246,7 @@ class TestLazy:
 
         lazy = Lazy("v", force)
         for _ in range(2):
-            with pytest.raises(expected, match="it broke|db is not there yet") as caught:
+            with pytest.raises(expected, match=r"it broke|db is not there yet") as caught:
                 library().expression("v", HERE).evaluate({"v": lazy})
             assert caught.value.site == getattr(error, "site", None) or caught.value.site == HERE
         assert library().expression("v is defined", HERE).evaluate({"v": lazy}) is False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from ruleop.errors import RenderError
@@ -91,7 +93,7 @@ class TestMacros:
         }
 
     def test_wrong_arguments_are_said(self):
-        with pytest.raises(RenderError, match="takes no keyword argument 'z'"):
+        with pytest.raises(RenderError, match="macro 'm' takes no keyword argument of a name that is used here"):
             render("{% macro m(a) %}{{ a }}{% endmacro %}\na: {{ m(1, z=2) }}")
         with pytest.raises(RenderError, match="takes not more than 1 argument"):
             render("{% macro m(a) %}{{ a }}{% endmacro %}\na: {{ m(1, 2) }}")

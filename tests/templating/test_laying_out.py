@@ -138,7 +138,7 @@ def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_l
     ("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)]
 )
 def test_a_key_that_is_there_already_is_an_error(source, line):
-    with pytest.raises(RenderError, match="there already|twice") as caught:
+    with pytest.raises(RenderError, match=r"there already|twice") as caught:
         render(source, v={"x": 1}, k="x")
     assert caught.value.site.line == line or "twice" in caught.value.message
 

@@ -26,7 +26,7 @@ def test_a_field_wins_over_any_attribute_of_that_name(name):
 @pytest.mark.parametrize("name", SHADOWED)
 def test_where_there_is_no_such_field_there_is_nothing(name):
     for value in ({"x": 1}, [1], "text", 5, True, 1.5):
-        with pytest.raises(RenderError, match="is not set|has no field"):
+        with pytest.raises(RenderError, match=r"is not set|has no field"):
             evaluate(f"spec.{name}", spec=value)
         assert evaluate(f"spec.{name} is defined", spec=value) is False
         assert evaluate(f"spec['{name}'] | default('d')", spec=value) == "d"

@@ -1,0 +1,230 @@
+"""A mistake is said with the file and line of the template that made it, wherever its text ended up."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.errors import RenderError
+from ruleop.templating import Library, RuleErrors
+from tests.templating.rendering import HERE, documents, library, render, scope
+
+FILES = {
+    "m": "{# macros #}\n{% macro ok(v) %}\nx: {{ v }}\n{% endmacro %}\n{% macro bad(v) %}\nok: 1\nbad: &a {{ v }}\nmore: 2\n{% endmacro %}\n",
+    "i": "first: 1\n\nsecond: *a\n",
+    "j": "one: 1\n{% include 'i' %}\n",
+}
+
+MISTAKES = {
+    "an anchor": ("a: 1\nb: &x 2\n", "main.j2:2", "the anchor &x is refused"),
+    "an alias": ("a: 1\n\nb: *x\n", "main.j2:3", "alias"),
+    "a tag": ("a: !!str 1\n", "main.j2:1", "the tag tag:yaml.org,2002:str is refused"),
+    "a merge key": ("a:\n  <<: {x: 1}\n", "main.j2:2", "the merge key << is refused"),
+    "a duplicate key": ("a: 1\nb: 2\na: 3\n", "main.j2:3", 'the key "a" stands here twice: the first is on line 1'),
+    "a number as a key": ("1: a\n", "main.j2:1", "the key 1 is no text for YAML"),
+    "a boolean as a key": ("a:\n  on: b\n", "main.j2:2", 'put it in quotes, "on"'),
+    "behind a value": ("a: {{ v }}\nb: &x 2\n", "main.j2:2", "anchor"),
+    "behind a vanished tag": ("{% if v %}\na: 1\n{% endif %}\nb: &x 2\n", "main.j2:4", "anchor"),
+    "right behind a tag": ("a: 1\n{% if v %}\nb: &x 2\n{% endif %}\n", "main.j2:3", "anchor"),
+    "behind a comment of three lines": ("a: 1\n{# x\ny\nz #}\nb: &x 2\n", "main.j2:5", "anchor"),
+    "behind a loop": ("{% for i in [1, 2, 3] %}\nk{{ i }}: 1\n{% endfor %}\nb: &x 2\n", "main.j2:4", "anchor"),
+    "in a loop's third pass": ("{% for i in [1, 2, 3] %}\nk{{ i }}:\n  {% if i == 3 %}\n  b: &x 2\n  {% endif %}\n{% endfor %}\n", "main.j2:4", "anchor"),
+    "behind a set block": ("{% set s %}\nq: 1\n{% endset %}\na: 1\nb: &x 2\n", "main.j2:5", "anchor"),
+    "behind raw": ("{% raw %}\na: 1\n{% endraw %}\nb: &x 2\n", "main.j2:4", "anchor"),
+    "behind blanks that were stripped": ("a: 1\n{%- if true %}\n\n\n{% endif -%}\n\n\nb: &x 2\n", "main.j2:8", "not YAML|anchor"),
+    "in a macro": ("{% import 'm' as m %}\na:\n  {{ m.bad(1) }}\n", "m:7", "the anchor &a is refused"),
+    "behind a macro": ("{% import 'm' as m %}\na:\n  {{ m.ok(1) }}\nb: &x 2\n", "main.j2:4", "anchor"),
+    "in an include": ("a:\n  {% include 'i' %}\n", "i:3", "alias"),
+    "in an include's include": ("a:\n  {% include 'j' %}\n", "i:3", "alias"),
+    "behind an include": ("a:\n  {% include 'x' ignore missing %}\nb: &x 2\n", "main.j2:3", "anchor"),
+    "in captured text in captured text": ("{% import 'm' as m %}\n{% set s %}\nz: 1\n{{ m.bad(1) }}\n{% endset %}\na:\n  {{ s }}\n", "m:7", "anchor"),
+    "twice, in a file and in its include": ("first: 0\n{% include 'i' %}\n", "i:1", "stands here twice: the first is at templates/main.j2:1"),
+    "not YAML": ("a: 1\nb: c: d\n", "main.j2:2", "a second `: ` in one value"),
+    "a tab": ("a:\n\tb: 1\n", "main.j2:2", "a tab is no indentation"),
+    "an open quote": ("a: 'x\nb: 1\n", "main.j2:\\d", "not YAML"),
+    "an open brace": ("a: {b: 1\nc: 2\n", "main.j2:\\d", "not YAML"),
+    "a bad indent": ("a:\n    b: 1\n  c: 2\n", "main.j2:3", "look at its indentation"),
+    "a line without a colon": ("a: 1\nb\nc: 2\n", "main.j2:\\d", "without `: `"),
+    "a reserved start": ("a: @b\n", "main.j2:1", "a value cannot begin with '@'"),
+    "a control character": ("a: 1\nb: \x07\n", "main.j2:2", "not YAML"),
+    "a directive": ("%YAML 1.1\n---\na: 1\n", "main.j2:1", "directives are refused"),
+    "infinity": ("a: 1\nb: .inf\n", "main.j2:2", "a number that JSON cannot hold"),
+    "a mapping as a key": ("a:\n  {b: 1}: c\n", "main.j2:2", "a key must be text"),
+    "an error in an expression": ("a: 1\nb: {{ v.x }}\n", "main.j2:2", "v.x|has no field x"),
+    "an error in an expression of several lines": ("a: 1\nb: {{ [1,\n  v.x] }}\n", "main.j2:2", "has no field x"),
+    "an error in a condition": ("a: 1\n{% if v.x > 1 %}\n{% endif %}\n", "main.j2:2", "has no field x"),
+    "an error in a loop's list": ("a: 1\n\n{% for i in v.x %}\n{% endfor %}\n", "main.j2:3", "has no field x"),
+    "an error in a macro": ("{% macro m() %}\nq: 1\nr: {{ v.x }}\n{% endmacro %}\na:\n  {{ m() }}\n", "main.j2:3", "has no field x"),
+    "an error in a condition of a macro": ("{% macro m() %}\n{% if v.x %}{% endif %}\n{% endmacro %}\na: 1\nb: {{ m() }}\n", "main.j2:2", "has no field x"),
+    "an error in an included condition": ("a: 1\n{% include 'c' %}\n", "c:2", "has no field x"),
+    "an error in a set": ("a: 1\n{% set q = 1 / 0 %}\n", "main.j2:2", "division by zero"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_has_its_file_and_line(case):
+    source, place, message = MISTAKES[case]
+    with pytest.raises(RenderError, match=rf"^templates/{place}: (.|\n)*({message})") as caught:
+        documents(source, {**FILES, "c": "q: 1\n{% if v.x %}{% endif %}\n"}, v=1)
+    assert not set("\ufdd0\ufdd1\ufdd2") & set(str(caught.value))
+
+
+def test_no_message_holds_a_value():
+    secret = "TOP\nSECRET: {"  # noqa: S105 - that is the point
+    for source in [
+        "a: {{ v }}\nb: &x {{ v }}", "{{ v }}: 1\n{{ v }}: 2", "x{{ v }}: &a 1", "a: {{ v }}: {{ v }}", "a: {{ [v] }}x", "a: {{ v | int + v }}", "a: {{ v | from_json }}", "a: {{ v | from_yaml }}", "a: {{ v + 1 }}",
+        "a: {{ v / 2 }}", "a: {{ v.nothing }}", "a: {{ {'a': 1}[v] }}", "a: {{ s[v] }}", "a: {{ s[v].x }}", "a: {{ v | b64decode }}", "a: {{ v | quantity }}", "a: {{ 1 | quantity(v) }}", "a: {{ v | regex_match(v ~ '(') }}",
+        "a: {{ [1] | map(v) | list }}", "a: {{ [1] | select(v) | list }}", "a: {{ file(v) }}", "a: {{ v() }}", "a: {{ v < 1 }}", "a: {{ [v, 1] | sort }}", "a: {{ v | round }}", "a: {{ range(v) }}", "{% for i in 5 if v %}{% endfor %}",
+        "a: {{ v | combine({}) }}", "a: {{ v % 1 }}", "a: {{ '%d' % v }}", "a: {{ '%d' | format(v) }}", "a: {{ v | dictsort }}", "a: {{ {v: 1} ~ 'x' }}", "a:\n  b: 1\n  {{ v }}", "a:\n  - 1\n  {{ v }}",
+        "a: {{ v | condition('Ready') }}", "a: {{ v | sha256(v) }}", "a: {{ [1] | batch(v) }}", "a: {{ v.replace(1, 2, v) }}", "a: {{ v.split(1) }}", "a: {{ v | float | round(v) }}", "a: {{ [{'x': v}] | sum(attribute='x') }}",
+        "{% macro m() %}{% endmacro %}a: {{ m(**{v: 1}) }}", "a: {{ v in 5 }}", "a: {{ 5 in v }}", "a: {{ v ** 2 }}", "a: {{ -v }}", "a: {{ v[v] }}", "a: {{ v[:v] }}", "a: {{ v | urlencode | items }}", "a: {{ [[v]] | join }}", "a: {{ v | dns_label([]) }}",
+    ]:  # fmt: skip
+        with pytest.raises(RenderError) as caught:
+            documents(source, v=secret, s={"x": 1})
+        assert "TOP" not in str(caught.value), source
+        assert "SECRET" not in str(caught.value), source
+
+
+def test_of_several_mistakes_the_first_is_said():
+    with pytest.raises(RenderError, match=r"main.j2:2"):
+        documents("a: 1\nb: &x 2\nc: &y 3\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("a: 1\n{{ 1 + }}", "main.j2:2: template syntax: "),
+        ("a: {{ v", "main.j2:1: template syntax: unexpected end of template"),
+        ("{% if v %}\na: 1\n", "main.j2:2: template syntax: .*endif"),
+        ("a: 1\n{% fi %}", r"main.j2:2: there is no tag \{% fi %\}"),
+        ("{% if v %}\n{% endfor %}", "main.j2:2: there is no tag .* endfor|main.j2:2.*endfor"),
+        ("a: {{ .Values.x }}", "main.j2:1: template syntax: a name cannot begin with a dot: write spec.x"),
+        ("a: {{ $x }}", r"main.j2:1: template syntax: \$ has no meaning"),
+        ("a: {{ v | toYaml | nindent(4) }}", "main.j2:1: there is no filter toYaml; here it is to_yaml"),
+        ("\na: {{ v | nindent(4) }}", "main.j2:2: there is no filter nindent; here it is indent"),
+        ("a: {{ v | b64enc }}", "here it is b64encode"),
+        ("a: {{ v | ternary(1, 2) }}", "here it is an inline if"),
+        ("a: {{ v | safe }}", "the filter safe is not offered: it is for HTML"),
+        ("a: {{ v | attr('x') }}", r"the filter attr is not offered: use a\['b'\]"),
+        ("a: {{ [1] | random }}", "use random_password in a create-only child"),
+        ("a: {{ v | uper }}", r"there is no filter uper \(did you mean upper\?\)"),
+        ("a: {{ 1 if v is strin }}", r"there is no test strin \(did you mean string\?\)"),
+        ("a: {{ 1 if v is callable }}", "there is no test callable"),
+        ("{% include v %}", "main.j2:1: the name in include must be literal text"),
+        ("\n{% import v ~ 'x' as y %}", "main.j2:2: the name in import must be literal text"),
+        ("{% from v import y %}", "the name in import must be literal text"),
+        ("{% extends v %}", "the name in extends must be literal text"),
+        ("a: {{ render(v) }}", "the name in render must be literal text"),
+        ("a: {{ render() }}", "the name in render must be literal text"),
+        ("a: {{ 1 < v in [2] }}", "`in` cannot be chained with another comparison; join two with `and`"),
+        ("a: {{ " + "9" * 300 + " }}", "a number of this size has no use here"),
+        ("a: 1\n{% set x | indent(v) %}{% endset %}", "main.j2:2: the filter of a set block can take no names"),
+        ("{% set x | replace('a', v.x) | upper %}{% endset %}", "the filter of a set block can take no names"),
+        ("{% autoescape true %}{% endautoescape %}", "the tag autoescape is not offered"),
+        ("a: {{ 1 }}\n{% block x %}{% endblock %}{% block x %}{% endblock %}", "main.j2:2: template syntax: block 'x' defined twice"),
+    ],
+)
+def test_what_is_wrong_with_a_templates_text_is_found_at_load_in_plain_words(source, message):
+    with pytest.raises(RuleErrors, match=message):
+        library(source).text_mapping("main.j2")
+
+
+def test_all_files_of_a_template_are_checked_and_all_mistakes_said_at_once():
+    with pytest.raises(RuleErrors) as caught:
+        Library({"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}).text_mapping("a")
+    assert sorted(mistake.site.path for mistake in caught.value.mistakes) == ["templates/b", "templates/b", "templates/c"]
+    with pytest.raises(RuleErrors, match=r"templates/nope: there is no such template \(did you mean none\?\)"):
+        Library({"none": ""}).text("nope")
+
+
+def test_templates_in_strings_say_the_site_of_the_string():
+    made = library()
+    for source in (
+        "{{ 1 + }}",
+        "{{ x | nope }}",
+        "\n\n{{ x | nope }}",
+        "{% include 'x' %}",
+        "{% extends 'x' %}",
+        "{% block x %}{% endblock %}",
+        "{{ render('no') }}",
+        "{% import 'no' as n %}",
+        "{{ 1 in 2 in 3 }}",
+        "\ufdd0",
+    ):
+        with pytest.raises(RuleErrors) as caught:
+            made.string(source, HERE)
+        assert [mistake.site for mistake in caught.value.mistakes] == [HERE]
+    for source in (
+        "",
+        " ",
+        "{{ }}",
+        "a {{ b }}",
+        "{% if x %}",
+        "{{ a }}{{ b }}",
+        "x }}",
+        "{{ a }} b }}",
+        "1 +",
+        "{{ a }} }}",
+        "x }} y {# z #}",
+    ):
+        with pytest.raises(RuleErrors) as caught:
+            made.expression(source, HERE)
+        assert [mistake.site for mistake in caught.value.mistakes] == [HERE]
+    with pytest.raises(RenderError) as error:
+        made.string("x\ny\n{{ v.x }} z", HERE).evaluate(scope({"v": {}}))
+    assert error.value.site == HERE
+    assert error.value.expression == "v.x"
+
+
+def test_wrapped_expressions_are_what_is_in_them():
+    made = library()
+    for source, value in [
+        ("{{ 1 + 1 }}", 2),
+        ("{{- -1 -}}", -1),
+        ("{{ -v }}", -3),
+        ("{{+ 1 }}", 1),
+        (" v ", 3),
+        ("{'a': {'b': v}}", {"a": {"b": 3}}),
+        ("{{ {'a': v} }}", {"a": 3}),
+        ("-v", -3),
+        ("omit", None),
+        ("none", None),
+    ]:
+        assert made.expression(source, HERE).evaluate(scope({"v": 3})) == value, source
+    assert made.expression("omit", HERE).truth({}) is False
+    assert made.expression("[]", HERE).truth({}) is False
+    assert made.expression("v", HERE).truth(scope({"v": {"x": 1}})) is True
+
+
+def test_strings_of_watches_yaml():
+    made = library()
+    string = made.string("{{ v }}", HERE)
+    assert string.evaluate(scope({"v": 5})) == 5
+    assert string.string(scope({"v": 5})) == "5"
+    assert string.string(scope({"v": None})) == ""
+    assert string.constant is None
+    with pytest.raises(RenderError, match=r"\{\{ v \}\}: a mapping inside longer text") as caught:
+        string.string(scope({"v": {"a": 1}}))
+    assert caught.value.expression == "v"
+    fixed = made.string("plain", HERE)
+    assert (fixed.constant, fixed.evaluate({}), fixed.string({})) == ("plain", "plain", "plain")
+    assert made.string("{# note #}x", HERE).evaluate({}) == "x"
+    assert made.string("a{{ v }}b{{ v }}", HERE).evaluate(scope({"v": 1})) == "a1b1"
+    assert made.string("{% if v %}x{% endif %}", HERE).evaluate(scope({"v": 0})) == ""
+
+
+def test_a_recursion_or_a_broken_macro_never_shows_pythons_face():
+    for source in (
+        "{% macro m() %}{{ m() }}{% endmacro %}a: {{ m() }}",
+        "a: {{ {}[[]] }}",
+        "a: {{ {[]: 1} }}",
+        "a: {{ 'x' * 1.5 }}",
+        "a: {{ [] < 1 }}",
+        "a: {{ {} < {} }}",
+        "a: {{ -'x' }}",
+        "a: {{ 5 | upper(1, 2) }}",
+    ):
+        with pytest.raises(RenderError) as caught:
+            render(source)
+        assert "Traceback" not in str(caught.value)
+        assert "ruleop" not in str(caught.value)
+        assert "View" not in str(caught.value)

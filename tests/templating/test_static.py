@@ -1,0 +1,179 @@
+"""What is known of a template without running it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.errors import Site
+from ruleop.kinds import Kind
+from ruleop.templating import Library, RuleErrors, read_yaml
+from tests.templating.rendering import HERE, library
+
+DEPLOYMENT, SERVICE, SECRET = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Service"), Kind("", "v1", "Secret")
+
+KINDS = {
+    "one": ("apiVersion: apps/v1\nkind: Deployment\n", {DEPLOYMENT}, False),
+    "one, kind first": ("kind: Deployment\nmetadata: {}\napiVersion: apps/v1\n", {DEPLOYMENT}, False),
+    "quotes": ("apiVersion: \"apps/v1\"\nkind: 'Deployment'\n", {DEPLOYMENT}, False),
+    "comments behind": ("apiVersion: apps/v1  # why\nkind: Deployment # {{ x }}\n", {DEPLOYMENT}, False),
+    "carriage returns": ("apiVersion: apps/v1\r\nkind: Deployment\r\n", {DEPLOYMENT}, False),
+    "two documents": ("apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Service\n", {DEPLOYMENT, SERVICE}, True),
+    "documents in a loop": ("{% for i in x %}\n---\napiVersion: v1\nkind: Secret\n{% endfor %}\n", {SECRET}, True),
+    "a separator with a comment": ("apiVersion: v1\nkind: Secret\n--- # next\napiVersion: v1\nkind: Service\n", {SECRET, SERVICE}, True),
+    "branches": ("{% if x %}\napiVersion: apps/v1\nkind: Deployment\n{% else %}\napiVersion: v1\nkind: Service\n{% endif %}\n", {DEPLOYMENT, SERVICE}, False),
+    "the kind in branches": ("apiVersion: v1\n{% if x %}\nkind: Secret\n{% else %}\nkind: Service\n{% endif %}\n", {SECRET, SERVICE}, False),
+    "a branch in a line": ("apiVersion: v1\nkind: {% if x %}Secret{% else %}Service{% endif %}\n", {SECRET, SERVICE}, False),
+    "a flow mapping": ("{apiVersion: v1, kind: Secret, metadata: {name: {{ x }}}}\n", {SECRET}, False),
+    "a flow mapping of mappings": ("{metadata: {kind: Nested, apiVersion: v9}, apiVersion: v1, kind: Secret}\n", {SECRET}, False),
+    "nested ones do not count": ("apiVersion: v1\nkind: Secret\nspec:\n  ref:\n    apiVersion: v2\n    kind: Other\n  - kind: Item\n", {SECRET}, False),
+    "in a block scalar": ("apiVersion: v1\nkind: Secret\ndata: |\n  apiVersion: v2\n  kind: Other\n", {SECRET}, False),
+    "behind a tag on the line": ("{% set x = 1 %}apiVersion: v1\nkind: Secret\n", {SECRET}, False),
+    "an include": ("{% include 'document' %}\n", {SERVICE}, False),
+    "half in an include": ("apiVersion: v1\n{% include 'kind' %}\n", {SECRET}, False),
+    "a macro that makes documents": ("{% from 'macros' import service %}\n{{ service(1) }}\n", {SERVICE}, False),
+    "a base": ("{% extends 'base' %}{% block spec %}x: 1{% endblock %}", {SERVICE}, False),
+    "a rendered file does not count": ("apiVersion: v1\nkind: Secret\ndata: {x: {{ render('document') }}}\n", {SECRET}, False),
+}  # fmt: skip
+FILES = {
+    "document": "apiVersion: v1\nkind: Service\n",
+    "kind": "kind: Secret\n",
+    "macros": "{% macro service(x) %}\napiVersion: v1\nkind: Service\n{% endmacro %}\n",
+    "base": "apiVersion: v1\nkind: Service\nspec:\n  {% block spec %}{% endblock %}\n",
+}
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_the_kinds_and_whether_there_are_many(case):
+    source, kinds, many = KINDS[case]
+    template = library(source, FILES).text("main.j2")
+    assert (set(template.kinds), template.many) == (kinds, many)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("apiVersion: v1\nkind: {{ x }}\n", "templates/main.j2:2: kind must be plain text"),
+        ("a: 1\napiVersion: {{ x }}\nkind: Secret\n", "templates/main.j2:2: apiVersion must be plain text"),
+        ("apiVersion: v{{ x }}\nkind: Secret\n", "templates/main.j2:1: apiVersion must be plain text"),
+        ("apiVersion: v1\nkind: '{{ x }}'\n", "templates/main.j2:2: kind must be plain text"),
+        ("{apiVersion: v1, kind: {{ x }}}\n", "templates/main.j2:1: kind must be plain text"),
+        ("{% if x %}\napiVersion: {{ x }}\n{% endif %}\nkind: Secret", "templates/main.j2:2: apiVersion must be plain text"),
+        ("{% include 'dynamic' %}", "templates/dynamic:1: kind must be plain text"),
+        ("apiVersion: v1\nkind: List\n", "`kind: List` is refused"),
+        ("a: 1\n", "no apiVersion and kind in plain text"),
+        ("kind: Secret\n", "no apiVersion and kind in plain text"),
+        ("", "no apiVersion and kind in plain text"),
+    ],
+)
+def test_a_kind_that_is_not_known_before_rendering_is_refused(source, message):
+    with pytest.raises(RuleErrors, match=message):
+        library(source, {"dynamic": "kind: {{ x }}\n"}).text("main.j2")
+
+
+def test_the_kind_of_a_tree_and_what_is_wrong_with_it():
+    def tree_of(source):
+        (node,), _ = read_yaml(source, "watches.yaml")
+        return library().tree(node)
+
+    assert tree_of("{apiVersion: apps/v1, kind: Deployment}").kinds == {DEPLOYMENT}
+    assert tree_of("{apiVersion: apps/v1, kind: Deployment}").kind_mistake is None
+    assert tree_of("{apiVersion: apps/v1, kind: Deployment}").many is False
+    for source, message in [
+        ("[1]", "an object is a mapping"), ("{kind: x}", "an object needs apiVersion"), ("{apiVersion: v1}", "an object needs kind"), ("{apiVersion: v1, kind: 5}", "an object needs kind"),
+        ("{apiVersion: v1, kind: ''}", "an object needs kind"), ("{apiVersion: v1, kind: '{{ x }}'}", "kind must be plain text"),
+    ]:  # fmt: skip
+        made = tree_of(source)
+        assert not made.kinds
+        assert message in made.kind_mistake.message
+    with pytest.raises(RuleErrors) as caught:
+        tree_of("a: '{{ 1 + }}'\nb: ['{{ x | nope }}']\n'{{ y | nope }}': 1")
+    assert [mistake.site.line for mistake in caught.value.mistakes] == [1, 2, 3]
+    assert tree_of("{a: 1, b: null, c: [null, {d: null}]}").evaluate({}) == {"a": 1, "c": [{}]}
+    assert tree_of("{a: 1}").constant
+    assert tree_of("{a: 1}").render({}) == [{"a": 1}]
+    assert tree_of("'{{ omit }}'").render({}) == []
+    assert tree_of("'{{ 1 }}'").view({}) == 1
+    assert tree_of("x").view({}) == "x"
+    assert str(tree_of("'a{{ 1 }}'").view({})) == "a1"
+
+
+def paths(source, files=None):
+    template = library(source, files).text_mapping("main.j2")
+    return {tuple(reference.path) for reference in template.references}
+
+
+REFERENCES = {
+    "{{ a.b.c }}": {("a", "b", "c")},
+    "{{ a['b']['c/d'] }}": {("a", "b", "c/d")},
+    "{{ a.b[0].c }}": {("a", "b", None, "c")},
+    "{{ a[x.y].c }}": {("a", None, "c"), ("x", "y")},
+    "{{ a }}": {("a",)},
+    "{% for i in a.b %}{{ i.c }}{% endfor %}": {("a", "b"), ("a", "b", None, "c")},
+    "{% for i in a.b | sort | default([]) %}{{ i.c }}{% endfor %}": {("a", "b"), ("a", "b", None, "c")},
+    "{% for k, v in a.b.items() %}{{ v.c }}{% endfor %}": {("a", "b")},
+    "{% for i in a if i.x == b.y %}{% endfor %}": {("a",), ("a", None, "x"), ("b", "y")},
+    "{% set x = a.b %}{{ x.c }}": {("a", "b"), ("a", "b", "c")},
+    "{% set x %}{{ a.b }}{% endset %}{{ x }}": {("a", "b")},
+    "{% with x = a.b %}{{ x.c }}{% endwith %}{{ c.d }}": {("a", "b"), ("a", "b", "c"), ("c", "d")},
+    "{% macro m(x, z=a.b) %}{{ x.c }}{{ d.e }}{{ varargs }}{{ caller() }}{% endmacro %}{{ m(h.g) }}": {("a", "b"), ("d", "e"), ("h", "g")},
+    "{% if a.b is defined %}{% endif %}": {("a", "b", "?")},
+    "{{ a.b | length }}": {("a", "b", "?")},
+    "{{ a.b | default(c.d) }}": {("a", "b"), ("c", "d")},
+    "{{ a | map(attribute='x.y') | list }}": {("a", None, "x", "y")},
+    "{{ a | selectattr('x', 'equalto', b.c) | list }}": {("a",), ("a", None, "x"), ("b", "c")},
+    "{{ a | sort(attribute='x') }}": {("a",), ("a", None, "x")},
+    "{{ a | sum(attribute='0.x') }}": {("a", None, None, "x")},
+    "{{ a.b ~ c.d + e.f }}": {("a", "b"), ("c", "d"), ("e", "f")},
+    "{{ a.b if c.d else e.f }}": {("a", "b"), ("c", "d"), ("e", "f")},
+    "{{ [a.b, {'x': c.d}] }}": {("a", "b"), ("c", "d")},
+    "{{ a.b.upper() }}": {("a", "b")},
+    "{{ f(a.b, *c.d, **e.g) }}": {("a", "b"), ("c", "d"), ("e", "g")},
+    "{{ (a or b).c }}": {("a",), ("b",)},
+    "{{ a.b[1:c.d] }}": {("a", "b", None), ("c", "d")},
+    "{% for i in [1] %}{{ loop.index }}{% endfor %}": set(),
+    "{% call(i) m(a.b) %}{{ i.x }}{{ c.d }}{% endcall %}": {("a", "b"), ("c", "d")},
+    "{% filter indent(a.b) %}{{ c.d }}{% endfilter %}": {("a", "b"), ("c", "d")},
+    "{% set x | indent(4) %}{{ c.d }}{% endset %}": {("c", "d")},
+    "{{ 1 if a.b is equalto(c.d) }}": {("a", "b"), ("c", "d")},
+    "{% include 'i' %}": {("v", "w")},
+    "{% set v = 1 %}{% include 'i' %}": set(),
+    "{{ render('i') }}": {("v", "w")},
+    "{{ file('i') }}": set(),
+    "{# {{ a.b }} #}{% raw %}{{ c.d }}{% endraw %}": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", REFERENCES)
+def test_the_chains_of_fields_that_are_read(source):
+    found = paths(source, {"i": "{{ v.w }}"})
+    assert {path for path in found if path[0] not in {"m", "f"}} == REFERENCES[source]
+
+
+def test_names_calls_and_assignments_with_their_lines():
+    source = "{% set x = a.b %}\n{% for i, j in c %}\n{{ i | upper }}{{ now() }}\n{% endfor %}\n{% import 'm' as l %}\n{% from 'm' import f as g, h %}\n{{ x.items() }}{{ y is odd }}"
+    template = library(source, {"m": "{% macro f() %}{{ z | lower }}{% endmacro %}{% set h = 1 %}"}).text_mapping("main.j2")
+    assert template.names == {"a", "c", "now", "y", "z"}
+    calls = {(name, site.path, site.line) for name, site in template.calls}
+    main = "templates/main.j2"
+    assert {("upper", main, 3), ("now", main, 3), (".items", main, 7), ("odd", main, 7), ("lower", "templates/m", 1)} <= calls
+    assert {(name, site.path, site.line) for name, site in template.assigned} == {
+        ("x", main, 1), ("i", main, 2), ("j", main, 2), ("l", main, 5), ("g", main, 6), ("h", main, 6), ("f", "templates/m", 1), ("h", "templates/m", 1),
+    }  # fmt: skip
+    assert template.files == {"main.j2", "m"}
+    assert {reference.site for reference in template.references if reference.name == "c"} == {Site(main, 2)}
+
+
+def test_expressions_and_strings_know_theirs_too_also_through_what_they_render():
+    made = Library({"r": "{{ c.d }}{% include 'i' %}", "i": "{{ e.f | lower }}"})
+    string = made.string("{{ a.b }}{{ render('r') }}", HERE)
+    assert {reference.path for reference in string.references} == {("a", "b"), ("c", "d"), ("e", "f")}
+    assert string.names == {"a", "c", "e", "render"} or string.names == {"a", "c", "e"}
+    assert "lower" in {name for name, _ in string.calls}
+    assert made.expression("a.b > c", HERE).names == {"a", "c"}
+    assert made.string("plain", HERE).names == frozenset()
+
+
+def test_a_template_that_is_used_by_many_is_read_once():
+    made = Library({"a": "{% include 'c' %}", "b": "{% include 'c' %}", "c": "x: 1"})
+    assert made.text_mapping("a").render({}) == made.text_mapping("b").render({}) == [{"x": 1}]
+    assert made.source("c") is made.source("c")
