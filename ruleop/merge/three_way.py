@@ -9,7 +9,7 @@ ignored or learned, and answers with the merged value and its fields.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -177,7 +177,12 @@ def _value(live: JSON, wanted: JSON, was: Fields | None, shape: Shape, notes: _N
         return _scalar(live, wanted, shape, notes), Leaf.SCALAR
     fields = fields_of_new(wanted, shape, notes.ignored if notes is not None else None)
     fresh = without_nulls(wanted)
-    return live if _covered(fresh, live, notes) else fresh, fields
+    if _covered(fresh, live, notes):
+        # A map that was there before us, and that the server dropped when it became empty, has not become ours by that.
+        if not isinstance(fields, Leaf) and type(was) is type(fields):
+            fields = replace(fields, created=was.created)
+        return live, fields
+    return fresh, fields
 
 
 def _scalar(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSON:
