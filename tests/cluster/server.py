@@ -66,8 +66,10 @@ class Client:
         query = f"fieldManager={manager}&force=true&fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
         return self.send("PATCH", f"{path}?{query}", body, APPLY)
 
-    def merge(self, path: str, patch: object, manager: str) -> Any:
-        return self.send("PATCH", f"{path}?fieldManager={manager}&fieldValidation=Strict", patch, MERGE)
+    def merge(self, path: str, patch: object, manager: str, *, dry_run: bool = False) -> Any:
+        """A JSON merge patch, RFC 7386."""
+        query = f"fieldManager={manager}&fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
+        return self.send("PATCH", f"{path}?{query}", patch, MERGE)
 
     def define(self, crd: dict[str, Any]) -> str:
         """Makes a CRD, and returns the path of its objects in the default namespace once the server serves them."""

@@ -1,0 +1,574 @@
+"""ruleop's merge is held to server-side apply on a real API server.
+
+A triple comes about as in a cluster: ruleop applies something, somebody else applies fields of his own, and then ruleop wants something
+else. What the server makes of that by server-side apply (as a dry run) must be what it ends with when it is sent the result of our merge
+in one merge patch. Where the two differ, the difference is one of those in docs/merge.md, "Where ruleop differs from server-side apply";
+each of them is a function here, which has to recognise it from the triple alone.
+
+    RULEOP_MERGE_EXAMPLES=2000 pytest ... tests/cluster/test_merge.py     other triples each time, and that many for each kind
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import strategies as st
+
+from ruleop.kinds import Kind
+from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_wanted, quantity_equal, same, three_way
+from ruleop.merge.equality import fingerprint
+from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
+from ruleop.merge.lists import item_key, item_keys
+from ruleop.schema.crds import parse_crd
+from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.table import builtin_shape
+from tests.cluster import everything, objects
+from tests.cluster.server import Client, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tests.cluster.objects import Subject
+
+JSON = Any
+Step = str | tuple[str, Any]
+"""A name, ("item", keys) or ("member", fingerprint)."""
+Path = tuple[Step, ...]
+
+US, OTHER, EARLIER = "ruleop", "other", "earlier"
+EXAMPLES = int(os.environ.get("RULEOP_MERGE_EXAMPLES", "0"))
+TRIPLES = settings(
+    max_examples=EXAMPLES or 150,
+    derandomize=not EXAMPLES,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.INGRESS, objects.STATEFUL_SET, objects.EVERYTHING]
+
+
+@dataclass(frozen=True)
+class Triple:
+    """What is written to one object, in this order: `earlier` is somebody else's object that ruleop adopts, `others` is applied by somebody
+    else, and `edited` written by a patch that replaces lists, as `kubectl edit` would."""
+
+    subject: Subject
+    earlier: JSON
+    applied: JSON
+    others: JSON
+    edited: JSON
+    wanted: JSON
+
+    def __str__(self) -> str:
+        steps = {
+            name: getattr(self, name) for name in ("earlier", "applied", "others", "edited", "wanted") if getattr(self, name) is not None
+        }
+        return in_yaml({"kind": self.subject.kind, **json.loads(json.dumps(steps))})
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text("\n" + str(self))
+
+
+def in_yaml(value: JSON) -> str:
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+@st.composite
+def triples(draw: Any, subject: Subject) -> Triple:
+    seldom = st.one_of(st.none(), st.none(), subject.whole)
+    earlier, applied, edited, wanted = draw(seldom), draw(subject.whole), draw(seldom), draw(subject.whole)
+    return Triple(subject, earlier, applied, draw(subject.share) if edited is None else None, edited, wanted)
+
+
+# Paths
+
+
+def member(shape: Shape, name: str) -> Shape:
+    return shape.fields.get(name) or shape.values or UNKNOWN
+
+
+def owned(fields_v1: dict[str, JSON], shape: Shape, path: Path = ()) -> Iterator[Path]:
+    """The paths in one entry of the server's managedFields."""
+    for name, inner in fields_v1.items():
+        what, _, text = name.partition(":")
+        if what == ".":
+            yield path
+            continue
+        step: Step
+        if what == "f":
+            step, below = text, member(shape, text)
+        elif what == "k":
+            step, below = ("item", item_key(json.loads(text), shape)), shape.items or UNKNOWN
+        else:
+            step, below = ("member", fingerprint(json.loads(text))), UNKNOWN
+        if inner:
+            yield from owned(inner, below, (*path, step))
+        else:
+            yield (*path, step)
+
+
+def recorded(fields: Fields, path: Path = ()) -> Iterator[tuple[Path, Fields]]:
+    """The paths in a record of ours, containers included."""
+    yield path, fields
+    if isinstance(fields, MapFields):
+        for name, inner in fields.members.items():
+            yield from recorded(inner, (*path, name))
+    elif isinstance(fields, KeyedFields):
+        for key, inner in fields.items.items():
+            yield from recorded(inner, (*path, ("item", key)))
+    elif isinstance(fields, SetFields):
+        for text in fields.fingerprints:
+            yield (*path, ("member", text)), Leaf.SCALAR
+
+
+def as_owned(fields: Fields, shape: Shape, path: Path = (), *, itself: bool = False) -> Iterator[Path]:
+    """The paths that the server's managedFields have for a record of ours: containers have none of their own, but for items, members of
+    open maps, and empty maps."""
+    if isinstance(fields, Leaf) or itself or (isinstance(fields, MapFields) and not fields.members):
+        yield path
+    if isinstance(fields, MapFields):
+        for name, inner in fields.members.items():
+            yield from as_owned(inner, member(shape, name), (*path, name), itself=name not in shape.fields)
+    elif isinstance(fields, KeyedFields):
+        for key, inner in fields.items.items():
+            yield from as_owned(inner, shape.items or UNKNOWN, (*path, ("item", key)), itself=True)
+    elif isinstance(fields, SetFields):
+        yield from ((*path, ("member", text)) for text in fields.fingerprints)
+
+
+def entries(obj: JSON, shape: Shape, *managers: str) -> set[Path]:
+    return {
+        path
+        for entry in obj["metadata"].get("managedFields", ())
+        if entry["manager"] in managers
+        for path in owned(entry["fieldsV1"], shape)
+    }
+
+
+def prefixes(path: Path) -> Iterator[Path]:
+    return (path[:length] for length in range(len(path) + 1))
+
+
+def shown(path: Path) -> str:
+    return ".".join(step if isinstance(step, str) else f"[{step[1]}]" for step in path)
+
+
+def shape_at(shape: Shape, path: Path) -> Shape:
+    for step in path:
+        shape = member(shape, step) if isinstance(step, str) else shape.items or UNKNOWN
+    return shape
+
+
+# Differences
+
+ABSENT = "(absent)"
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    path: Path
+    ours: JSON
+    theirs: JSON
+    of_order: bool = False
+
+    def __str__(self) -> str:
+        return f"{shown(self.path)}: {'order ' if self.of_order else ''}{self.ours!r} by ruleop, {self.theirs!r} by server-side apply"
+
+
+def differences(ours: JSON, theirs: JSON, shape: Shape, path: Path = ()) -> Iterator[Difference]:
+    """The smallest places at which two objects differ."""
+    if type(ours) is dict and type(theirs) is dict and not shape.atomic:
+        for name in sorted({*ours, *theirs}):
+            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), member(shape, name), (*path, name))
+    elif type(ours) is list and type(theirs) is list and shape.list_type in ("map", "set"):
+        one, other = (dict(zip(steps_of(items, shape), items, strict=True)) for items in (ours, theirs))
+        for step in [*one, *(step for step in other if step not in one)]:
+            yield from differences(one.get(step, ABSENT), other.get(step, ABSENT), shape.items or UNKNOWN, (*path, step))
+        common = [step for step in one if step in other], [step for step in other if step in one]
+        if common[0] != common[1]:
+            yield Difference(path, *common, of_order=True)
+    elif not same(ours, theirs):
+        yield Difference(path, ours, theirs)
+
+
+def steps_of(items: list[JSON], shape: Shape) -> list[Step]:
+    if shape.list_type == "set":
+        return [("member", fingerprint(item)) for item in items]
+    return [("item", key) for key in item_keys(items, shape)]
+
+
+# What is documented
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A triple as far as it tells which differences are to be expected."""
+
+    shape: Shape
+    live: JSON
+    wanted: JSON
+    record: dict[Path, Fields]
+    wants: dict[Path, Fields]
+    others: set[Path]
+
+    @classmethod
+    def of(cls, live: JSON, wanted: JSON, record: FieldSet | None, shape: Shape) -> Situation:
+        before = dict(recorded(record.root)) if record is not None else {}
+        return cls(shape, live, wanted, before, dict(recorded(create_fields(wanted, shape).root)), entries(live, shape, OTHER, EARLIER))
+
+    def given_up(self) -> Iterator[Path]:
+        return (path for path in self.record if path not in self.wants)
+
+    def of_others(self, path: Path) -> bool:
+        """Whether somebody else applied this, or something in it."""
+        return any(other[: len(path)] == path for other in self.others)
+
+
+def shared_field(situation: Situation) -> Iterator[Path]:
+    """1. A field that somebody else applied too goes when we give it up."""
+    return (path for path in situation.given_up() if path in situation.others)
+
+
+def whole(situation: Situation) -> Iterator[Path]:
+    """2. A struct or item that we created goes with what others put into it."""
+    for path in situation.given_up():
+        fields = situation.record[path]
+        created = isinstance(fields, MapFields) and fields.created
+        if created and (is_item(path) or shape_at(situation.shape, path).fields) and situation.of_others(path):
+            yield path
+
+
+def there_before(situation: Situation) -> Iterator[Path]:
+    """3. What we did not create stays when we have emptied it, and items keep their keys."""
+    return (path for path in situation.given_up() if getattr(situation.record[path], "created", True) is False)
+
+
+def exclusive(situation: Situation) -> Iterator[Path]:
+    """4. Members that exclude each other are cleared, and server-side apply keeps them."""
+    for path, fields in situation.wants.items():
+        if isinstance(fields, MapFields) and shape_at(situation.shape, path).retain_keys:
+            yield from (other for other in situation.others if len(other) > len(path) and other[: len(path)] == path)
+            yield path
+
+
+def empty_list(situation: Situation) -> Iterator[Path]:
+    """11. An empty list known by keys, and an empty set, have no owner under server-side apply, and stay when they are given up."""
+    for path in situation.given_up():
+        fields = situation.record[path]
+        if isinstance(fields, KeyedFields | SetFields) and is_empty(fields):
+            yield path
+
+
+def emptied(situation: Situation) -> Iterator[Path]:
+    """10. A map or list that is wanted, even if empty, by us or by others, stays when we give up what was in it. Server-side apply makes it
+    null, which is absent, or is refused where the schema does not allow it."""
+    for path in {path[:-1] for path in situation.given_up()}:
+        fields = situation.wants.get(path)
+        if (fields is not None and is_empty(fields)) or path in situation.others:
+            yield path
+
+
+def equal_value(difference: Difference, shape: Shape) -> bool:
+    """7. A quantity that amounts to the same stays as it is spelled."""
+    return shape_at(shape, difference.path).format == "quantity" and quantity_equal(difference.ours, difference.theirs)
+
+
+def is_empty(fields: Fields) -> bool:
+    return not isinstance(fields, Leaf) and len(list(recorded(fields))) == 1
+
+
+def is_item(path: Path) -> bool:
+    return bool(path) and not isinstance(path[-1], str)
+
+
+def related(one: Path, other: Path) -> bool:
+    """Whether one of the paths leads to, or through, the other."""
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]
+
+
+# What may be there on one side only: after ruleop's merge, and after server-side apply.
+ONLY_OURS = [there_before, emptied]
+ONLY_THEIRS = [shared_field, whole, exclusive, empty_list, emptied]
+# Whose result may be refused for what is there, or is missing.
+REFUSED_OURS = [shared_field, there_before]
+REFUSED_THEIRS = [shared_field, whole, exclusive, emptied]
+
+
+# What the server makes of one field by another: where the one differs for a reason, so does the other.
+FOLLOWS = {
+    ("spec", "strategy", "type"): [("spec", "strategy", "rollingUpdate")],
+    ("spec", "updateStrategy", "type"): [("spec", "updateStrategy", "rollingUpdate")],
+    ("spec", "sessionAffinity"): [("spec", "sessionAffinityConfig")],
+    ("spec", "type"): [
+        ("spec", "ports", "nodePort"),
+        ("spec", "externalTrafficPolicy"),
+        ("spec", "healthCheckNodePort"),
+        ("spec", "allocateLoadBalancerNodePorts"),
+    ],
+    ("spec", "externalIPs"): [("spec", "externalTrafficPolicy")],
+    ("spec", "externalTrafficPolicy"): [("spec", "healthCheckNodePort")],
+    ("spec", "template", "spec", "volumes"): [("spec", "template", "spec", "containers", "volumeMounts", "name")],
+}
+
+
+def reasons_for(situation: Situation, differing: list[Difference]) -> dict[Difference, str]:
+    """The documented reasons of differences, as far as there is one."""
+    found = {difference: reason for difference in differing if (reason := why(situation, difference))}
+    led = {follower for difference in found for follower in FOLLOWS.get(names(difference.path), ())}
+    return {**{difference: "follows" for difference in differing if names(difference.path) in led}, **found}
+
+
+def why(situation: Situation, difference: Difference) -> str | None:
+    if equal_value(difference, situation.shape):
+        return equal_value.__name__
+    for reason in ONLY_OURS if difference.theirs == ABSENT else ONLY_THEIRS:
+        if any(related(path, difference.path) for path in reason(situation)):
+            return reason.__name__
+    return None
+
+
+def why_refused(situation: Situation, cause: tuple[str, ...], reasons: Iterable[Callable[[Situation], Iterator[Path]]]) -> str | None:
+    """The documented reason for which only one of the two is refused."""
+    for reason in reasons:
+        if any(related(names(path), cause) or at_odds(names(path), cause) for path in reason(situation)):
+            return reason.__name__
+    return None
+
+
+# Members of which an object has only one, without the API's declaring it: who keeps one is refused the other.
+AT_ODDS = [{"httpGet", "tcpSocket", "exec"}, {"value", "valueFrom"}]
+
+
+def at_odds(path: tuple[str, ...], cause: tuple[str, ...]) -> bool:
+    return any(
+        path[:index] == cause[:index] and any({one, other} <= group for group in AT_ODDS)
+        for index, (one, other) in enumerate(zip(path, cause, strict=False))
+    )
+
+
+def names(path: Path) -> tuple[str, ...]:
+    """A path without the items of lists."""
+    return tuple(step for step in path if isinstance(step, str))
+
+
+def causes_of(answer: JSON | RefusedError) -> frozenset[tuple[str, ...]]:
+    """What a refusal names. The positions in lists are those in an object that we never saw."""
+    if not isinstance(answer, RefusedError):
+        return frozenset()
+    assert answer.code == 422, answer
+    assert answer.causes, answer
+    return frozenset(tuple(part.partition("[")[0] for part in cause.split(".")) for cause in answer.causes)
+
+
+# What is learned
+
+
+def kind_of_answer(sent: JSON, answered: JSON) -> str:
+    """What the server did to a value, for the figures."""
+    if answered == ABSENT:
+        return "empty list or map dropped" if sent in ([], {}) else "zero value dropped" if not sent else "value dropped"
+    return "inside of an atomic list or map changed" if isinstance(sent, dict | list) else "value rewritten"
+
+
+# The test
+
+
+@dataclass
+class Figures:
+    """What came of the triples of one kind, printed at the end."""
+
+    triples: int = 0
+    refused: collections.Counter[str] = field(default_factory=collections.Counter)
+    differing: collections.Counter[str] = field(default_factory=collections.Counter)
+    writes: int = 0
+    to_learn: int = 0
+    learned: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.triples} triples; refused on one side or both: {dict(self.refused)}; documented differences: {dict(self.differing)}; "
+            f"{self.to_learn} of {self.writes} writes taught something: {dict(self.learned)}"
+        )
+
+
+NUMBERS = itertools.count()
+OMITTED = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "name")
+# What the server strips from every entry of managedFields.
+NEVER_OWNED = {("apiVersion",), ("kind",), ("metadata", "name")}
+
+
+def comparable(obj: JSON) -> JSON:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in OMITTED}
+    obj = {**obj, "metadata": metadata}
+    if obj["kind"] == "Service":  # which number the server picks is chance
+        ports = [{**port, "nodePort": "some"} if "nodePort" in port else port for port in obj["spec"]["ports"]]
+        obj["spec"] = {**obj["spec"], "ports": ports}
+        if "healthCheckNodePort" in obj["spec"]:
+            obj["spec"]["healthCheckNodePort"] = "some"
+    return obj
+
+
+def attempt(action: Callable[[], JSON]) -> JSON | RefusedError:
+    try:
+        return action()
+    except RefusedError as refusal:
+        return refusal
+
+
+@dataclass
+class Comparison:
+    """One triple on the server."""
+
+    server: Client
+    shape: Shape
+    triple: Triple
+    figures: Figures = field(default_factory=Figures)
+    name: str = field(default_factory=lambda: f"t{next(NUMBERS)}")
+
+    @property
+    def path(self) -> str:
+        return f"{self.triple.subject.path}/{self.name}"
+
+    def run(self) -> list[str]:
+        """The reasons for which the two results differ, or only one of them was refused. Raises AssertionError where there is none."""
+        try:
+            return self._run()
+        finally:
+            if self.triple.subject is objects.SERVICE:  # there are not that many addresses
+                attempt(lambda: self.server.merge(self.path, {"metadata": {"finalizers": None}}, US))
+                attempt(lambda: self.server.delete(self.path))
+
+    def _run(self) -> list[str]:
+        triple, record = self.triple, create_fields(self._body(self.triple.applied), self.shape)
+        reasons: list[str] = []
+        if triple.earlier is not None:
+            live = self._prepared(lambda: self.server.apply(self.path, self._body(triple.earlier), EARLIER))
+            record = self._compare(live, triple.applied, None, reasons, dry_run=True)
+        live = self._prepared(lambda: self.server.apply(self.path, self._body(triple.applied), US))
+        if triple.others is not None:
+            live = self._prepared(lambda: self.server.apply(self.path, self._body(triple.others), OTHER))
+        if triple.edited is not None:
+            live = self._prepared(lambda: self.server.merge(self.path, self._body(triple.edited), OTHER))
+        self.figures.triples += 1
+        self._compare(live, triple.wanted, record, reasons)
+        return reasons
+
+    def _body(self, part: JSON) -> JSON:
+        return self.triple.subject.named(part, self.name)
+
+    @staticmethod
+    def _prepared(action: Callable[[], JSON]) -> JSON:
+        answer = attempt(action)
+        assume(not isinstance(answer, RefusedError))  # others may write what does not go with ours
+        return answer
+
+    def _compare(self, live: JSON, part: JSON, record: FieldSet | None, reasons: list[str], *, dry_run: bool = False) -> FieldSet:
+        wanted, shape = self._body(part), self.shape
+        theirs = attempt(lambda: self.server.apply(self.path, wanted, US, dry_run=True))
+        wanted = normalise_wanted(wanted, Kind.of(wanted))
+        merged = three_way(live, wanted, record, shape)
+        patch = merge_patch(live, merged.object)
+        ours = live if patch is None else attempt(lambda: self.server.merge(self.path, guarded(patch, live), US, dry_run=dry_run))
+
+        note(in_yaml({"live": comparable(live), "patch": patch}))
+        for who, answer in ("ruleop", ours), ("server-side apply", theirs):
+            note(f"by {who}: {answer}" if isinstance(answer, RefusedError) else in_yaml({f"by {who}": comparable(answer)}))
+        situation = Situation.of(live, wanted, record, shape)
+        if isinstance(theirs, RefusedError) or isinstance(ours, RefusedError):
+            reasons += self._check_refusals(situation, ours, theirs)
+        else:
+            reasons += self._check_objects(situation, ours, theirs)
+            assert set(as_owned(merged.fields.root, shape)) - NEVER_OWNED == entries(theirs, shape, US)
+        if patch is not None and not isinstance(ours, RefusedError):
+            self._check_second_pass(ours, wanted, merged.fields)
+        return merged.fields
+
+    def _check_objects(self, situation: Situation, ours: JSON, theirs: JSON) -> list[str]:
+        found = list(differences(comparable(ours), comparable(theirs), self.shape))
+        reasons = reasons_for(situation, found)
+        unexplained = [str(difference) for difference in found if difference not in reasons]
+        assert not unexplained, "\n".join(unexplained)
+        self.figures.differing.update(reasons.values())
+        return list(reasons.values())
+
+    def _check_refusals(self, situation: Situation, ours: JSON | RefusedError, theirs: JSON | RefusedError) -> list[str]:
+        all_reasons: list[str] = []
+        ours_only, theirs_only = causes_of(ours) - causes_of(theirs), causes_of(theirs) - causes_of(ours)
+        for causes, allowed, answer in (ours_only, REFUSED_OURS, ours), (theirs_only, REFUSED_THEIRS, theirs):
+            reasons = {cause: reason for cause in causes if (reason := why_refused(situation, cause, allowed))}
+            led = {follower for cause in reasons for leader, all_of in FOLLOWS.items() if related(leader, cause) for follower in all_of}
+            assert causes <= {*reasons, *led}, f"refused on one side only: {answer}"
+            all_reasons += reasons.values()
+        self.figures.refused.update(all_reasons or ["for the same cause"])
+        return all_reasons
+
+    def _check_second_pass(self, answer: JSON, wanted: JSON, fields: FieldSet) -> None:
+        """With what the answer to the write taught, nothing differs, and the record is what it was."""
+        unlearned = three_way(answer, wanted, fields, self.shape).object
+        learned = Learned.NOTHING.learn(wanted, answer, self.shape)
+        again = three_way(answer, wanted, fields, self.shape, learned=learned)
+        assert again.object is answer, f"written again: {merge_patch(answer, again.object)}"
+        assert again.fields == fields, "the record changes by itself"
+        self.figures.writes += 1
+        self.figures.to_learn += unlearned is not answer
+        self.figures.learned.update(kind_of_answer(each.ours, each.theirs) for each in differences(unlearned, answer, self.shape))
+
+
+def guarded(patch: JSON, live: JSON) -> JSON:
+    """The patch for the very object that was merged."""
+    same_object = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+    return {**patch, "metadata": {**(patch.get("metadata") or {}), **same_object}}
+
+
+@pytest.fixture(scope="module")
+def custom_shape(server: Client) -> Shape:
+    server.define(everything.CRD)
+    shape = parse_crd(everything.CRD).shape(everything.VERSION)
+    assert shape is not None
+    return shape
+
+
+def shape_of(subject: Subject, custom_shape: Shape) -> Shape:
+    return builtin_shape(Kind.parse(subject.api_version, subject.kind)) or custom_shape
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.kind)
+@pytest.mark.timeout(0)  # shrinking a failure takes minutes, and RULEOP_MERGE_EXAMPLES as long as it likes
+def test_the_merge_is_that_of_server_side_apply(
+    server: Client, custom_shape: Shape, subject: Subject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, shape = Figures(), shape_of(subject, custom_shape)
+
+    @TRIPLES
+    @given(triples(subject))
+    def holds(triple: Triple) -> None:
+        Comparison(server, shape, triple, figures).run()
+
+    holds()
+    with capsys.disabled():
+        sys.stdout.write(f"\n{subject.kind}: {figures}\n")
+
+
+def test_an_emptied_map_that_the_server_drops_stays_in_the_record_as_it_was() -> None:
+    """The second pass changed only the record, in a write of its own."""
+    shape = Shape(type="object", fields={"labels": Shape(type="object", values=Shape(type="scalar"))})
+    adopted = three_way({"labels": {"a": "x"}}, {"labels": {"a": "x"}}, None, shape)
+    emptied_by_us = three_way(adopted.object, {"labels": {}}, adopted.fields, shape)
+    answer: JSON = {}
+    learned = Learned.NOTHING.learn({"labels": {}}, answer, shape)
+    again = three_way(answer, {"labels": {}}, emptied_by_us.fields, shape, learned=learned)
+    assert again.object is answer
+    assert again.fields == emptied_by_us.fields
