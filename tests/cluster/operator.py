@@ -1,0 +1,242 @@
+"""`ruleop run` as a process of its own against the control plane, as a user who may do just what its rules need."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from controlplane.cluster import free_ports
+
+from tests.cluster.server import Client, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from controlplane.audit import Event
+    from controlplane.cluster import ControlPlane
+
+T = TypeVar("T")
+
+PATIENCE = 30.0  # seconds; what takes longer than this does not come
+GRACE = 10.0
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+def eventually(what: str, probe: Callable[[], T | None], timeout: float = PATIENCE) -> T:
+    """What `probe` returns once it is true. `what` says what is waited for; a refusal counts as not yet."""
+    deadline = time.monotonic() + timeout
+    found: Any = None
+    while time.monotonic() < deadline:
+        try:
+            found = probe()
+        except RefusedError as error:
+            found = error
+        else:
+            if found:
+                return found  # type: ignore[no-any-return]
+        time.sleep(0.03)
+    raise AssertionError(f"waited {timeout:.0f} s in vain for {what}; last seen: {found!r}")
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What rules need: resources by their full names, such as deployments.apps."""
+
+    watched: Sequence[str]
+    children: Sequence[str]
+    observed: Sequence[str] = ()
+
+    def rules(self) -> list[dict[str, Any]]:
+        return [
+            *(_rule(each, "get", "list", "watch", "patch") for each in self.watched),
+            *(_rule(_part(each, "status"), "patch") for each in self.watched),
+            *(_rule(each, "get", "list", "watch", "create", "patch", "update", "delete") for each in self.children),
+            *(_rule(each, "get", "list", "watch") for each in self.observed),
+            _rule("customresourcedefinitions.apiextensions.k8s.io", "get", "list", "watch"),
+            _rule("events.events.k8s.io", "create", "patch"),
+        ]
+
+
+OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]}]
+
+
+def _part(resource: str, part: str) -> str:
+    name, _, group = resource.partition(".")
+    return f"{name}/{part}.{group}"
+
+
+def _rule(resource: str, *verbs: str) -> dict[str, Any]:
+    name, _, group = resource.partition(".")
+    return {"apiGroups": [group], "resources": [name], "verbs": list(verbs)}
+
+
+class Operator:
+    """Started on entering the context. Killed on leaving it, unless a test has ended it before."""
+
+    def __init__(self, plane: ControlPlane, project: Path, rights: Rights, log: Path, *arguments: str) -> None:
+        self.plane = plane
+        self.project = project
+        self.rights = rights
+        self.log_file = log
+        self.arguments = arguments
+        self.admin = Client(plane)
+        self.name = f"operator-{uuid.uuid4().hex[:6]}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._grant()
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        for path in (f"{RBAC}/clusterrolebindings/{self.name}", f"{RBAC}/clusterroles/{self.name}", f"/api/v1/namespaces/{self.name}"):
+            with contextlib.suppress(RefusedError):
+                self.admin.delete(path)
+        self.admin.close()
+
+    # -- life ----------------------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Returns when it says that it is ready."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        (self.port,) = free_ports(1)
+        command = [sys.executable, "-m", "ruleop", "run", "-C", str(self.project)]
+        command += ["--kubeconfig", str(self.plane.kubeconfig("operator")), "--operator-namespace", self.name, "--log-format", "json"]
+        command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--metrics-bind-address", "0", *self.arguments]
+        # Nothing of the user's: no proxy, no kubeconfig, no settings.
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.plane.layout.work)}
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+
+    def wait_until_ready(self) -> None:
+        eventually("the operator to be ready", lambda: self._alive() and self.probe("/readyz")[0] == 200)
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """The status and text of one of its addresses; 0 while it does not listen."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def kill(self) -> None:
+        """As a crash of its node would: no time to say good-bye."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def terminate(self) -> int:
+        """Asks it to end, and gives its exit status; fails if it takes longer than the grace period."""
+        assert self._process is not None
+        self._process.terminate()
+        status = self._process.wait(GRACE)
+        self._process = None
+        return status
+
+    @contextlib.contextmanager
+    def killed_at_its_first_write(self, namespace: str) -> Iterator[None]:
+        """It is killed as soon as it has written anything there after what happens in the block, and started again."""
+        mark = self.mark()
+        yield
+        eventually("a write of the operator", lambda: self._alive() and self.writes(mark, namespace))
+        self.kill()
+        self.start()
+
+    def _alive(self) -> bool:
+        assert self._process is not None, "the operator was not started"
+        assert self._process.poll() is None, f"the operator ended with {self._process.returncode}\n{self.log_file.read_text()[-4000:]}"
+        return True
+
+    # -- what it did and said --------------------------------------------------------------------------------------------------------------
+
+    def mark(self) -> int:
+        return self.plane.audit_log.mark()
+
+    def requests(self, mark: int, namespace: str | None = None) -> list[Event]:
+        """What it asked of the API server since then, once each."""
+        return [each for each in self.plane.audit(mark=mark, user="operator", namespace=namespace) if _counts(each)]
+
+    def writes(self, mark: int, namespace: str | None = None) -> list[str]:
+        """Verb, resource and name of each; without events and its inventory."""
+        return [told(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not beside(each)]
+
+    def log(self) -> list[dict[str, Any]]:
+        """What it has logged so far, in all its lives."""
+        lines = self.log_file.read_text().splitlines()
+        return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+
+    def surprises(self) -> list[dict[str, Any]]:
+        """What nobody thought of: tracebacks, and anything that is no log line."""
+        return [line for line in self.log() if "level" not in line or "exception" in line]
+
+    # -- rights ----------------------------------------------------------------------------------------------------------------------------
+
+    def _grant(self) -> None:
+        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
+        self._bind("ClusterRole", RBAC, self.rights.rules())
+        self._bind("Role", f"{RBAC}/namespaces/{self.name}", OWN_NAMESPACE)
+        # The API server learns of a binding by a watch of its own.
+        operator = self.plane.api("operator")
+        own = {"namespace": self.name, "verb": "update", "resource": "configmaps"}
+        name, _, group = self.rights.watched[-1].partition(".")
+        watched = {"verb": "patch", "resource": name, "group": group}
+        for attributes in (own, watched):
+            review = {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            }
+            eventually(
+                "its rights",
+                lambda review=review: operator.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"],
+            )
+
+    def _bind(self, kind: str, path: str, rules: list[dict[str, Any]]) -> None:
+        metadata, version = {"name": self.name}, "rbac.authorization.k8s.io/v1"
+        plural = kind.lower() + "s"
+        self.admin.post(f"{path}/{plural}", {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.name}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
+        body = {"apiVersion": version, "kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]}
+        self.admin.post(f"{path}/{plural.removesuffix('s')}bindings", body)
+
+
+def _counts(event: Event) -> bool:
+    """A watch is told when it starts and when it ends: once is enough. The test's own questions as the operator are not the operator's."""
+    return event["userAgent"].startswith("ruleop/") and not (event["verb"] == "watch" and event["stage"] == "ResponseComplete")
+
+
+def beside(event: Event) -> bool:
+    """What is said about the work: events, and the inventory."""
+    target = event["objectRef"]
+    return target["resource"] in {"events", "configmaps"}  # no seed has ConfigMaps for children
+
+
+def told(event: Event) -> str:
+    """Verb, resource and name; a create names the object that it made, if the server's log does."""
+    target = event["objectRef"]
+    part = f"/{target['subresource']}" if "subresource" in target else ""
+    return f"{event['verb']} {target['resource']}{part} {target.get('name', '')}".rstrip()

@@ -1,0 +1,318 @@
+"""What is promised to the user of each seed operator, whatever its kind: a test module a seed says what its kind and children are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.server import Client, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+PATHS = {
+    "deployments": "/apis/apps/v1",
+    "services": "/api/v1",
+    "pods": "/api/v1",
+    "cronjobs": "/apis/batch/v1",
+    "replicasets": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+}
+
+
+@dataclass(frozen=True)
+class Child:
+    """An object that a CR becomes. `wanted` is the part of it that the rules say."""
+
+    resource: str
+    name: str
+    wanted: dict[str, Any]
+    by_hand: dict[str, Any]  # a merge patch of somebody who should not
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One of the seed operators, a CR of it, and what becomes of that CR."""
+
+    project: Path
+    crd: Path
+    rights: Rights
+    api_version: str
+    resource: str
+    kind: str
+    name: str
+    spec: dict[str, Any]
+    children: tuple[Child, ...]
+    status: dict[str, Any]  # what `status` holds when all is well, beside conditions and what is not known beforehand
+    edit: dict[str, Any]  # a merge patch of the spec
+    edited: tuple[Child, ...]
+    edited_status: dict[str, Any]
+    leftovers: tuple[str, ...]  # resources of which nothing may be left when the CR is gone
+    conditions: bool = True  # whether the CRD has room for them
+    arguments: tuple[str, ...] = field(default=())
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": self.name}, "spec": self.spec}
+
+
+class Life:
+    """One CR of a seed, in a namespace of its own, and the operator that looks after it."""
+
+    def __init__(self, seed: Seed, operator: Operator, namespace: str, kubectl: Kubectl) -> None:
+        self.seed, self.operator, self.namespace, self.kubectl = seed, operator, namespace, kubectl
+        self.admin: Client = operator.admin
+        self.path = f"/apis/{seed.api_version}/namespaces/{namespace}/{seed.resource}/{seed.name}"
+
+    def path_of(self, resource: str, name: str = "") -> str:
+        return f"{PATHS[resource]}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
+
+    def apply(self) -> None:
+        self.kubectl("apply", "--filename=-", stdin=json.dumps(self.seed.manifest))
+
+    def resource(self) -> Any:
+        return self.admin.get(self.path)
+
+    def get(self, child: Child) -> Any:
+        return self.admin.get(self.path_of(child.resource, child.name))
+
+    def list(self, resource: str) -> list[Any]:
+        return self.admin.get(self.path_of(resource))["items"]  # type: ignore[no-any-return]
+
+    def exists(self, child: Child) -> bool:
+        return child.name in {each["metadata"]["name"] for each in self.list(child.resource)}
+
+    def condition(self, type_: str) -> dict[str, Any]:
+        conditions = (self.resource().get("status") or {}).get("conditions") or []
+        return next((each for each in conditions if each["type"] == type_), {})
+
+    def wait_for_condition(self, type_: str, status: str, reason: str) -> dict[str, Any]:
+        def holds() -> dict[str, Any] | None:
+            found = self.condition(type_)
+            return found if found.get("status") == status and found.get("reason") == reason else None
+
+        return eventually(f"{type_}={status}, {reason}", holds)
+
+    def settled(self, children: tuple[Child, ...] | None = None, status: dict[str, Any] | None = None) -> None:
+        """Returns when the children are what the rules say, and the CR tells so."""
+        for child in self.seed.children if children is None else children:
+            eventually(f"{child.resource}/{child.name} as wanted", lambda child=child: missing(child.wanted, self.get(child)) == "")
+        wanted = dict(self.seed.status if status is None else status)
+        eventually(f"status {wanted}", lambda: self._tells(wanted))
+
+    def _tells(self, wanted: dict[str, Any]) -> bool:
+        resource = self.resource()
+        told = resource.get("status") or {}
+        if missing(wanted, told):
+            return False
+        if not self.seed.conditions:
+            return True
+        by_type = {each["type"]: each for each in told.get("conditions", [])}
+        up_to_date = told.get("observedGeneration") == resource["metadata"]["generation"]
+        return up_to_date and {each: by_type.get(each, {}).get("status") for each in ("Ready", "Reconciling", "Stalled")} == {
+            "Ready": "True",
+            "Reconciling": "False",
+            "Stalled": "False",
+        }
+
+    def events(self) -> set[tuple[str, str, str]]:
+        """Type, reason and message of what was said about the CR."""
+        found = self.admin.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
+        return {
+            (each["type"], each["reason"], each["message"])
+            for each in found
+            if each["involvedObject"]["kind"] == self.seed.kind and each["involvedObject"]["name"] == self.seed.name
+        }
+
+    @contextlib.contextmanager
+    def interrupted(self, interruption: str) -> Iterator[None]:
+        """What the block does, while the operator runs on, or is killed as soon as it begins to work on it."""
+        if interruption == "killed":
+            with self.operator.killed_at_its_first_write(self.namespace):
+                yield
+        else:
+            yield
+
+
+def missing(wanted: Any, live: Any, path: str = "") -> str:
+    """Where `live` does not hold what is wanted; empty if it does. Items of lists are compared one by one."""
+    if isinstance(wanted, dict):
+        if not isinstance(live, dict):
+            return f"{path}: {live!r}"
+        return next((found for key, value in wanted.items() if (found := missing(value, live.get(key), f"{path}.{key}"))), "")
+    if isinstance(wanted, list):
+        if not isinstance(live, list) or len(live) != len(wanted):
+            return f"{path}: {live!r}"
+        return next(
+            (found for i, (one, two) in enumerate(zip(wanted, live, strict=True)) if (found := missing(one, two, f"{path}[{i}]"))), ""
+        )
+    if isinstance(wanted, re.Pattern):
+        return "" if isinstance(live, str) and wanted.fullmatch(live) else f"{path}: {live!r}"
+    return "" if wanted == live and type(wanted) is type(live) else f"{path}: {live!r} is not {wanted!r}"
+
+
+INTERRUPTIONS = pytest.mark.parametrize("interruption", ["running", "killed"])
+
+
+@contextlib.contextmanager
+def operating(seed: Seed, plane: ControlPlane, log: Path) -> Iterator[Operator]:
+    """The seed's operator, with its kind defined and known to the garbage collector. It ends in order, and has met nothing unexpected."""
+    plane.kubectl("apply", f"--filename={seed.crd}")
+    plane.kubectl("wait", "--for=condition=Established", f"--filename={seed.crd}", "--timeout=30s")
+    plane.restart_controllers(watching=[f"{seed.resource}.{seed.api_version.partition('/')[0]}"])
+    with Operator(plane, seed.project, seed.rights, log, *seed.arguments) as operator:
+        yield operator
+        surprises = operator.surprises()
+        assert operator.terminate() == 0
+    plane.kubectl("delete", f"--filename={seed.crd}", "--wait=true")
+    assert not surprises
+
+
+class Promises:
+    """A subclass names its seed, and its module has the fixture `operator`, which lives through the module's tests. Each test has a namespace
+    and a CR of its own."""
+
+    seed: ClassVar[Seed]
+
+    @pytest.fixture
+    def life(self, operator: Operator, namespace: str, kubectl: Kubectl) -> Life:
+        return Life(self.seed, operator, namespace, kubectl)
+
+    @INTERRUPTIONS
+    def test_children_are_made_and_run_and_the_status_tells(self, life: Life, interruption: str) -> None:
+        with life.interrupted(interruption):
+            life.apply()
+        life.settled()
+        resource = life.resource()
+        owner = {"apiVersion": life.seed.api_version, "kind": life.seed.kind, "name": life.seed.name, "uid": resource["metadata"]["uid"]}
+        for child in life.seed.children:
+            metadata = life.get(child)["metadata"]
+            (reference,) = metadata["ownerReferences"]
+            assert missing({**owner, "controller": True}, reference) == ""
+            assert missing({"app.kubernetes.io/managed-by": "ruleop"}, metadata["labels"]) == ""
+        # GitOps tools see no drift: nothing but the status is written on the CR.
+        assert missing(life.seed.spec, resource["spec"]) == ""
+        assert "finalizers" not in resource["metadata"]
+        assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
+        assert "labels" not in resource["metadata"]
+
+    @INTERRUPTIONS
+    def test_an_edit_rolls_through_and_spares_what_others_added(self, life: Life, interruption: str) -> None:
+        life.apply()
+        life.settled()
+        for child in life.seed.children:
+            patch = {"metadata": {"labels": {"theirs": "too"}, "annotations": {"example.com/note": "kept"}}}
+            life.admin.merge(life.path_of(child.resource, child.name), patch, "somebody")
+        with life.interrupted(interruption):
+            life.admin.merge(life.path, {"spec": life.seed.edit}, "somebody")
+        life.settled(life.seed.edited, life.seed.edited_status)
+        for child in life.seed.children:
+            metadata = life.get(child)["metadata"]
+            assert metadata["labels"]["theirs"] == "too"
+            assert metadata["annotations"]["example.com/note"] == "kept"
+
+    @INTERRUPTIONS
+    def test_a_change_by_hand_is_put_back(self, life: Life, interruption: str) -> None:
+        life.apply()
+        life.settled()
+        for child in life.seed.children:
+            with life.interrupted(interruption):
+                life.admin.merge(life.path_of(child.resource, child.name), child.by_hand, "somebody")
+            life.settled()
+
+    @INTERRUPTIONS
+    def test_a_deleted_child_is_made_again(self, life: Life, interruption: str) -> None:
+        life.apply()
+        life.settled()
+        for child in life.seed.children:
+            before = life.get(child)["metadata"]["uid"]
+            with life.interrupted(interruption):
+                life.admin.delete(life.path_of(child.resource, child.name))
+            eventually("another one in its place", lambda child=child, before=before: life.get(child)["metadata"]["uid"] != before)
+        life.settled()
+
+    @INTERRUPTIONS
+    def test_an_object_of_somebody_else_is_left_alone_until_it_goes(self, life: Life, interruption: str) -> None:
+        first, *others = life.seed.children
+        foreign = life.admin.post(life.path_of(first.resource), self.foreign(first))
+        before = self.at_rest(life, first)
+        with life.interrupted(interruption):
+            life.apply()
+        condition = life.wait_for_condition("Ready", "False", "ErrResourceExists")
+        assert condition["message"] == f'Resource "{first.name}" already exists and is not managed by {life.seed.kind}'
+        assert life.condition("Stalled")["status"] == "True"
+        for other in others:
+            eventually(f"{other.name}, which is not concerned", lambda other=other: missing(other.wanted, life.get(other)) == "")
+        eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in life.events())
+        assert life.get(first) == before
+        if interruption == "killed":
+            life.operator.kill()
+        life.admin.delete(life.path_of(first.resource, first.name))
+        if interruption == "killed":
+            life.operator.start()
+        life.settled()
+        assert life.get(first)["metadata"]["uid"] != foreign["metadata"]["uid"]
+
+    @INTERRUPTIONS
+    def test_a_deleted_resource_leaves_nothing(self, life: Life, interruption: str) -> None:
+        life.apply()
+        life.settled()
+        mark = life.operator.mark()
+        if interruption == "killed":
+            life.operator.kill()
+        life.kubectl("delete", life.seed.resource + "." + life.seed.api_version.partition("/")[0], life.seed.name, "--wait=true")
+        if interruption == "killed":
+            life.operator.start()
+        for resource in life.seed.leftovers:
+            eventually(
+                f"no {resource} to be left", lambda resource=resource: [each["metadata"]["name"] for each in life.list(resource)] == []
+            )
+        # The garbage collector does it: the operator may be away, and has nothing to write.
+        assert life.operator.writes(mark, life.namespace) == []
+        with pytest.raises(RefusedError):
+            life.resource()
+
+    # -- what a seed may say otherwise -----------------------------------------------------------------------------------------------------
+
+    def foreign(self, child: Child) -> dict[str, Any]:
+        """Somebody else's object of the child's name, such that no controller goes on writing it."""
+        raise NotImplementedError
+
+    def at_rest(self, life: Life, child: Child) -> Any:
+        """The object when its controllers have written what they write."""
+        return life.get(child)
+
+
+def pods(deployment: str, count: int) -> list[re.Pattern[str]]:
+    """The names of a Deployment's pods."""
+    return [re.compile(f"{deployment}-[a-z0-9]+-[a-z0-9]{{5}}")] * count
+
+
+def foreign_deployment(name: str) -> dict[str, Any]:
+    labels = {"app": "theirs"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "theirs", "image": "theirs:1"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def rolled_out(life: Life, child: Child) -> Any:
+    """A Deployment of which its controller has nothing more to say."""
+
+    def done() -> Any:
+        live = life.get(child)
+        reasons = {each["reason"] for each in live.get("status", {}).get("conditions", [])}
+        return live if "NewReplicaSetAvailable" in reasons else None
+
+    return eventually("the deployment to be at rest", done)
