@@ -93,6 +93,7 @@ class World(RuleBasedStateMachine):
         if fault is not None:
             status = 503 if fault == "unreachable" else fault
             self.reflector.failed(refusal(status, retry_after="1" if fault == 429 else None), self.now)
+            self.look_at_state()
             return
         self.perform(step, max(10, self.server.version - lag))
 
@@ -137,6 +138,10 @@ class World(RuleBasedStateMachine):
                 self.stream = [bookmark(self.server.version)]
             self.sent = self.server.version
 
+    def look_at_state(self) -> None:
+        if self.store.state is State.UNSERVED:
+            self.newest.clear()  # when the kind is back, so are the objects, perhaps just as they were
+
     def look_at_stream(self) -> None:
         if not self.reflector.reading:
             self.stream = None
@@ -147,6 +152,7 @@ class World(RuleBasedStateMachine):
             status = {"kind": "Status", "code": event, "reason": {410: "Expired"}.get(event, "")}
             self.reflector.lines([line("ERROR", status)], self.now)
             self.look_at_stream()
+            self.look_at_state()
             assert self.stream is None, "an error ends it"
 
     @rule(how=st.sampled_from(["closed", "broken", "half a line", "silent", "nonsense"]))
