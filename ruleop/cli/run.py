@@ -13,12 +13,14 @@ import click
 
 from ruleop.cli.program import DONE, UNUSABLE
 from ruleop.cli.project import Folder, load, project_options
+from ruleop.engine import logs
+from ruleop.engine.manager import Manager, Options
+from ruleop.errors import RuleopError
 from ruleop.rules import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.engine.manager import Options
     from ruleop.rules import Project
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -26,7 +28,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 def _flag(name: str, **settings: Any) -> Callable[[F], F]:
     """An option that is also read from RULEOP_<NAME>."""
-    variable = "RULEOP_" + name.split("/")[0].lstrip("-").upper().replace("-", "_")
+    variable = "RULEOP_" + name.split("/", maxsplit=1)[0].lstrip("-").upper().replace("-", "_")
     return click.option(name, envvar=variable, show_envvar=True, **settings)
 
 
@@ -37,6 +39,7 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--namespaces", default="", metavar="A,B", help="Look at these namespaces only. Also WATCH_NAMESPACE. Default: all.")
 @_flag("--name", default="ruleop", show_default=True, help="Of the inventory, the lease and the finalizer.")
 @_flag("--operator-namespace", default="", help="Where they live. Default: the pod's, else the context's.")
+@_flag("--leader-elect", is_flag=True, help="Work only while holding the Lease of this name; others stand by.")
 @_flag("--metrics-bind-address", default=":8080", show_default=True, metavar="ADDRESS", help="Where /metrics is served; 0 is off.")
 @_flag(
     "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="Where /healthz and /readyz are; 0 is off."
@@ -50,9 +53,6 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long running reconciles are waited for.")
 def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     """Run the operator until SIGTERM or SIGINT."""
-    from ruleop.engine import logs
-    from ruleop.engine.manager import Options
-
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     project = load(Folder(folder), env_files)
     namespaces = str(flags["namespaces"]) or os.environ.get("WATCH_NAMESPACE", "")
@@ -64,6 +64,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         operator_namespace=str(flags["operator_namespace"]),
         metrics_address=str(flags["metrics_bind_address"]),
         health_address=str(flags["health_probe_bind_address"]),
+        leader_elect=bool(flags["leader_elect"]),
         max_concurrent=flags["max_concurrent_reconciles"],  # type: ignore[arg-type]
         reload=bool(flags["reload"]),
         dry_run=bool(flags["dry_run"]),
@@ -82,9 +83,6 @@ def _seconds(text: str) -> float:
 
 
 async def _run(project: Project, root: Path, options: Options) -> int:
-    from ruleop.engine.manager import Manager
-    from ruleop.errors import RuleopError
-
     manager = Manager(project, root, options)
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):

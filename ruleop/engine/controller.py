@@ -85,7 +85,7 @@ class Reconciler:
     def __init__(self, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool]) -> None:
         self.rules = tuple(rules)
         self.kind = rules[0].kind
-        self.title = f"{self.kind.kind}.{self.kind.group}" if self.kind.group else self.kind.kind
+        self.title = str(self.kind.versionless)
         self.around = surroundings
         self.busy = busy
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics

@@ -4,6 +4,9 @@ The plan was made from stores, which are always a little behind. So every write 
 what the server answers is put into the store at once, so that the next pass sees it. Where the server says that the world is another than
 planned (the object exists, has changed, is gone, or nobody knows what became of the request), the object is read live and the CR planned
 again; that is no failure. What the server refuses for good is a failure, and goes into the CR's condition.
+
+Where a write may have happened although no good answer came, the live read tells. If the object is as it was planned for, the write did not
+happen, and a plan made at once would only repeat it: that is a failure like another, tried again with backoff.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ruleop.engine.classify import told
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kube.errors import ApiError
 from ruleop.planning import (
     Action,
     AddFinalizer,
@@ -31,6 +36,11 @@ from ruleop.planning.marks import claim_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+AT_ONCE = 8
+"""Writes of one CR under way. The client sends 16 at once, in the order in which they are asked for; if a CR with a thousand children asked
+for all of them, everybody else would wait for all of them."""
 
 
 class Api(Protocol):
@@ -51,19 +61,22 @@ class Stores(Protocol):
         """False where no store holds such objects: it is not labelled as a child."""
         ...
 
-    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None: ...
+    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        """The object with this uid is no child any more: it is gone, or has lost our label. What is kept of it is out of date."""
+        ...
 
 
 @dataclass(slots=True)
 class Outcomes:
     """What became of a plan's actions."""
 
+    done: list[Action] = field(default_factory=list)
     written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
     deleted: set[ObjectKey] = field(default_factory=set)
-    failed: dict[ObjectKey, Failed] = field(default_factory=dict)
+    failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
     foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
     replan: bool = False  # something is other than planned: plan again at once
-    resource: Object | None = None  # the CR, as the answer to a write on it
+    resource: Object | None = None  # the CR, as it was answered or read last
     retry_after: float | None = None
 
     @property
@@ -86,26 +99,46 @@ class Executor:
         run = _Run(self, resource)
         waiting = list(actions)
         while waiting:
-            pending = {_child(action) for action in waiting}
-            ready = [action for action in waiting if not (action.needs - {_child(action)}) & pending and not _held_back(action, waiting)]
-            if not ready:  # they need each other: the rules have no cycles, so this is one child in several roles
-                ready = waiting
-            waiting = [action for action in waiting if action not in ready]
-            await asyncio.gather(*(run.one(action) for action in ready))
+            ready, waiting = _wave(waiting)
+            # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the next pass of its CR.
+            ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
+            for error in ended:
+                if error is not None:
+                    raise error
         return run.outcomes
 
 
-def _child(action: Action) -> str:
-    return "" if isinstance(action, (AddFinalizer, RemoveFinalizer)) else action.child
+FINALIZER = ""
+"""Among an action's needs: that our finalizer is on the CR. No child has this id, but an object without a record is said to be of it."""
 
 
-def _held_back(action: Action, waiting: Sequence[Action]) -> bool:
-    """Deletions come after all writes, and our finalizer goes last of all."""
+def _provides(action: Action) -> str | None:
+    """What others may wait for: a child's write, or our finalizer. Nothing needs what only ends or releases an object."""
+    if isinstance(action, AddFinalizer):
+        return FINALIZER
     if isinstance(action, RemoveFinalizer):
-        return any(not isinstance(other, RemoveFinalizer) for other in waiting)
-    if isinstance(action, Delete) and action.after_writes:
-        return any(not isinstance(other, (Delete, RemoveFinalizer)) for other in waiting)
-    return False
+        return None
+    ends = (isinstance(action, Delete) and action.why != "recreate") or (isinstance(action, Patch) and action.why == "released")
+    return None if ends else action.child
+
+
+def _is_last(action: Action) -> bool:
+    """Deletions come after all writes."""
+    return isinstance(action, Delete) and action.after_writes
+
+
+def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
+    """The actions to run now, and those that wait for them: deletions for all writes, and our finalizer's removal for everything."""
+    pending = {_provides(action) for action in waiting}
+    still_writing = any(not _is_last(action) and not isinstance(action, RemoveFinalizer) for action in waiting)
+    still_deleting = any(not isinstance(action, RemoveFinalizer) for action in waiting)
+    now: list[Action] = []
+    later: list[Action] = []
+    for action in waiting:
+        held = still_deleting if isinstance(action, RemoveFinalizer) else still_writing and _is_last(action)
+        (later if held or action.needs & pending else now).append(action)
+    # Children that need each other are refused when the rules are loaded; should there be any, their order in the rule counts.
+    return (now, later) if now else (later[:1], later[1:])
 
 
 class _Run:
@@ -113,99 +146,169 @@ class _Run:
         self.api, self.stores, self.classify = executor.api, executor.stores, executor.classify
         self.resource = resource
         self.outcomes = Outcomes()
-        self.broken: set[str] = set()  # children whose write did not succeed
+        self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
+        self.slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(self, action: Action) -> None:
-        if action.needs & self.broken or (isinstance(action, (Delete, RemoveFinalizer)) and not self._may_end(action)):
-            self.broken.add(_child(action))
+        if action.needs & self.broken or not self._may_end(action):
+            self.broken.add(_provides(action))
             return
-        try:
-            await self._do(action)
-        except RuleopError as error:
-            self.broken.add(_child(action))
-            await self._fail(action, error)
+        async with self.slots:
+            try:
+                done = await self._do(action)
+            except RuleopError as error:
+                done = await self._fail(action, error)
+        if done:
+            self.outcomes.done.append(action)
+        else:
+            self.broken.add(_provides(action))
 
     def _may_end(self, action: Action) -> bool:
-        return self.outcomes.clean if isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes) else True
+        return self.outcomes.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
 
-    async def _do(self, action: Action) -> None:
+    async def _do(self, action: Action) -> bool:
+        """Whether it is done; if not, the CR is to be planned again."""
         match action:
             case Create():
                 self._written(action.key, action.object, await self.api.create(action.object))
             case Patch():
-                self._written(action.key, action.sent, await self.api.patch(Kind.of(action.live), action.key, action.patch))
+                answer = await self.api.patch(Kind.of(action.live), action.key, action.patch)
+                self._written(action.key, action.sent, answer)
             case Replace():
                 self._written(action.key, action.object, await self.api.replace(action.object))
             case ServerSideApply():
                 self._written(action.key, action.object, await self.api.apply(action.object, migrate=action.migrate))
             case Delete():
-                await self._delete(action)
+                return await self._delete(action)
             case AddFinalizer():
-                await self._finalizers([*self._finalizers_now(), action.finalizer])
+                others = [each for each in self._finalizers() if each != action.finalizer]
+                await self._write_finalizers([*others, action.finalizer])
             case RemoveFinalizer():
-                await self._finalizers([each for each in self._finalizers_now() if each != action.finalizer])
+                return await self._remove_finalizer(action)
+        return True
+
+    # -- children ------------------------------------------------------------------------------------------------------------------------
 
     def _written(self, key: ObjectKey, sent: Object | None, answer: Object) -> None:
         if sent is not None:
             self.outcomes.written[key] = (sent, answer)
-        self.stores.put(answer)
+        if not self.stores.put(answer):  # released, or a webhook took our label: the store must not go on showing what was
+            self.stores.remove(Kind.of(answer), key, _uid(answer))
 
-    async def _delete(self, action: Delete) -> None:
+    async def _delete(self, action: Delete) -> bool:
         """After a live read: what is deleted is the very object that the plan was made for, and still ours."""
         kind, metadata = Kind.of(action.live), action.live["metadata"]
         live = await self.api.read(kind, action.key)
         if live is None:
-            self.stores.remove(kind, action.key, metadata.get("uid", ""))
-            self.outcomes.deleted.add(action.key)
-            return
-        same = all(live["metadata"].get(name) == metadata.get(name) for name in ("uid", "resourceVersion"))
-        if not same or not claim_on(live, action.key, Owner.of(self.resource)).ours:
-            self.stores.put(live)
+            return self._gone(action, kind)
+        if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
+            self._saw(kind, action.key, action.live, live)
             self.outcomes.replan = True
-            self.broken.add(action.child)
-            return
+            return False
         answer = await self.api.delete(
             kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation=action.propagation.capitalize()
         )
+        if answer is None or not answer["metadata"].get("deletionTimestamp"):
+            return self._gone(action, kind)
         self.outcomes.deleted.add(action.key)
-        if answer is not None and (answer.get("metadata") or {}).get("deletionTimestamp"):
-            self.stores.put(answer)
-        else:
-            self.stores.remove(kind, action.key, metadata["uid"])
+        self.stores.put(answer)
+        return True
 
-    def _finalizers_now(self) -> list[str]:
+    def _gone(self, action: Delete, kind: Kind) -> bool:
+        self.outcomes.deleted.add(action.key)
+        self.stores.remove(kind, action.key, _uid(action.live))
+        return True
+
+    def _saw(self, kind: Kind, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
+        """An object as it was read live, into the stores."""
+        held = live is not None and self.stores.put(live)
+        if not held and planned is not None:
+            self.stores.remove(kind, key, _uid(planned))
+        if not held and live is not None:
+            self.outcomes.foreign[key] = live
+
+    # -- the CR's finalizer --------------------------------------------------------------------------------------------------------------
+
+    def _finalizers(self) -> list[str]:
         return list(self.resource["metadata"].get("finalizers") or [])
 
-    async def _finalizers(self, finalizers: list[str]) -> None:
+    async def _write_finalizers(self, finalizers: list[str]) -> None:
         metadata = self.resource["metadata"]
         patch = {"metadata": {"finalizers": finalizers, "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}
         answer = await self.api.patch(Kind.of(self.resource), ObjectKey.of(self.resource), patch)
         self.resource = self.outcomes.resource = answer
         self.stores.put(answer)
 
-    async def _fail(self, action: Action, error: RuleopError) -> None:
+    async def _remove_finalizer(self, action: RemoveFinalizer) -> bool:
+        """After a live read, like a deletion: it may end the CR."""
+        live = await self.api.read(Kind.of(self.resource), ObjectKey.of(self.resource))
+        if live is None:
+            return True
+        if not _same(live, self.resource):
+            self.outcomes.resource = live
+            self.outcomes.replan = True
+            self.stores.put(live)
+            return False
+        await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
+        return True
+
+    # -- what went wrong -----------------------------------------------------------------------------------------------------------------
+
+    async def _fail(self, action: Action, error: RuleopError) -> bool:
+        """Whether the action is done all the same."""
         failure, retry_after = self.classify(error)
         if retry_after is not None:
             self.outcomes.retry_after = max(retry_after, self.outcomes.retry_after or 0.0)
-        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
-            await self._reread(Kind.of(self.resource), ObjectKey.of(self.resource))
-            self.outcomes.replan = True
-            return
-        if failure is None:  # the world is other than planned, or nobody knows what became of the request
-            kind = Kind.of(action.object if isinstance(action, (Create, Replace, ServerSideApply)) else action.live)
-            await self._reread(kind, action.key)
-            self.outcomes.replan = True
-            return
-        wanted = "" if isinstance(action, Delete) else action.wanted
-        self.outcomes.failed[action.key] = Failed(failure, str(error), wanted)
-
-    async def _reread(self, kind: Kind, key: ObjectKey) -> None:
+        if failure is not None:
+            return self._refused(action, failure, error)
+        kind, key, planned = self._target(action)
         try:
             live = await self.api.read(kind, key)
-        except RuleopError as error:
-            self.outcomes.failed[key] = Failed(Failure.OTHER, str(error))
-            return
-        if live is None:
-            self.stores.remove(kind, key, "")
-        elif not self.stores.put(live):
-            self.outcomes.foreign[key] = live
+        except RuleopError as unread:
+            # Nothing is known that was not known before, so a plan made now would be the same.
+            failure, _ = self.classify(unread)
+            return self._refused(action, failure or Failure.OTHER, unread)
+        if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
+            self.outcomes.deleted.add(key)
+            self._saw(kind, key, planned, live)
+            return True
+        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+            if live is None:  # there is nothing left to plan for; the watch will tell
+                return self._refused(action, Failure.OTHER, error)
+            self.outcomes.resource = live
+            self.stores.put(live)
+        else:
+            self._saw(kind, key, planned, live)
+        if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
+            return self._refused(action, Failure.OTHER, error)
+        self.outcomes.replan = True
+        return False
+
+    def _target(self, action: Action) -> tuple[Kind, ObjectKey, Object | None]:
+        """What the action is about, and as what it was planned for; None: as not there."""
+        match action:
+            case AddFinalizer() | RemoveFinalizer():
+                return Kind.of(self.resource), ObjectKey.of(self.resource), self.resource
+            case Create():
+                return Kind.of(action.object), action.key, None
+            case Replace() | ServerSideApply():
+                return Kind.of(action.object), action.key, action.live
+            case Patch() | Delete():
+                return Kind.of(action.live), action.key, action.live
+
+    def _refused(self, action: Action, failure: Failure, error: RuleopError) -> bool:
+        _, key, _ = self._target(action)
+        wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
+        self.outcomes.failed[key] = Failed(failure, told(error), wanted)
+        return False
+
+
+def _uid(obj: Object) -> str:
+    return obj["metadata"].get("uid") or ""
+
+
+def _same(one: Object | None, two: Object | None) -> bool:
+    """Whether both are one version of one object, or both are not there."""
+    if one is None or two is None:
+        return one is two
+    return all(one["metadata"].get(name) == two["metadata"].get(name) for name in ("uid", "resourceVersion"))

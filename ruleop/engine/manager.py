@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import socket
 import time
+import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -33,9 +35,11 @@ from ruleop.engine.world import World
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.client import Client
-from ruleop.kube.credentials import find_credentials
+from ruleop.kube.credentials import Credentials, find_credentials
 from ruleop.kube.discovery import Discovery
+from ruleop.kube.election import Election
 from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.events import EventRecorder, Happening
 from ruleop.kube.session import Session
 from ruleop.kube.store import Change, Origin, State
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
@@ -64,6 +68,7 @@ class Options:
     operator_namespace: str = ""
     metrics_address: str = ":8080"
     health_address: str = ":8081"
+    leader_elect: bool = False
     max_concurrent: int | None = None
     reload: bool = True
     dry_run: bool = False
@@ -91,7 +96,8 @@ class Manager:
         self.metrics = Metrics()
         self.log = structlog.get_logger()
         self.controllers: dict[GroupKind, Controller] = {}
-        self.leading = True
+        self.leading = not options.leader_elect
+        self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self.refused = ""  # why the rules on disk are not the ones that run
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
@@ -112,12 +118,19 @@ class Manager:
             self.world = World(self.api, self.lookup)
             self.feeds = Feeds(self.client, self.lookup, self.options.namespaces, changed=self._changed, stirred=self._stirred)
             stack.push_async_callback(self.feeds.stop)
-            self.inventory = Inventory(_Shelf(self.api, self._inventory_key(credentials.namespace)))
+            self.home = self.options.operator_namespace or credentials.namespace
+            self.inventory = Inventory(_Shelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
+            self.recorder = EventRecorder(self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic)
+            self.recorder.start()
+            stack.push_async_callback(self.recorder.stop)
             self.surroundings = self._surroundings()
             health = Health(self._checks, self.metrics)
             await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
             stack.push_async_callback(health.stop)
             await self._first_contact()
+            if self.options.leader_elect:
+                # Released last of all that writes: whoever takes over must find nobody else at work.
+                stack.push_async_callback(self._stand(credentials).release)
             stack.push_async_callback(self._stop_workers)
             self._adopt(self.project)
             self._tasks += [asyncio.create_task(self._follow_discovery(), name="discovery"), asyncio.create_task(self._beat(), name="beat")]
@@ -148,6 +161,23 @@ class Manager:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
             wait = min(10.0, wait * 2)
+
+    def _stand(self, credentials: Credentials) -> Election:
+        """A candidate keeps its stores warm, and works when it leads. Losing the lease ends the process."""
+        election = Election(credentials, ObjectKey("coordination.k8s.io", "Lease", self.home, self.options.name), self.identity)
+
+        async def lead() -> None:
+            await election.leading()
+            if not self.options.dry_run:
+                await self.inventory.load()
+            self.leading = True
+            self.metrics.leader.labels(self.options.name).set(1)
+            self._open()
+
+        self.metrics.leader.labels(self.options.name).set(0)
+        election.start()
+        self._tasks.append(asyncio.create_task(lead(), name="election"))
+        return election
 
     async def _stop_workers(self) -> None:
         for task in self._tasks:
@@ -193,11 +223,11 @@ class Manager:
             controller.rules, controller.needs = rules, needs
             controller.reconciler.rules, controller.reconciler.kind = rules, rules[0].kind
             return
-        reconciler = Reconciler(rules, self.surroundings, busy=lambda: workers.queue.has_ready())
         limit = self.options.max_concurrent or max(rule.max_concurrent for rule in rules)
-        workers = Workers(reconciler.title, reconciler.reconcile, limit=limit, metrics=self.metrics)
+        workers = Workers(str(kind), limit=limit, metrics=self.metrics)
+        reconciler = Reconciler(rules, self.surroundings, busy=workers.queue.has_ready)
         self.controllers[kind] = Controller(rules[0].kind, rules, reconciler, workers, needs)
-        workers.start()
+        workers.start(reconciler.reconcile)
 
     def _needs_of(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
         yield Need(rules[0].kind)
@@ -262,7 +292,7 @@ class Manager:
 
     def _all_again(self, controller: Controller) -> None:
         for store in self.world.primary[controller.kind.versionless].stores():
-            for key in store.keys():
+            for key in store.keys():  # noqa: SIM118 - a store is no mapping
                 controller.workers.add(Request(key.namespace, key.name), Urgency.SWEEP)
 
     # -- events --------------------------------------------------------------------------------------------------------------------------
@@ -307,7 +337,7 @@ class Manager:
 
     def _definition_changed(self, feed: Feed, change: Change) -> None:
         obj = self.world.parse(feed, change.key, change.new or change.old) if change.new or change.old else None  # type: ignore[arg-type]
-        if obj is None or not change.outside_status and not _established_changed(change):
+        if obj is None or (not change.outside_status and not _established_changed(change)):
             return
         with contextlib.suppress(SchemaError):
             definition = parse_crd(obj)
@@ -360,7 +390,11 @@ class Manager:
         return answer
 
     def _say(self, resource: Object, event: Event) -> None:
-        self.log.info("event", resource=str(ObjectKey.of(resource)), reason=event.reason, message=event.message)
+        key = ObjectKey.of(resource)
+        self.log.info("event", resource=str(key), reason=event.reason, message=event.message)
+        if not self.options.dry_run:
+            uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
+            self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
 
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
@@ -373,9 +407,6 @@ class Manager:
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.requests.labels(str(status), verb).inc()
         self.metrics.request_time.labels(verb).observe(seconds)
-
-    def _inventory_key(self, default: str) -> ObjectKey:
-        return ObjectKey("", "ConfigMap", self.options.operator_namespace or default, f"{self.options.name}-inventory")
 
     def _checks(self) -> Iterator[Check]:
         for need, feed in self.feeds.feeds.items():

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """Runs `work` for each due request, at most `limit` at once, while `open_` says that work may be done."""
+    """Works on each due request, at most `limit` at once, while `open_` says that work may be done."""
 
-    def __init__(self, title: str, work: Callable[[Request], Awaitable[Verdict]], *, limit: int, metrics: Metrics) -> None:
+    def __init__(self, title: str, *, limit: int, metrics: Metrics) -> None:
         self.title = title
-        self.work = work
         self.limit = limit
         self.metrics = metrics
         self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
@@ -43,8 +42,8 @@ class Workers:
         self._open = is_open
         self._woken.set()
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"controller {self.title}")
+    def start(self, work: Callable[[Request], Awaitable[Verdict]]) -> None:
+        self._task = asyncio.create_task(self._run(work), name=f"controller {self.title}")
 
     async def stop(self) -> None:
         """Takes no new work, and ends when what runs is done."""
@@ -54,14 +53,14 @@ class Workers:
         if self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _run(self, work: Callable[[Request], Awaitable[Verdict]]) -> None:
         while True:
             self._woken.clear()
             while self._open and len(self._running) < self.limit:
                 request = self.queue.take(now=time.monotonic())
                 if request is None:
                     break
-                task = asyncio.create_task(self._one(request))
+                task = asyncio.create_task(self._one(work, request))
                 self._running.add(task)
                 task.add_done_callback(self._ended)
             await self._until_something()
@@ -79,11 +78,11 @@ class Workers:
         except TimeoutError:
             pass
 
-    async def _one(self, request: Request) -> None:
+    async def _one(self, work: Callable[[Request], Awaitable[Verdict]], request: Request) -> None:
         start = time.monotonic()
         verdict = Verdict(failed=True)
         try:
-            verdict = await self.work(request)
+            verdict = await work(request)
         except Exception:
             # A bug, or something nobody thought of. It costs this CR its backoff, and nobody else anything.
             self.log.exception("reconcile failed in a way that ruleop did not expect", resource=f"{request.namespace}/{request.name}")
