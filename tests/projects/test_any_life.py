@@ -1,0 +1,252 @@
+"""Whatever the order of what happens to a CR and its children: in the end there is what a new CR with the same spec would have made.
+
+Each life is drawn at random from what users, controllers and meddlers do; some of it while the operator is busy, some while it is away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kinds import ObjectKey
+from tests.projects.snapshots import ROOT
+from tests.projects.test_lives import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
+from tests.projects.world import Refused, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEYS = {
+    "name",
+    "containerPort",
+    "port",
+    "protocol",
+    "mountPath",
+    "path",
+    "apiVersion",
+    "kind",
+    "roleRef",
+    "selector",
+    "matchLabels",
+    "clusterIP",
+}
+STAY = ("PersistentVolumeClaim/", "Secret/")  # what outlives its being wanted
+
+LIVES: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = {
+    "App": (
+        "",
+        "app",
+        "default",
+        (),
+        [{"deployment": {"replicas": 5}}, {"deployment": {"name": "other"}}, {"service": {"name": "s"}}, {"deployment": {"image": "n:2"}}],
+    ),
+    "wordpress": (
+        "examples/wordpress",
+        "blog",
+        "default",
+        (foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}),),
+        [
+            {"replicas": 2},
+            {"debug": True},
+            {"debug": False},
+            {"extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
+            {"extraEnv": [{"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "A", "value": "1"}]},
+            {"extraEnv": []},
+            {"extraLabels": {"team": None, "x": "y"}},
+            {"passwordSecret": "mine"},
+            {"passwordSecret": None},
+            {"persistence": {"enabled": False}},
+            {"persistence": {"enabled": True}},
+            {"persistence": {"keep": False}},
+            {"ingress": None},
+            {"ingress": {"host": "h", "tls": False, "annotations": {"a": "b"}}},
+            {"php": {"ini": {"memory_limit": None, "x": 1}}},
+            {"db": {"resources": {"requests": {"cpu": "2000m", "memory": "1Gi"}, "limits": {"cpu": 4}}}},
+            {"db": {"resources": None}},
+        ],
+    ),
+    "kafka": (
+        "tests/projects/kafka",
+        "events",
+        "default",
+        (),
+        [
+            {"replicas": 1},
+            {"replicas": 2},
+            {"replicas": 5},
+            {"memory": "8Gi"},
+            {"config": {"a": "b"}},
+            {"config": {"num.partitions": None}},
+        ],
+    ),
+    "tenant": (
+        "tests/projects/tenant",
+        "acme",
+        "none",
+        (),
+        [
+            {"size": "large"},
+            {"admins": []},
+            {"admins": ["alice@example.com", "zoe"]},
+            {"members": {"dave@example.com": "edit"}},
+            {"members": {"dave@example.com": None, "eve": "admin"}},
+            {"sharedNamespaces": ["tools"]},
+            {"sharedNamespaces": []},
+            {"labels": {"cost-center": None, "a": "b"}},
+            {"quota": {"pods": "7", "requests.cpu": "3000m"}},
+            {"keepNamespace": True},
+            {"keepNamespace": False},
+        ],
+    ),
+    "shop": (
+        "tests/projects/shop",
+        "shop",
+        "web",
+        (PLATFORM, CREDENTIALS, TLS),
+        [
+            {"port": 9090},
+            {"cpu": "2000m"},
+            {"image": "i:2"},
+            {"tls": False},
+            {"tls": True},
+            {"autoscaling": None},
+            {"autoscaling": {"min": 2, "max": 4}},
+            {"settings": {"domain": "else", "x": "y"}},
+            {"settings": {"domain": None}},
+        ],
+    ),
+    "backup": (
+        "tests/projects/backup",
+        "pg",
+        "db",
+        (),
+        [
+            {"suspend": True},
+            {"schedule": "@daily"},
+            {"restore": {"requestId": "r2", "from": "f"}},
+            {"restore": None},
+            {"deletePolicy": "Keep"},
+            {"database": "d"},
+        ],
+    ),
+}
+
+
+def begun(project: str, spec: dict[str, Any] | None = None) -> tuple[World, str]:
+    folder, cr, home, existing, _ = LIVES[project]
+    world = World(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+    obj = sample(folder, cr)
+    if spec is not None:
+        obj["spec"] = spec
+    world.add(*existing, obj)
+    return world, f"{obj['kind']}/{obj['metadata']['name']}"
+
+
+def settled(world: World) -> None:
+    for _ in range(8):
+        world.rest()
+        world.settle()
+    assert world.rest() == []
+
+
+SEEDS = int(os.environ.get("LIVES", "4"))
+"""More are drawn with LIVES=100."""
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("project", LIVES)
+def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: int) -> None:
+    draw = random.Random(f"{project} {seed}")  # noqa: S311 - to be the same each time
+    world, resource = begun(project)
+    if draw.random() < 0.7:
+        settled(world)
+    for _ in range(draw.randint(3, 12)):
+        what = draw.choice(["edit", "edit", "edit", "delete", "drift", "settle", "work", "rest", "restart"])
+        ours = [name for name in world.names if world[name]["metadata"].get("labels", {}).get("ruleop.dev/part-of")]
+        if what == "edit":
+            world.edit(resource, {"spec": draw.choice(LIVES[project][4])})
+        elif what == "delete" and ours:
+            world.delete(draw.choice(ours))
+        elif what == "drift" and ours:
+            drift(world, draw.choice(ours), draw)
+        elif what == "settle":
+            world.settle(*draw.sample(world.names, draw.randint(1, len(world.names))))
+        elif what == "work":
+            world.work(world.key(resource))
+        elif what == "rest":
+            world.rest()
+        elif what == "restart":
+            world._memories.clear()
+    settled(world)
+    fresh, _ = begun(project, world[resource]["spec"])
+    settled(fresh)
+    assert world.ready(resource) == fresh.ready(resource) == READY
+    extra = set(world.names) - set(fresh.names)
+    assert set(fresh.names) <= set(world.names)
+    assert all(name.startswith(STAY) for name in extra)
+    for name in set(fresh.names) - {resource}:
+        assert comparable(world, name) == comparable(fresh, name)
+    world.delete(resource)
+    settled(world)
+    fresh.delete(resource)
+    settled(fresh)
+    assert [name for name in world.names if not name.startswith(STAY)] == [name for name in fresh.names if not name.startswith(STAY)]
+
+
+def drift(world: World, name: str, draw: random.Random) -> None:
+    """Somebody changes one value that the operator has written."""
+    assert world.last is not None
+    key = world.key(name)
+    rendered = next((obj for _, _, obj in world.last.rendered if ObjectKey.of(obj) == key), None)
+    places = list(leaves(rendered or {}))
+    if not places:
+        return
+    path = draw.choice(places)
+
+    def change(obj: dict[str, Any]) -> None:
+        here: Any = obj
+        for step in path[:-1]:
+            here = here[step]
+        value = here[path[-1]]
+        here[path[-1]] = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
+
+    with contextlib.suppress(Refused, KeyError, IndexError, AssertionError):  # where the server takes no such value
+        world.change(name, change)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name not in KEYS and not (not path and name == "metadata") and name != "stringData":
+                yield from leaves(each, (*path, name))
+    elif isinstance(value, list):
+        if all(isinstance(each, dict) for each in value):
+            for index, each in enumerate(value):
+                yield from leaves(each, (*path, index))
+    elif value is not None:
+        yield path
+
+
+def comparable(world: World, name: str) -> Any:
+    """An object without what differs from world to world."""
+    obj = copy.deepcopy(world.bare(name))
+    obj.pop("status", None)
+    if obj["kind"] == "Secret":
+        obj.pop("data", None)
+    if obj["kind"] == "Job":  # made once, and then never changed
+        obj.pop("spec")
+    spec = obj.get("spec", {})
+    for field in ("clusterIP", "clusterIPs"):
+        spec.pop(field, None)
+    if obj["kind"] == "Deployment" and any(each.startswith("HorizontalPodAutoscaler") for each in world.names):
+        spec.pop("replicas")
+    text = re.sub(r"192\.0\.2\.\d+", "IP", json.dumps(obj))
+    text = re.sub(r'"checksum/credentials": "[0-9a-f]+"', '"checksum/credentials": ""', text)
+    return json.loads(re.sub(r"uid-\d+", "UID", text))
