@@ -14,7 +14,8 @@ import click
 from ruleop.cli.program import DONE, UNUSABLE
 from ruleop.cli.project import Folder, load, project_options
 from ruleop.engine import logs
-from ruleop.engine.manager import Manager, Options
+from ruleop.engine.manager import Manager
+from ruleop.engine.options import Options
 from ruleop.errors import RuleopError
 from ruleop.rules import parse_duration
 

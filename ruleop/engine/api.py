@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ruleop.kube.requests import Request
     from ruleop.schema.table import ResourceInfo
 
+CONFIG_MAP = Kind("", "v1", "ConfigMap")
 Lookup = Callable[[Kind], "ResourceInfo | None"]
 
 
@@ -111,3 +112,27 @@ def migrated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _union(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return {key: _union(one.get(key) or {}, two.get(key) or {}) for key in {**one, **two}}
+
+
+class ConfigMapShelf:
+    """The inventory's ConfigMap on the server."""
+
+    def __init__(self, api: ServerApi, key: ObjectKey) -> None:
+        self.api = api
+        self.key = key
+
+    async def read(self) -> Object | None:
+        return await self.api.read(CONFIG_MAP, self.key)
+
+    async def write(self, data: Mapping[str, str], version: str) -> Object | None:
+        metadata: dict[str, Any] = {"name": self.key.name, "namespace": self.key.namespace}
+        metadata["labels"] = {"app.kubernetes.io/managed-by": "ruleop"}
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+        try:
+            if not version:
+                return await self.api.create(body)
+            return await self.api.replace({**body, "metadata": {**metadata, "resourceVersion": version}})
+        except ApiError as error:
+            if error.problem in {Problem.CONFLICT, Problem.EXISTS, Problem.NOT_FOUND}:
+                return None
+            raise

@@ -12,13 +12,13 @@ import secrets
 import socket
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ruleop.engine.api import ServerApi
+from ruleop.engine.api import ConfigMapShelf, ServerApi
 from ruleop.engine.classify import classify
 from ruleop.engine.controller import Reconciler, Surroundings
 from ruleop.engine.executor import Executor
@@ -47,6 +47,7 @@ from ruleop.schema.crds import parse_crd
 from ruleop.schema.findings import SchemaError
 
 if TYPE_CHECKING:
+    from ruleop.engine.options import Options
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
@@ -54,27 +55,8 @@ if TYPE_CHECKING:
     from ruleop.schema.table import ResourceInfo
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-CONFIG_MAP = Kind("", "v1", "ConfigMap")
 NO_PRUNE_AFTER_RELOAD = 30.0
 LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be watched
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    kubeconfig: str = ""
-    context: str = ""
-    namespaces: tuple[str, ...] = ()
-    name: str = "ruleop"
-    operator_namespace: str = ""
-    metrics_address: str = ":8080"
-    health_address: str = ":8081"
-    leader_elect: bool = False
-    max_concurrent: int | None = None
-    reload: bool = True
-    dry_run: bool = False
-    qps: float | None = None
-    grace: float = 30.0
-    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -119,7 +101,7 @@ class Manager:
             self.feeds = Feeds(self.client, self.lookup, self.options.namespaces, changed=self._changed, stirred=self._stirred)
             stack.push_async_callback(self.feeds.stop)
             self.home = self.options.operator_namespace or credentials.namespace
-            self.inventory = Inventory(_Shelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
+            self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
             self.recorder = EventRecorder(self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic)
             self.recorder.start()
             stack.push_async_callback(self.recorder.stop)
@@ -417,27 +399,3 @@ class Manager:
 
 def _established_changed(change: Change) -> bool:
     return change.old is None or change.new is None or change.old.status != change.new.status
-
-
-class _Shelf:
-    """The inventory's ConfigMap on the server."""
-
-    def __init__(self, api: ServerApi, key: ObjectKey) -> None:
-        self.api = api
-        self.key = key
-
-    async def read(self) -> Object | None:
-        return await self.api.read(CONFIG_MAP, self.key)
-
-    async def write(self, data: Mapping[str, str], version: str) -> Object | None:
-        metadata: dict[str, Any] = {"name": self.key.name, "namespace": self.key.namespace}
-        metadata["labels"] = {"app.kubernetes.io/managed-by": "ruleop"}
-        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
-        try:
-            if not version:
-                return await self.api.create(body)
-            return await self.api.replace({**body, "metadata": {**metadata, "resourceVersion": version}})
-        except ApiError as error:
-            if error.problem in {Problem.CONFLICT, Problem.EXISTS, Problem.NOT_FOUND}:
-                return None
-            raise
