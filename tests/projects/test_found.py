@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -394,3 +394,112 @@ def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
     world.settle()
     world.rest()
     assert world.ready(BLOG) == READY
+
+
+# -- more that people do -------------------------------------------------------------------------------------------------------------------
+
+
+def test_somebody_scales_the_brokers_by_hand() -> None:
+    """More brokers than wanted are drained, whoever asked for them."""
+    world = kafka(3)
+    world.edit("StatefulSet/events", {"spec": {"replicas": 5}})
+    assert world.rest() == ["create Service/events-3", "create Service/events-4", "create Job/events-drain-5-to-3"]
+    world.settle()
+    for _ in range(3):
+        world.rest()
+        world.settle()
+    assert world.rest() == []
+    assert world.ready(EVENTS) == READY
+    assert world["StatefulSet/events"]["spec"]["replicas"] == 3
+    assert "Service/events-3" not in world
+    assert "Job/events-drain-5-to-3" not in world
+
+
+def test_a_foreign_object_takes_the_place_of_a_child() -> None:
+    world = kafka(3)
+    world.delete("ConfigMap/events-config")
+    world.add(foreign("ConfigMap", "events-config", data={"server.properties": "theirs"}))
+    before = world["StatefulSet/events"]
+    assert world.rest() == []
+    assert world.ready(EVENTS) == ("False", "ErrResourceExists")
+    assert world["StatefulSet/events"] == before, "what mentions the refused child stays as it is"
+    world.delete(EVENTS)
+    world.rest()
+    assert world.names == ["ConfigMap/events-config"]
+
+
+def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
+    world = any_of("shop")
+    container = "spec.template.spec.containers[app]"
+    world.change("Deployment/shop", lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["ports"].append({"containerPort": 9999}))
+    assert world.rest() == []
+    world.edit("App/shop", {"spec": {"port": 9090}})
+    [patch] = world.rest()
+    assert patch.startswith(f"patch Deployment/shop: {container}.env[PORT].value {container}.ports")
+    [app] = world["Deployment/shop"]["spec"]["template"]["spec"]["containers"]
+    assert sorted(each["containerPort"] for each in app["ports"]) == [9090, 9999]
+
+
+@pytest.mark.parametrize(
+    ("spec", "writes"),
+    [
+        ({"image": "i:2"}, ["patch Deployment/shop: spec.template.spec.containers[app].image"]),
+        ({"cpu": "1000m"}, ["patch Deployment/shop: spec.template.spec.containers[app].resources.requests.cpu"]),
+        ({"dbHost": "h"}, ["patch Deployment/shop: spec.template.spec.containers[app].env[DSN].value"]),
+        (
+            {"settings": {"region": "us"}},
+            ["patch ConfigMap/shop-settings: data.region", "patch Deployment/shop: spec.template.metadata.annotations[checksum/settings]"],
+        ),
+        ({"autoscaling": {"max": 4, "cpu": 50}}, ["patch HorizontalPodAutoscaler/shop: spec.maxReplicas spec.metrics"]),
+        ({"credentialsSecret": "late"}, []),
+    ],
+    ids=str,
+)
+def test_an_edit_of_a_shop(spec: dict[str, Any], writes: list[str]) -> None:
+    world = any_of("shop")
+    world.edit("App/shop", {"spec": spec})
+    found = world.rest()
+    assert [each.split("[0]")[0] for each in found] == writes
+    if not writes:
+        assert world.waits == {"deployment": "credentials (Secret/web/late)"}
+        world.add(foreign("Secret", "late", data={"username": "dQ==", "password": "cA=="}))
+        [patch] = world.rest()
+        assert "env[DB_USER].valueFrom.secretKeyRef.name" in patch
+
+
+def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go() -> None:
+    world = blog()
+
+    def names() -> list[str]:
+        return [each["name"] for each in world["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]]
+
+    ours = names()
+    world.change(
+        "Deployment/blog",
+        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["env"].insert(0, {"name": "THEIRS", "value": "1"}),
+    )
+    assert world.rest() == []
+    world.edit(BLOG, {"spec": {"extraEnv": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}})
+    assert len(world.rest()) == 1
+    assert [each for each in names() if each != "THEIRS"] == [*ours, "B", "A"]
+    world.edit(BLOG, {"spec": {"extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}})
+    assert len(world.rest()) == 1
+    assert [each for each in names() if each != "THEIRS"] == [*ours, "A", "B"]
+    env = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert "value" not in env["B"]
+    world.edit(BLOG, {"spec": {"extraEnv": []}})
+    assert len(world.rest()) == 1
+    assert sorted(names()) == sorted([*ours, "THEIRS"])
+
+
+def test_what_is_said_in_a_life() -> None:
+    world = World(ROOT)
+    world.add(sample("", "app"))
+    world.rest()
+    world.settle()
+    world.rest()
+    world.edit("App/app-sample", {"spec": {"deployment": {"replicas": 3}}})
+    world.rest()
+    world.settle()
+    world.rest()
+    assert [(each.type, each.reason, each.message) for each in world.events] == [("Normal", "Synced", "App synced successfully")] * 2
