@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 290
 # A close that never arrives is noticed by not having arrived.
 CLOSE_MARGIN = 10.0
-# Once a stream has had a bookmark, it has one each minute. One may be late when the server is busy; this is one and a half.
+# Once a stream has had a bookmark, it has one each minute; one may be late when the server is busy. The first does not count on it: of a
+# kind in which nothing happens it was seen to take two minutes, and the bookmark that ends a streaming list is none of these.
 SILENCE = 90.0
 # Between two events of a streaming list. The server may first have to bring its cache up to date.
 STREAMING_SILENCE = 60.0

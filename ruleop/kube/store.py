@@ -128,13 +128,13 @@ class Store:
     def parse(self, entry: Entry) -> dict[str, Any]:
         return {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **entry.parsed()}
 
-    def keys(self, namespace: str | None = None) -> list[ObjectKey]:
+    def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
         """All keys, or those of one namespace; sorted."""
         return sorted(self._entries if namespace is None else self._namespaces.get(namespace, ()))
 
     def select(self, namespace: str | None = None) -> list[dict[str, Any]]:
         """All objects, or those of one namespace; by namespace and name."""
-        return [self.parse(self._entries[key]) for key in self.keys(namespace)]
+        return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
 
     def children(self, part_of: str) -> Iterator[dict[str, Any]]:
         for key in self._children.get(part_of, ()):

@@ -327,7 +327,7 @@ def test_a_certificate_that_is_not_trusted_is_said(tmp_path: Path, certificates:
         async with serving(fine, certificates.server_context()) as server:
             await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
 
-    with pytest.raises(ApiError, match="certificate of https://127.0.0.1:[0-9]+ is not trusted") as caught:
+    with pytest.raises(ApiError, match=r"certificate of https://127.0.0.1:[0-9]+ is not trusted") as caught:
         asyncio.run(run())
     assert caught.value.problem is Problem.UNREACHABLE
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.events import EventBook, EventRecorder, Happening
-from ruleop.kube.requests import Request
+
+if TYPE_CHECKING:
+    from ruleop.kube.requests import Request
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")

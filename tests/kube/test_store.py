@@ -81,7 +81,7 @@ def test_a_list_replaces_everything_at_once(store: Store, changes: list[Change])
     store.begin_list()
     store.list_object(widget("stays", 6))
     store.list_object(widget("new", 7))
-    assert {each.name for each in store.keys()} == {"gone", "stays"}, "not before it is complete"
+    assert {each.name for each in store.select_keys()} == {"gone", "stays"}, "not before it is complete"
     changes.clear()
     store.end_list(8)
     assert [(change.key.name, change.new is None, change.origin) for change in changes] == [
@@ -154,7 +154,7 @@ def test_children_are_found_by_label_and_follow_it(store: Store) -> None:
 def test_objects_are_selected_by_namespace_and_sorted(store: Store) -> None:
     for version, (namespace, name) in enumerate([("y", "a"), ("x", "b"), ("x", "a")], start=5):
         store.apply(widget(name, version, uid=namespace + name, metadata={"namespace": namespace}))
-    assert [(k.namespace, k.name) for k in store.keys()] == [("x", "a"), ("x", "b"), ("y", "a")]
+    assert [(k.namespace, k.name) for k in store.select_keys()] == [("x", "a"), ("x", "b"), ("y", "a")]
     assert [obj["metadata"]["name"] for obj in store.select("x")] == ["a", "b"]
     assert store.select("z") == []
 
