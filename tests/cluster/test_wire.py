@@ -344,7 +344,7 @@ def test_a_kind_comes_changes_its_scope_and_goes(control_plane: ControlPlane, na
         discovery = Discovery(client)
 
         async def noticed(how: str) -> None:
-            while kind not in getattr(await discovery.refresh(), how):
+            while kind not in getattr(await discovery.refresh(), how):  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.05)
 
         await discovery.refresh()
