@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -11,7 +12,7 @@ from ruleop.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.offline import OfflineKinds, as_live, prepare
-from ruleop.rules import load_project
+from ruleop.rules import Project, load_project
 from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
 NOTHING_RECORDED = create_fields({}, UNKNOWN)
 
 
+@cache
+def loaded(folder: Path) -> Project:
+    """Once for all tests: a project is frozen, and reading one takes longer than a life."""
+    return load_project(folder, environ={})
+
+
 def planned(project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False) -> Plan:
     """`served`: kinds beyond the built-in ones. With `final`, the CR is being deleted. What exists under the name of a child is that child."""
-    project = load_project(project_dir, environ={})
+    project = loaded(project_dir)
     kinds = OfflineKinds(project, frozenset(served))
     resource, findings = prepare(project, cr)
     assert findings == []

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.kinds import Kind, Object
-from ruleop.rules import load_project
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.fields import unknown_to_shape
 from ruleop.schema.structural import default, unknown_fields
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import validate
-from tests.projects.rendering import documents, snapshot
+from tests.projects.rendering import documents, loaded, snapshot
 from tests.projects.snapshots import CASES, ROOT, Case
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def title(case: Case) -> str:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_a_project_loads_without_a_remark(project: str) -> None:
-    assert [str(warning) for warning in load_project(ROOT / project, environ={}).warnings] == []
+    assert [str(warning) for warning in loaded(ROOT / project).warnings] == []
 
 
 @pytest.mark.parametrize("project", PROJECTS)
@@ -43,7 +42,7 @@ def test_its_definitions_are_accepted_as_they_are(project: str) -> None:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_its_samples_fit_their_definitions(project: str) -> None:
-    crds = {(crd.group, crd.kind): crd for crd in load_project(ROOT / project, environ={}).crds}
+    crds = {(crd.group, crd.kind): crd for crd in loaded(ROOT / project).crds}
     files = sorted((ROOT / project / "examples").glob("*.yaml"))
     assert files
     for file in files:
@@ -64,7 +63,7 @@ def test_the_children_are_those_of_the_snapshot(case: Case) -> None:
 def test_the_status_has_room_in_the_schema(case: Case) -> None:
     [cr] = documents(case.cr_file)
     kind = Kind.of(cr)
-    [crd] = [crd for crd in load_project(case.folder, environ={}).crds if (crd.group, crd.kind) == (kind.group, kind.kind)]
+    [crd] = [crd for crd in loaded(case.folder).crds if (crd.group, crd.kind) == (kind.group, kind.kind)]
     version = crd.version(kind.version)
     assert version is not None
     status = case.plan().status

@@ -41,12 +41,12 @@ from ruleop.planning import (
 )
 from ruleop.planning.marks import APPLIED
 from ruleop.planning.offline import OfflineKinds
-from ruleop.rules import load_project
 from ruleop.schema.fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import validate
 from tests.projects.admission import as_kept, settled, without_nothing
+from tests.projects.rendering import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +85,7 @@ class Memory:
 class World:
     def __init__(self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()) -> None:
         """`home`: the namespace that names leave out. `unserved`: kinds that the cluster does not have, beside those that it never had."""
-        self.project = load_project(folder, environ={})
+        self.project = loaded(folder)
         self.home = home
         self.unserved = set(unserved)
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
