@@ -54,18 +54,13 @@ def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[s
 
 
 def _whole(status: Tree, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
-    """A status that is one expression, or has templates for names: which fields are ours shows only in what it gives."""
+    """A status with templates for names: which fields are ours shows only in what it gives."""
     try:
-        value = status.evaluate(names, lenient=True)
+        (found,) = status.render(names, lenient=True)
     except RenderError as error:
         _complain(problems, error)
         return {}, frozenset()
-    if isinstance(value, Omit):
-        return {}, frozenset()
-    if not isinstance(value, dict):
-        problems.append(Problem("status", "RenderFailed", "a status is one mapping", status.site))
-        return {}, frozenset()
-    return value, frozenset(value)
+    return found, frozenset(found)
 
 
 def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:

@@ -66,7 +66,9 @@ def test_what_the_server_makes_of_a_value_is_learned_and_not_written_again():
     world.change(key("a"), {"data": {"v": "one"}})
     live = world.objects[key("a")]
     sent = {**live, "data": {"v": "1"}}
-    learned = Learned.NOTHING.learn(sent, live, world.info(world.plan().rendered[0][2] and next(iter(world.rule.children["a"].kinds))).shape)
+    learned = Learned.NOTHING.learn(
+        sent, live, world.info(world.plan().rendered[0][2] and next(iter(world.rule.children["a"].kinds))).shape
+    )
     assert world.plan().actions
     assert world.plan(learned={key("a"): learned}).actions == ()
 
@@ -100,7 +102,9 @@ def test_a_record_that_fits_nowhere_fails_and_names_the_way_out_which_helps():
 
 # -- create-only -------------------------------------------------------------------------------------------------------------------------
 
-SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
+SECRET = (
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
+)
 
 
 def test_a_password_is_drawn_once_and_shown_only_when_it_exists():
@@ -131,7 +135,9 @@ def test_two_passwords_are_two_and_one_seed_gives_the_same_ones():
 
 @pytest.mark.parametrize("length", [0, -1, 257, "'a'", "true"])
 def test_a_password_has_a_length(length: object):
-    text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace("''a''", '"a"')
+    text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace(
+        "''a''", '"a"'
+    )
     (problem,) = one("{strategy: create-only}", text.replace("('a')", '("a")').replace("p: '", "p: ").replace("'}", "}")).plan().problems
     assert "random_password takes a length from 1 to 256" in problem.message
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.planning import Failed, Failure, Served, State
+from ruleop.planning import Failed, Failure, Served, State, choose_rule
 from ruleop.planning.planned import Existing
-from tests.planning.world import World, config, key, project
+from tests.planning.world import World, app, config, key, project
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
 
@@ -223,9 +223,7 @@ def test_a_child_that_merely_waits_holds_back_nobody_who_does_not_use_its_value(
 
 
 def test_the_value_of_a_refused_child_is_not_there_yet():
-    world = World.of(
-        "children: {a: {template: a.yaml}, b: {template: b.yaml}}", a=plain("a"), b=plain("b", "{k: '{{ a.metadata.name }}'}")
-    )
+    world = World.of("children: {a: {template: a.yaml}, b: {template: b.yaml}}", a=plain("a"), b=plain("b", "{k: '{{ a.metadata.name }}'}"))
     world.add(config("a"))
     assert states(world) == {"a": State.REFUSED, "b": State.WAITING}
     assert waits(world) == [("b", "a.metadata.name")]
@@ -269,7 +267,9 @@ def test_each_item_of_a_list_makes_an_object_and_one_that_goes_is_pruned():
 
 
 def test_a_mapping_gives_key_and_value_by_key():
-    world = World.of(EACH % "", {"items": {"b": {"v": "2"}, "a": {"v": "1"}}}, x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}"))
+    world = World.of(
+        EACH % "", {"items": {"b": {"v": "2"}, "a": {"v": "1"}}}, x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}")
+    )
     world.settle()
     assert {name.name: obj["data"]["v"] for name, obj in world.objects.items()} == {"a": "10", "b": "21"}
 
@@ -557,9 +557,6 @@ def test_the_order_in_the_file_does_not_matter_without_dependencies():
 
 
 def test_a_rule_of_another_version_of_the_kind_and_a_selector_choose_the_first_match():
-    from ruleop.planning import choose_rule
-    from tests.planning.world import app
-
     text = """
     - {group: example.com, version: v1, kind: App, name: gold, selector: {tier: gold}, children: {a: {template: a.yaml}}}
     - {group: example.com, version: v1, kind: App, name: shop, namespaces: [shop], children: {a: {template: a.yaml}}}

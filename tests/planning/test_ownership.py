@@ -76,7 +76,9 @@ def test_managed_by_that_we_set_is_set_back():
 
 
 def test_managed_by_may_be_said_by_the_template():
-    world = World.of(ONE % "", a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace("{{ spec.v }}", "1"))
+    world = World.of(
+        ONE % "", a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace("{{ spec.v }}", "1")
+    )
     world.settle()
     assert owned(world)["labels"][MANAGED_BY] == "platform"
 

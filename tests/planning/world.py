@@ -184,7 +184,7 @@ class World:
             if controllers:
                 self.controllers()
             planned = self.step()
-            if planned.quiet or self.resource is None:
+            if (planned.quiet and planned.look_again != 0) or self.resource is None:
                 return number
         raise AssertionError(f"still busy after {passes} passes: {planned.actions} {planned.status}")
 
@@ -212,7 +212,9 @@ class World:
                 self.writes.append("add finalizer")
                 return None
             case RemoveFinalizer():
-                assert all(not claim.annotated for claim in map(self.claim, list(self.objects)) if claim.ours), "something would be left behind"
+                assert all(not claim.annotated for claim in map(self.claim, list(self.objects)) if claim.ours), (
+                    "something would be left behind"
+                )
                 self.patch_resource({"finalizers": [each for each in self.finalizers if each != action.finalizer]})
                 self.writes.append("remove finalizer")
                 self.collect()
@@ -269,7 +271,9 @@ class World:
         if fresh:
             metadata["uid"] = f"uid-{self.counter}"
             self.sent[key_] = copy.deepcopy(dict(obj))
-        changed = before is None or {k: v for k, v in before.items() if k not in _ASIDE} != {k: v for k, v in found.items() if k not in _ASIDE}
+        changed = before is None or {k: v for k, v in before.items() if k not in _ASIDE} != {
+            k: v for k, v in found.items() if k not in _ASIDE
+        }
         metadata["generation"] = (before["metadata"].get("generation", 1) if before else 0) + (1 if changed else 0)
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             del self.objects[key_]
@@ -383,7 +387,10 @@ _VARYING = ("uid", "resourceVersion", "generation")
 
 def _masked(obj: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _VARYING}
-    return {**obj, "metadata": metadata}
+    found = {**obj, "metadata": metadata}
+    if isinstance(status := obj.get("status"), Mapping):
+        found["status"] = {name: value for name, value in status.items() if name != "observedGeneration"}
+    return found
 
 
 def merge(obj: Any, patch: Any) -> Any:

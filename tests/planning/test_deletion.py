@@ -1,0 +1,287 @@
+"""A CR that goes: what the garbage collector does, what is ours to do, and that nothing is left behind or done twice."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from ruleop.planning import Delete, RemoveFinalizer, Served, State
+from ruleop.planning.marks import PAUSED, SKIP_FINALIZE
+from tests.planning.world import FINALIZER, World, config, key
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '{{ metadata.name }}-last'}\nspec: {note: '{{ a.data.v }}'}\n"
+FINALIZE = "children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml}}\nstatus: {name: '{{ a.metadata.name }}'}"
+FAR = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far%s}}"
+
+
+def finalizing(body: str = FINALIZE) -> World:
+    world = World.of(body, {"v": "1"}, a=A, last=JOB)
+    world.settle()
+    return world
+
+
+def test_finalize_children_are_not_made_before_and_the_finalizer_is_there_from_the_start():
+    world = finalizing()
+    assert world.names() == ["ConfigMap/a"]
+    assert world.finalizers == [FINALIZER]
+    assert world.writes[0] == "add finalizer"
+    assert world.plan().quiet
+
+
+def test_finalize_children_are_made_waited_for_and_removed_before_the_finalizer():
+    world = finalizing()
+    world.end()
+    world.settle(controllers=False)
+    assert world.names() == ["ConfigMap/a", "Job/web-last"]
+    job = world.objects[key("web-last", "Job", group="batch")]
+    assert "ownerReferences" not in job["metadata"]
+    assert job["spec"] == {"note": "1"}
+    assert world.ready() == ("False", "Finalizing", "Job/web-last is not ready")
+    assert world.condition("Reconciling")["status"] == "True"
+    world.settle()
+    assert world.resource is None
+    assert world.objects == {}
+    assert world.writes.count("Create Job/web-last") == 1
+    assert world.writes[-1] == "remove finalizer"
+
+
+@pytest.mark.parametrize("crash", range(6))
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_crash_after_any_step_of_a_deletion_ends_the_same_and_runs_nothing_twice(crash: int, remembers: bool):
+    world = finalizing("children: {a: {template: a.yaml, deletion: orphan}}\nfinalize: {last: {template: last.yaml}}")
+    world.remembers = remembers
+    world.end()
+    for number in range(12):
+        world.controllers()
+        planned = world.plan()
+        if number == crash:
+            world.step(crash_after=1)
+        if world.resource is not None:
+            world.step()
+        if world.resource is None:
+            break
+        assert planned.actions is not None
+    assert world.resource is None
+    assert world.names() == ["ConfigMap/a"]
+    assert world.writes.count("Create Job/web-last") == 1
+
+
+def test_without_a_status_the_engines_memory_says_that_finalize_is_done():
+    world = finalizing(FINALIZE.replace("status: {name: '{{ a.metadata.name }}'}", "manageStatus: false"))
+    world.end()
+    world.settle()
+    assert world.resource is None
+    assert world.objects == {}
+    assert world.writes.count("Create Job/web-last") == 1
+
+
+def test_the_memory_outlives_a_pause():
+    world = finalizing()
+    world.end()
+    while world.condition()["reason"] != "Finalized":
+        world.controllers()
+        world.step()
+    world.remembers, world.last_reason = False, ""
+    world.patch_resource({"annotations": {PAUSED: "true"}})
+    world.step()
+    assert world.ready()[1] == "Paused"
+    assert world.plan().actions == ()
+    world.patch_resource({"annotations": {PAUSED: None}})
+    world.settle()
+    assert world.resource is None
+    assert world.writes.count("Create Job/web-last") == 1
+
+
+def test_a_pause_before_stops_the_deletion():
+    world = finalizing()
+    world.patch_resource({"annotations": {PAUSED: "true"}})
+    world.end()
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert world.ready()[1] == "Paused"
+    assert world.plan().look_again is None
+
+
+def test_a_finalize_child_that_fails_for_good_stalls_and_says_so_once():
+    world = finalizing()
+    world.end()
+    world.step()
+    world.change(key("web-last", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+    world.events.clear()
+    world.settle(controllers=False)
+    assert world.ready() == ("False", "Finalizing", "last: Job/web-last has failed")
+    assert world.condition("Stalled")["status"] == "True"
+    assert [(event.type, event.reason) for event in world.events] == [("Warning", "ChildFailed")]
+
+
+def test_skip_finalize_gives_up_says_so_once_and_cleans_up():
+    world = finalizing()
+    world.end()
+    world.step()
+    world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
+    world.events.clear()
+    world.settle(controllers=False)
+    assert world.resource is None
+    assert world.objects == {}
+    assert [event.reason for event in world.events] == ["FinalizeSkipped"]
+
+
+def test_in_a_terminating_namespace_finalize_is_skipped():
+    world = finalizing()
+    world.end()
+    world.namespace_terminating = True
+    planned = world.plan()
+    assert planned.actions == (RemoveFinalizer(FINALIZER),)
+    assert [event.reason for event in planned.events] == ["FinalizeSkipped"]
+    world.step()
+    assert world.resource is None
+
+
+def test_finalize_children_that_are_not_wanted_hold_nothing_up():
+    world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, when: 'false'}}")
+    world.end()
+    world.settle()
+    assert world.resource is None
+
+
+def test_a_finalize_child_that_is_to_stay_is_released():
+    world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, deletion: orphan}}")
+    world.end()
+    world.settle()
+    assert world.names() == ["Job/web-last"]
+
+
+def test_finalize_children_depend_on_one_another():
+    body = "children: {a: {template: a.yaml}}\nfinalize: {second: {template: second.yaml, dependsOn: [last]}, last: {template: last.yaml}}"
+    world = World.of(body, {"v": "1"}, a=A, last=JOB, second=JOB.replace("-last", "-second"))
+    world.settle()
+    world.end()
+    world.step()
+    assert "Job/web-second" not in world.names()
+    world.settle()
+    assert world.resource is None
+    assert [write for write in world.writes if write.startswith("Create Job")] == ["Create Job/web-last", "Create Job/web-second"]
+
+
+def test_nothing_of_children_is_rendered_or_validated_while_the_cr_goes():
+    body = FINALIZE + "\nvalidate: [{rule: spec.v == '1', message: 'no'}]"
+    world = finalizing(body)
+    world.end()
+    world.resource["spec"] = {}
+    world.delete(key("a"))
+    world.step()
+    assert "ConfigMap/a" not in world.names()
+    assert world.condition()["reason"] == "Finalizing"
+
+
+def test_status_and_conditions_still_show_what_exists():
+    body = FINALIZE + "\nconditions: [{type: Here, status: ready.a and ready.last is defined}]"
+    world = finalizing(body)
+    world.end()
+    world.step()
+    assert world.status["name"] == "a"
+    assert world.condition("Here")["status"] == "True"
+
+
+# -- without finalize ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_children_elsewhere_are_deleted_before_the_finalizer_goes():
+    world = World.of(FAR % ", propagation: foreground", {"v": "1"}, a=A)
+    world.settle()
+    world.change(key("a", namespace="far"), {"metadata": {"finalizers": ["x/y"]}})
+    world.end()
+    (delete,) = world.plan().actions
+    assert isinstance(delete, Delete)
+    assert (delete.why, delete.after_writes, delete.propagation) == ("elsewhere", False, "foreground")
+    world.settle()
+    assert world.ready() == ("False", "Deleting", "ConfigMap/far/a is to be gone")
+    assert world.plan().actions == ()
+    world.change(key("a", namespace="far"), {"metadata": {"finalizers": None}})
+    world.settle()
+    assert world.resource is None
+
+
+def test_a_child_elsewhere_that_the_rules_dropped_is_deleted_all_the_same():
+    world = World.of(FAR % "", {"v": "1"}, a=A)
+    world.settle()
+    world.project = World.of("children: {}", a=A).project
+    world.end()
+    world.settle()
+    assert world.objects == {}
+    assert world.resource is None
+
+
+def test_orphans_stay_without_our_marks():
+    world = World.of("children: {a: {template: a.yaml, deletion: orphan}}", {"v": "1"}, a=A)
+    world.settle()
+    world.end()
+    world.settle()
+    assert world.resource is None
+    assert world.objects[key("a")]["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion", "generation"}
+
+
+def test_a_cr_with_the_orphan_finalizer_releases_every_child_also_one_that_is_going():
+    world = finalizing()
+    world.change(key("a"), {"metadata": {"finalizers": ["x/y"]}})
+    world.delete(key("a"))
+    world.patch_resource({"finalizers": [FINALIZER, "orphan"]})
+    world.end()
+    world.settle()
+    assert world.finalizers == ["orphan"]
+    assert world.names() == ["ConfigMap/a"]
+    assert "ownerReferences" not in world.objects[key("a")]["metadata"]
+
+
+def test_a_cr_without_our_finalizer_is_left_to_the_garbage_collector():
+    world = World.of("children: {a: {template: a.yaml}}", {"v": "1"}, a=A)
+    world.settle()
+    world.patch_resource({"finalizers": ["foregroundDeletion"]})
+    world.end()
+    before = copy.deepcopy(world.objects)
+    world.settle()
+    assert world.objects == before
+    assert world.ready()[:2] == ("False", "Deleting")
+    world.delete(key("a"))
+    world.settle()
+    assert world.objects == {}
+
+
+def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_on_them():
+    world = World.of(FAR % "", {"v": "1"}, a=A)
+    world.settle()
+    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.end()
+    world.settle()
+    assert world.finalizers == [FINALIZER]
+    assert world.condition("Stalled")["status"] == "True"
+    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
+    assert world.plan().actions == (RemoveFinalizer(FINALIZER),)
+
+
+def test_kinds_that_may_not_be_read_hold_nothing_up_where_the_garbage_collector_follows():
+    world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, when: 'false'}}")
+    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.end()
+    world.settle()
+    assert world.resource is None
+
+
+def test_so_many_that_are_to_be_gone_are_said_in_a_bounded_message():
+    body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far, forEach: range(12)}}"
+    world = World.of(body, {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
+    world.settle()
+    world.end()
+    message = world.plan().conditions[0]["message"]
+    assert message.count("is to be gone") == 8
+    assert message.endswith("; and more")
+
+
+def test_a_finalize_child_that_is_wanted_only_at_the_end_is_undefined_before():
+    world = finalizing(FINALIZE.replace("{{ a.metadata.name }}", "{{ last is defined }}"))
+    assert world.status["name"] is False
+    assert all(child.state is State.READY for child in world.plan().children)
+    world.add(config("x"))

@@ -1,0 +1,194 @@
+"""What holds for any spec, any history, and a crash at any point."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer, plan
+from tests.planning.world import World, app, as_bytes, config, key, project
+
+FILES = {
+    "db": """
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: "{{ metadata.name }}-db"}
+        spec: {replicas: "{{ spec.replicas }}", selector: {matchLabels: {a: b}}, template: {metadata: {labels: "{{ spec.labels }}"}, spec: {containers: []}}}
+        """.replace('"{{ spec.replicas }}"', "{{ spec.replicas }}").replace('"{{ spec.labels }}"', "{{ spec.labels }}"),
+    "web": """
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: web, labels: {{ spec.labels }}}
+        data: {db: "{{ db.metadata.name }}", up: "{{ db.status.availableReplicas }}"}
+        """,
+    "each": """
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "e-{{ item }}"}
+        data: {v: "{{ spec.v }}", list: "{{ spec.items | join(',') }}"}
+        """,
+    "kept": """
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: kept}
+        data: {v: "{{ spec.v }}"}
+        """,
+    "far": """
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: far}
+        data: {v: "{{ spec.v }}"}
+        """,
+    "secret": """
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: secret}
+        stringData: {p: "{{ random_password(8) }}"}
+        """,
+    "last": """
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: last}
+        spec: {note: "{{ web.data.db | default('none') }}"}
+        """,
+}
+BODY = """
+reach: cluster
+children:
+  web: {template: web.yaml, when: spec.web}
+  each: {template: each.yaml, forEach: spec.items, waitFor: spec.go}
+  kept: {template: kept.yaml, deletion: "{{ 'orphan' if spec.keep else 'delete' }}"}
+  far: {template: far.yaml, namespace: far, when: spec.far, apply: {strategy: server-side}}
+  secret: {template: secret.yaml, apply: {strategy: create-only}}
+  db: {template: db.yaml, apply: {strategy: STRATEGY}, dependsOn: [secret]}
+FINALIZE
+validate: [{rule: spec.v != 'bad', message: bad}]
+status:
+  up: "{{ db.status.availableReplicas }}"
+  items: "{{ each | map(attribute='metadata.name') | list }}"
+"""
+PROJECTS = {
+    (strategy, final): project(
+        BODY.replace("STRATEGY", strategy).replace("FINALIZE", "finalize: {last: {template: last.yaml}}" if final else "vars: {}"),
+        **{name: text for name, text in FILES.items() if final or name != "last"},
+    )
+    for strategy in ("merge", "server-side", "replace")
+    for final in (True, False)
+}
+SPECS = st.fixed_dictionaries(
+    {
+        "web": st.booleans(),
+        "items": st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),  # twice the same is an error, and may be
+        "go": st.booleans(),
+        "keep": st.booleans(),
+        "far": st.booleans(),
+        "replicas": st.integers(0, 3),
+        "labels": st.dictionaries(st.sampled_from(["x", "z"]), st.sampled_from(["1", "2"])),
+        "v": st.sampled_from(["1", "2", "bad"]),
+    },
+    optional={"extra": st.just(1)},
+)
+WORLDS = st.tuples(st.sampled_from(sorted(PROJECTS)), SPECS)
+SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+THEIRS = (config("theirs", {"x": "1"}), {**config("e-b", {"x": "1"})}, config("kept", {}, labels={"app": "other"}))
+
+
+def world_of(which: tuple[str, bool], spec: dict[str, Any], foreign: int = 0) -> World:
+    world = World(PROJECTS[which], app(spec))
+    for obj in THEIRS[:foreign]:
+        world.add(obj)
+    return world
+
+
+def shuffled(value: Any) -> Any:
+    """The same, with the names of each mapping the other way about."""
+    if isinstance(value, dict):
+        return {name: shuffled(value[name]) for name in reversed(value)}
+    return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+def touched(planned: Plan) -> set[Any]:
+    return {action.key for action in planned.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
+
+
+@SETTINGS
+@given(WORLDS, SPECS, st.integers(0, 3), st.integers(0, 3))
+def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(start: Any, spec: Any, foreign: int, passes: int):
+    world = world_of(*start, foreign)
+    for _ in range(passes):
+        world.controllers()
+        world.step()
+    world.edit(spec)
+    before = copy.deepcopy((world.resource, world.objects))
+    first, second = world.plan(), world.plan()
+    assert as_bytes(first) == as_bytes(second)
+    assert (world.resource, world.objects) == before
+    other = World(world.project, shuffled(world.resource), {key_: shuffled(obj) for key_, obj in reversed(world.objects.items())})
+    other.last_reason = world.last_reason
+    assert as_bytes(plan(other.rule, other.resource, other.observed())) == as_bytes(first)
+
+
+@SETTINGS
+@given(WORLDS, st.lists(SPECS, max_size=3), st.integers(0, 3))
+def test_it_comes_to_rest_wherever_it_comes_from_and_touches_nothing_of_others(start: Any, history: Any, foreign: int):
+    world = world_of(*start, foreign)
+    theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
+    for spec in history:
+        world.controllers()
+        world.step()
+        world.edit(spec)
+    world.settle(20)
+    assert world.plan().quiet
+    assert all(world.objects[key_] == obj for key_, obj in theirs.items())
+    assert not touched(world.plan()) & theirs.keys()
+
+
+@SETTINGS
+@given(WORLDS, SPECS, st.integers(0, 6))
+def test_a_crash_after_any_write_ends_in_the_same_world(start: Any, spec: Any, writes: int):
+    calm, shaken = world_of(*start), world_of(*start)
+    for world in (calm, shaken):
+        world.settle(20)
+        world.edit(spec)
+    calm.settle(20)
+    shaken.step(crash_after=writes)
+    shaken.settle(20)
+    assert shaken.masked() == calm.masked()
+
+
+@SETTINGS
+@given(WORLDS, st.integers(0, 8), st.integers(0, 3))
+def test_a_deletion_that_crashes_anywhere_leaves_nothing_but_orphans_and_what_is_not_ours(start: Any, when: int, foreign: int):
+    world = world_of(*start, foreign)
+    theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
+    world.settle(20)
+    world.end()
+    for number in range(20):
+        if world.resource is None:
+            break
+        world.controllers()
+        world.step(crash_after=1 if number == when else None)
+    assert world.resource is None
+    kept = {key("kept")} if start[1]["keep"] and start[1]["v"] != "bad" else set()
+    assert world.objects.keys() - theirs.keys() <= kept
+    assert all(world.objects[key_] == obj for key_, obj in theirs.items())
+
+
+@SETTINGS
+@given(WORLDS, SPECS)
+def test_there_by_a_change_is_the_same_as_there_from_the_start(start: Any, spec: Any):
+    """But for what a wait, a refusal or a policy left as it was."""
+    if spec["v"] == "bad" or not spec["go"] or len(set(spec["items"])) != len(spec["items"]) or start[1]["keep"]:
+        return
+    changed, fresh = world_of(*start), world_of(start[0], spec)
+    changed.settle(20)
+    changed.edit(spec)
+    changed.settle(20)
+    fresh.settle(20)
+    there, here = changed.masked(), fresh.masked()
+    for world in (there, here):
+        world.pop("the CR")
+    assert there == here

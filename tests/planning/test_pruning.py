@@ -1,0 +1,202 @@
+"""What is no longer wanted goes, and only when everything is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.merge import Record, encode
+from ruleop.merge.fields import FieldSet
+from ruleop.planning import Delete, Failed, Failure, Patch
+from ruleop.planning.marks import APPLIED, OWNER, PART_OF
+from tests.planning.world import FINALIZER, World, app, config, key
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"
+B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
+BODY = "children: {a: {template: a.yaml, waitFor: spec.go%s}, b: {template: b.yaml%s}}"
+
+
+def world(a: str = "", b: str = "") -> World:
+    found = World.of(BODY % (a, b), {"name": "a", "v": "1", "go": True}, a=A, b=B)
+    found.settle()
+    return found
+
+
+def renamed(found: World, **more: object) -> World:
+    found.edit({"name": "other", "v": "1", "go": True, **more})
+    return found
+
+
+def deletes(found: World) -> list[str]:
+    return [action.key.name for action in found.plan().actions if isinstance(action, Delete)]
+
+
+def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_version():
+    found = renamed(world())
+    (create, delete) = found.plan().actions
+    assert create.key.name == "other"
+    assert isinstance(delete, Delete)
+    assert (delete.why, delete.after_writes, delete.propagation) == ("pruned", True, "background")
+    assert delete.needs == {"a"}
+    assert delete.live == found.objects[key("a")]
+    found.settle()
+    assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
+
+
+def test_the_child_says_how_its_deletes_reach_what_it_owns():
+    assert (
+        next(each for each in renamed(world(", propagation: foreground")).plan().actions if isinstance(each, Delete)).propagation
+        == "foreground"
+    )
+
+
+def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
+    found = renamed(world())
+    del found.resource["spec"]["v"]
+    assert deletes(found) == []
+
+
+def test_nothing_is_pruned_in_a_pass_with_a_name_that_is_taken():
+    found = world()
+    found.add(config("other"))
+    assert deletes(renamed(found)) == []
+
+
+def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
+    found = renamed(world())
+    found.refuse[key("other")] = Failed(Failure.OTHER, "no")
+    found.step()
+    assert "ConfigMap/a" in found.names()
+    found.refuse.clear()
+    found.settle()
+    assert "ConfigMap/a" not in found.names()
+
+
+def test_a_refusal_that_is_long_past_holds_nothing_up():
+    found = renamed(world())
+    found.failed = {key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")}
+    assert deletes(found) == ["a"]
+
+
+def test_nothing_is_pruned_while_the_rules_are_new():
+    found = renamed(world())
+    found.may_prune = False
+    assert deletes(found) == []
+
+
+def test_a_child_that_waits_spares_its_own_objects_and_those_without_a_record_and_no_others():
+    found = world()
+    found.change(key("b"), {"metadata": {"annotations": {APPLIED: encode(Record("gone", FieldSet()))}}})
+    marks = {"labels": {PART_OF: next(iter(found.objects.values()))["metadata"]["labels"][PART_OF]}}
+    found.add(config("bare", {}, ownerReferences=found.objects[key("a")]["metadata"]["ownerReferences"], **marks))
+    found.add(config("dropped", {}, ownerReferences=found.objects[key("a")]["metadata"]["ownerReferences"], **marks))
+    found.change(key("dropped"), {"metadata": {"annotations": {APPLIED: encode(Record("dropped", FieldSet()))}}})
+    renamed(found, go=False)
+    assert deletes(found) == ["dropped"]
+    renamed(found, go=True)
+    assert sorted(deletes(found)) == ["a", "bare", "dropped"]
+
+
+def test_an_object_that_is_going_spares_its_childs_objects_and_is_not_deleted_again():
+    found = world()
+    found.change(key("a"), {"metadata": {"finalizers": ["x/y"]}})
+    renamed(found)
+    found.settle()
+    assert found.objects[key("a")]["metadata"]["deletionTimestamp"]
+    assert deletes(found) == []
+    renamed(found, name="third")
+    assert deletes(found) == ["other"]
+    found.edit({"name": "a", "v": "1", "go": True})
+    assert [(wait.child, wait.for_what) for wait in found.plan().waits] == [("a", "ConfigMap/shop/a to be gone")]
+    assert deletes(found) == []
+
+
+def test_an_orphan_that_is_no_longer_wanted_is_released():
+    found = renamed(world(", deletion: orphan"))
+    (release,) = [action for action in found.plan().actions if isinstance(action, Patch)]
+    assert release.why == "released"
+    assert release.needs == {"a"}
+    found.settle()
+    metadata = found.objects[key("a")]["metadata"]
+    assert not {OWNER, APPLIED} & set(metadata.get("annotations") or {})
+    assert "labels" not in metadata
+    assert "ownerReferences" not in metadata
+
+
+def test_an_id_that_the_rules_do_not_know_any_more_is_pruned_and_its_own_mark_says_whether_it_stays():
+    for policy, left in (("delete", ["ConfigMap/b"]), ("orphan", ["ConfigMap/a", "ConfigMap/b"])):
+        found = world(f", deletion: {policy}")
+        found.project = World.of("children: {b: {template: b.yaml}}", b=B).project
+        found.settle()
+        assert found.names() == left
+        assert found.finalizers == []
+
+
+def test_a_policy_that_cannot_be_told_any_more_is_the_one_on_the_object():
+    found = World.of(
+        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "orphan"}, a=A
+    )
+    found.settle()
+    found.edit({"name": "a", "on": False})
+    found.settle()
+    assert found.names() == ["ConfigMap/a"]
+
+
+def test_items_keep_the_policy_that_each_had():
+    body = "children: {a: {template: a.yaml, forEach: spec.items, deletion: '{{ item.keep }}'}}"
+    text = A.replace("spec.name", "item.name")
+    found = World.of(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
+    found.settle()
+    found.edit({"items": []})
+    found.settle()
+    assert found.names() == ["ConfigMap/x"]
+
+
+def test_a_cr_that_moves_to_another_watch_loses_the_old_ones_children():
+    found = world()
+    found.project = World.of("children: {c: {template: c.yaml}}", c=B.replace("name: b", "name: c")).project
+    found.settle()
+    assert found.names() == ["ConfigMap/c"]
+
+
+def test_a_child_whose_id_moved_to_finalize_is_pruned_and_made_anew_when_the_cr_goes():
+    found = world()
+    found.project = World.of("children: {b: {template: b.yaml}}\nfinalize: {a: {template: a.yaml}}", a=A, b=B).project
+    found.settle()
+    assert found.names() == ["ConfigMap/b"]
+    assert found.finalizers == [FINALIZER]
+
+
+def test_children_go_against_the_order_in_which_they_are_made_and_the_unknown_first():
+    body = "children: {web: {template: web.yaml, when: spec.on}, db: {template: db.yaml, when: spec.on}, last: {template: last.yaml, when: spec.on}}"
+    texts = {name: B.replace("name: b", f"name: {name}").replace("{{ spec.v }}", "1") for name in ("db", "last")}
+    web = B.replace("name: b", "name: web").replace("{{ spec.v }}", "{{ db.metadata.name }}")
+    found = World.of(body, {"on": True}, web=web, **texts)
+    found.settle()
+    found.change(key("last"), {"metadata": {"annotations": {APPLIED: encode(Record("x", FieldSet()))}}})
+    found.edit({"on": False})
+    assert deletes(found) == ["last", "web", "db"]
+
+
+@pytest.mark.parametrize("hint", [{}, {"labels": {PART_OF: "x"}}])
+def test_what_is_not_ours_is_never_pruned(hint: dict):
+    found = world()
+    found.add(config("theirs", {}, **hint))
+    theirs = {"labels": {PART_OF: found.objects[key("a")]["metadata"]["labels"][PART_OF]}}
+    found.add(config("labelled", {}, **theirs))
+    assert deletes(renamed(found)) == ["a"]
+
+
+def test_our_marks_go_and_other_peoples_stay():
+    found = world(", deletion: orphan")
+    more = {
+        "labels": {"x": "y"},
+        "annotations": {"n": "1"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}],
+    }
+    found.change(key("a"), {"metadata": more})
+    renamed(found)
+    found.settle()
+    metadata = found.objects[key("a")]["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == ({"x": "y"}, {"n": "1"})
+    assert [each["uid"] for each in metadata["ownerReferences"]] == ["x"]
+    assert app()["metadata"]["uid"] == "cr-1"
