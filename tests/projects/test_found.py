@@ -503,3 +503,13 @@ def test_what_is_said_in_a_life() -> None:
     world.settle()
     world.rest()
     assert [(each.type, each.reason, each.message) for each in world.events] == [("Normal", "Synced", "App synced successfully")] * 2
+
+
+def test_a_refusal_is_remembered_while_other_things_are_written() -> None:
+    world = blog()
+    world.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
+    world.rest()
+    world.edit(BLOG, {"spec": {"replicas": 5}})
+    assert world.rest() == ["patch Deployment/blog: spec.replicas"]
+    assert world.ready(BLOG) == ("False", "ApplyFailed")
+    assert [each.reason for each in world.events] == ["Synced", "ApplyFailed"], "it is said once"

@@ -403,7 +403,7 @@ class World:
             assert self._admitted(Kind.of(live), {**live, "status": merged}, None)["status"] == merged, "the server would drop a part of it"
             self._store(key, {**live, "status": merged})
         # A write that failed is tried again with backoff, which is no work while nothing changes.
-        return wrote or len(failed) < len(first.actions)
+        return wrote or any(getattr(action, "key", None) not in failed for action in first.actions)
 
     def _execute(self, resource: ObjectKey, actions: Iterable[Action]) -> dict[ObjectKey, Failed]:
         """In order, deletions after all writes; what needs a failed write is skipped."""
@@ -423,8 +423,10 @@ class World:
                 broken.add(child)
                 failed[action.key] = Failed(refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted)
                 self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
-        memory.failed = {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
-        return failed
+        acted = {action.key for action in actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
+        known = {key: each for key, each in memory.failed.items() if key not in acted}
+        memory.failed = known | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+        return known | failed
 
     def _do(self, resource: ObjectKey, action: Action, memory: Memory) -> None:
         match action:
