@@ -1,0 +1,27 @@
+"""There is no event loop in a test but the one that it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def run() -> Callable[[Coroutine[Any, Any, Result]], Result]:
+    """Runs a coroutine to its end in bounded time."""
+
+    def to_the_end(coroutine: Coroutine[Any, Any, Result]) -> Result:
+        async def bounded() -> Result:
+            async with asyncio.timeout(30):
+                return await coroutine
+
+        return asyncio.run(bounded())
+
+    return to_the_end
