@@ -54,7 +54,7 @@ def told(error: RuleopError) -> str:
         return str(error)
     complaints = sorted({_complaint(cause) for cause in error.causes if _PATH.fullmatch(cause.field)})
     if error.problem is not Problem.INVALID or not complaints:
-        return error.without_values
+        return f"{error.verb} {error.resource}: {error.status} {error.reason}".rstrip()
     text = complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]"
     return f"{error.verb} {error.resource}: the object is invalid: {text}"
 

@@ -68,7 +68,7 @@ class Server:
         self.before: dict[tuple[str, str], Callable[[], Any]] = {}  # what somebody else does just then
         self.log: list[tuple[str, str]] = []
         self.ended: list[tuple[str, str]] = []
-        self.held: dict[tuple[str, str], asyncio.Event] = {}  # requests that wait for a test
+        self.held: dict[tuple[str, str], asyncio.Event | asyncio.Barrier] = {}  # requests that wait
         self.under_way = self.most = 0
         self._version = 100
         for obj in objects:
