@@ -87,7 +87,7 @@ class Generator(CodeGenerator):
             self.outdent()
 
     def _write_slot(self, node: nodes.Node, frame: Frame) -> None:
-        value = self.temporary_identifier()
+        value, place = self.temporary_identifier(), self._place(node)
         self.writeline("try:", node)
         self.indent()
         self.writeline(f"{value} = ", node)
@@ -95,9 +95,9 @@ class Generator(CodeGenerator):
         self.outdent()
         self.writeline("except Exception as error:")
         self.indent()
-        self.writeline(f"{value} = environment.failed(error)")
+        self.writeline(f"{value} = environment.failed(error, {place})")
         self.outdent()
-        self._slot_write(value, node, frame)
+        self.simple_write(f"Slot({value}, {place})", frame, node)
 
     def visit_Include(self, node: nodes.Include, frame: Frame) -> None:
         captured = self.temporary_identifier()

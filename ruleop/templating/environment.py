@@ -28,7 +28,7 @@ from ruleop.templating.methods import call_on_data
 from ruleop.templating.operators import comparable, contains, given, joined, operate, passes
 from ruleop.templating.quantity import Exact
 from ruleop.templating.syntax import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
-from ruleop.templating.text import Slot, Text
+from ruleop.templating.text import Place, Slot, Text
 from ruleop.templating.values import Lazy
 
 if TYPE_CHECKING:
@@ -162,10 +162,12 @@ class Environment(ImmutableSandboxedEnvironment):
             return Text(())
         raise Fault("none of the templates named here exists")
 
-    def failed(self, error: Exception) -> Absent:
+    def failed(self, error: Exception, place: Place) -> Absent:
         """What a slot holds whose expression failed."""
-        if isinstance(error, (Exhausted, RecursionError, MemoryError)):
+        if isinstance(error, (RecursionError, MemoryError)):
             raise error
+        if isinstance(error, Exhausted):
+            raise error.at(line_of(error.__traceback__.tb_next if error.__traceback__ else None) or place.site, place.expression)
         fault = as_fault(error)
         within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # behind the slot's own line
         return Broken("", fault.at(within, "") if within else fault)

@@ -97,7 +97,7 @@ class _Filler:
             return self.members(node)
         if isinstance(node, Items):
             return self.items(node)
-        return node
+        return _fresh(node)
 
     def value(self, slot: Slot) -> Any:
         if slot.value is None or slot.value is OMIT:
@@ -184,6 +184,13 @@ class _Filler:
             if value is not _LEFT_OUT:
                 result.append(value)
         return result
+
+
+def _fresh(constant: Any) -> Any:
+    """The template's own containers are made anew for each render: whoever gets the object may keep it."""
+    if isinstance(constant, dict):
+        return {key: _fresh(member) for key, member in constant.items()}
+    return [_fresh(item) for item in constant] if isinstance(constant, list) else constant
 
 
 def _indented(text: str, more: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 import jinja2.filters
@@ -23,7 +22,7 @@ from ruleop.templating.budget import METER, Exhausted
 from ruleop.templating.faults import Fault
 from ruleop.templating.fields import reach
 from ruleop.templating.methods import replaced
-from ruleop.templating.operators import check_size, comparable, contains, given, passes
+from ruleop.templating.operators import check_size, comparable, contains, given
 from ruleop.templating.printf import printf
 from ruleop.templating.quantity import Exact
 from ruleop.templating.text import Dump, Text
@@ -99,8 +98,6 @@ def _counted(value: Any, *, takes_text: bool) -> Any:
             METER.text(len(value))
     elif hasattr(value, "__len__"):
         METER.items(len(value))
-    elif isinstance(value, GeneratorType):
-        return passes(value)
     else:
         check_size(value)
         METER.spend(1)

@@ -4,9 +4,8 @@ and with captured text being the string that it amounts to."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import GeneratorType
 from typing import Any
 
 from ruleop.errors import Site
@@ -98,7 +97,7 @@ def comparable(value: Any) -> Any:
         return plain(value)
     if isinstance(value, View):
         plain_and_weight(value)
-    return value
+    return value.as_text() if isinstance(value, (Text, Dump)) else value
 
 
 def contains(needle: Any, haystack: Any) -> bool:
@@ -115,7 +114,7 @@ def contains(needle: Any, haystack: Any) -> bool:
         METER.spend(1 + (len(haystack) >> 4))
         if isinstance(needle, (str, int, float)) or needle is None:
             return needle in haystack.data
-    if not isinstance(haystack, (list, tuple, range, ListView, GeneratorType)):
+    if not isinstance(haystack, (list, tuple, range, ListView)):
         raise Fault(f"`in` looks into text, lists and mappings, not into {noun(haystack)}")
     needle = comparable(needle)
     return any(needle == comparable(item) for item in passes(haystack))
@@ -125,15 +124,9 @@ def passes(value: Any) -> Any:
     """What a loop goes over, each pass counted."""
     if isinstance(value, Absent):
         raise value.fault()
-    if isinstance(value, (str, Text, Dump, list, tuple, range, Mapping, View)):
+    if isinstance(value, (Text, Dump)):
+        value = value.as_text()
+    if isinstance(value, (str, list, tuple, range, Mapping, View)):
         METER.spend(1 + len(value))
         return value
-    if isinstance(value, GeneratorType):
-        return _counted(value)
     raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")
-
-
-def _counted(value: Iterable[Any]) -> Iterator[Any]:
-    for item in value:
-        METER.spend(1)
-        yield item

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from ruleop.errors import Site
-from ruleop.templating.absent import OMIT, Absent
+from ruleop.templating.absent import OMIT
 from ruleop.templating.budget import MAX_TEXT, METER
 from ruleop.templating.faults import Fault
 from ruleop.templating.values import scalar_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 
 class Indent(NamedTuple):
@@ -123,24 +123,11 @@ class _Captured:
         return bool(self.as_text())
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Absent):
-            raise other.fault()
+        """As a key of a mapping it is the key that its string is."""
         return self.as_text() == (other.as_text() if isinstance(other, _Captured) else other)
-
-    def __lt__(self, other: object) -> bool:
-        return self.as_text() < str(other)
-
-    def __gt__(self, other: object) -> bool:
-        return self.as_text() > str(other)
 
     def __hash__(self) -> int:
         return hash(self.as_text())
-
-    def __contains__(self, other: object) -> bool:
-        return str(other) in self.as_text()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.as_text())
 
 
 class Text(_Captured):

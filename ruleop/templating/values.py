@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -262,9 +261,12 @@ class _Plain:
             result = {}
             for key, item in value.items():
                 if item is not OMIT:
-                    result[_key(key)], more = self.of(item, depth + 1)
+                    name = _key(key)
+                    if name in result:
+                        raise Fault("two keys of a mapping are the same as text")
+                    result[name], more = self.of(item, depth + 1)
                     weight += more + NODE
-        elif isinstance(value, (list, tuple, range, GeneratorType)):
+        elif isinstance(value, (list, tuple, range)):
             result = []
             for item in value:
                 METER.spend(1)
@@ -339,6 +341,6 @@ def noun(value: object) -> str:
         return "text"
     if isinstance(value, Mapping):
         return "a mapping"
-    if isinstance(value, (Sequence, GeneratorType)):
+    if isinstance(value, Sequence):
         return "a list"
     return "a function"

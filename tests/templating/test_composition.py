@@ -197,7 +197,7 @@ class TestHelpers:
 
 
 class TestFiles:
-    FILES = {
+    FILES: ClassVar = {
         "x.conf": "a={{ v }}\n{# kept #}\n",
         "x.conf.j2": "a={{ v }}\n{# gone #}\nb=${#c}\n{% for i in [1] %}\n{{ i }}\n{% endfor %}\n",
     }

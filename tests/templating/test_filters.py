@@ -28,7 +28,7 @@ VALUES = {
     "'%s' % none | default('x')": RenderError, "5 | quote": "5", "'a b' | shell_quote": "'a b'", "\"it's\" | shell_quote": "'it'\"'\"'s'", "'' | shell_quote": "''", "'abc' | reverse": "cba", "'abc' | first": "a", "'abc' | last": "c", "'abc' | length": 3, "'abc' | list": ["a", "b", "c"],
     "1234567 | filesizeformat": "1.2 MB",
     # numbers
-    "'42' | int": 42, "'x' | int": 0, "'x' | int(7)": 7, "'0x1f' | int(0, 16)": 31, "'1.5' | float": 1.5, "1.55 | round(1)": 1.6, "1.2 | round(0, 'ceil')": 2.0, "-3 | abs": -3, "(-3) | abs": 3, "7 // 2": 3, "7 / 2": 3.5, "7 % 4": 3, "2 ** 10": 1024, "2 ** -1": 0.5,
+    "'42' | int": 42, "'x' | int": 0, "'x' | int(7)": 7, "'0x1f' | int(0, 16)": 31, "'1.5' | float": 1.5, "1.55 | round(1)": 1.6, "1.2 | round(0, 'ceil')": 2.0, "-3 | abs": 3, "(-3) | abs": 3, "7 // 2": 3, "7 / 2": 3.5, "7 % 4": 3, "2 ** 10": 1024, "2 ** -1": 0.5,
     "1 / 0": RenderError, "(-8) ** 0.5": RenderError, "1 + 1.5": 2.5, "1 + 'a'": RenderError, "'a' + 1": RenderError, "'a' ~ 1 ~ true": "a1true", "'ab' * 2": "abab", "2 * 'ab'": "abab", "[1] * 2": [1, 1], "(1, 2) * 2": [1, 2, 1, 2], "'a' * -1": "", "[1] + [2]": [1, 2], "'a' - 1": RenderError, "{} + {}": RenderError,
     "l + [9]": [3, 1, 2, 9], "[9] + l": [9, 3, 1, 2], "l + l": [3, 1, 2, 3, 1, 2], "l[1:]": [1, 2], "l[::-1]": [2, 1, 3], "l[-1]": 2, "'hello'[1:3]": "el", "'hello'[0]": "h", "5[1:]": RenderError, "(5)[1:2]": RenderError, "l['1']": 1, "(1, 2)[0]": 1,
     # lists and mappings

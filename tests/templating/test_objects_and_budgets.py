@@ -1,0 +1,179 @@
+"""Views of lists of objects, limits met in this process, and other things that a template seldom meets."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.errors import RenderError
+from ruleop.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
+from ruleop.templating.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
+from ruleop.templating.faults import Fault
+from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
+
+PODS = [{"kind": "Pod", "metadata": {"name": "a"}}, {"kind": "Job", "metadata": {"name": "a"}}, {"kind": "Pod", "metadata": {"name": "7"}}]
+
+
+class TestListsOfObjects:
+    def value(self, expression):
+        return library().expression(expression, HERE).evaluate({"pods": ObjectsView(PODS, "pods", Origin.LATER)})
+
+    def test_one_is_found_by_its_name_or_kind_and_name_and_by_its_number(self):
+        assert self.value("pods['a'].kind") == "Pod"
+        assert self.value("pods['Job/a'].kind") == "Job"
+        assert self.value("pods[1].kind") == "Job"
+        assert self.value("pods | length") == 3
+        assert self.value("pods | map(attribute='metadata.name') | list") == ["a", "a", "7"]
+
+    def test_one_that_is_not_there_is_waited_for_by_name(self):
+        for expression, path in [("pods['b'].kind", "pods.b.kind"), ("pods['Service/a'].x", "pods['Service/a'].x")]:
+            with pytest.raises(Waiting) as caught:
+                self.value(expression)
+            assert caught.value.path == path
+        assert self.value("pods['b'] is defined") is False
+
+
+class TestViews:
+    def test_they_compare_and_print_as_what_they_hold_and_cannot_be_hashed(self):
+        one, other = view("a", {"x": [1, {"z": 2}]}), view("b", {"x": [1, {"z": 2}]})
+        assert one == other
+        assert one == {"x": [1, {"z": 2}]}
+        assert one["x"] == [1, {"z": 2}]
+        assert one["x"][1:] == [{"z": 2}]
+        assert "x" in one
+        assert 5 not in one
+        assert 1 in one["x"]
+        assert repr(one["x"]) == "<a.x>"
+        for value in (one, one["x"]):
+            with pytest.raises(TypeError):
+                hash(value)
+
+    def test_their_truth_is_that_of_what_they_hold(self):
+        assert evaluate("1 if v else 2", v={}) == 2
+        assert evaluate("1 if v.l else 2", v={"l": [0]}) == 1
+
+    def test_plain_makes_json_of_what_a_template_made(self):
+        assert plain((1, view("a", {"x": 1}), {"k": range(2)})) == [1, {"x": 1}, {"k": [0, 1]}]
+        for value in (object(), len, {1, 2}, iter([])):
+            with pytest.raises(Fault, match="a function is no data"):
+                plain(value)
+        with pytest.raises(Fault, match="two keys of a mapping are the same as text"):
+            plain({1: "a", "1": "b"})
+        with pytest.raises(RenderError, match="two keys of a mapping"):
+            render("a: {{ {1: 'a', '1': 'b'} }}")
+        assert render("a: {{ {1: 'a', true: 'b', 1.5: 'c'} }}") == {"a": {"1": "b", "1.5": "c"}}
+
+
+class TestBudgets:
+    """What `test_limits` shows from outside, with its words."""
+
+    @pytest.mark.parametrize(
+        ("source", "message"),
+        [
+            (
+                "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}",
+                "the template does too much work for one object",
+            ),
+            ("a: {{ 'x' * 4000000 }}", "text of 4,000,000 characters; at most 3,145,728 are allowed"),
+            ("a: {{ [1] * 100001 }}", "a list of 100,001 items; at most 100,000 are allowed"),
+            ("a: {{ range(10001) }}", "range of 10,001 numbers; at most 10,000 are allowed"),
+            (
+                "{% set n = namespace(n=7) %}{% for i in range(99) %}{% set n.n = n.n * 7 * n.n %}{% endfor %}",
+                "a number grows out of all bounds",
+            ),
+            ("a: {{ 10 ** 600 }}", r"\{\{ 10 \*\* 600 \}\}: a power grows out of all bounds"),
+            ("a: {{ 'a' | regex_match('a' * 4097) }}", "a regular expression of more than 4,096 characters"),
+            ("a:\n{% for i in range(20) %}\n- {{ v }}\n{% endfor %}", f"the values printed amount to more than {MAX_OUTPUT:,} characters"),
+            ("a: {{ [v] * 20 }}", f"data of more than {MAX_OUTPUT:,} characters"),
+            ("{% set x %}{{ v }}{{ v }}{{ v }}{{ v }}{% endset %}\na: {{ x }}", "text of "),
+            ("{% for i in range(5001) %}\n---\na: 1\n{% endfor %}", "5,001 documents; at most 5,000 are allowed"),
+            (
+                "{% set n = namespace(n=1) %}{% for i in range(130) %}{% set n.n = [n.n] %}{% endfor %}\na: {{ n.n }}",
+                "data nested deeper than 128 levels",
+            ),
+            ("a: {{ v }}" + "x" * 3_200_000, "the rendered text has 3,200,00. characters"),
+            ("{% macro m() %}{{ m() }}{% endmacro %}\na: {{ m() }}", "macros, includes or values are nested too deeply"),
+            ("a: {{ render('main.j2') }}", "render: templates render each other without end"),
+        ],
+    )
+    def test_a_limit_says_its_number_and_place(self, source, message):
+        with pytest.raises(RenderError, match=message) as caught:
+            documents(source, v="a" * 1_000_000)
+        assert caught.value.site.path == "templates/main.j2"
+
+    def test_a_limit_ends_the_render_even_where_the_value_would_not_be_used(self):
+        with pytest.raises(RenderError, match="at most"):
+            render("a: 1 # {{ 'x' * 4000000 }}")
+
+    def test_a_let_that_a_render_reads_is_on_its_account(self):
+        made = library("a: {{ v }}{{ w }}")
+        burn = made.expression("range(9000) | map('string') | list | length", HERE)
+        names = scope({})
+
+        class Burning:
+            asked = 0
+
+        def force():
+            Burning.asked += 1
+            for _ in range(60):
+                burn.value(names)
+            return 1
+
+        with pytest.raises(RenderError, match="too much work"):
+            made.text_mapping("main.j2").render({"v": Lazy("v", force), "w": Lazy("w", force)})
+        assert Burning.asked
+
+    def test_weighing_spends_and_stops(self):
+        METER.refill()
+        assert weigh({"a": ["x" * 100, 1]}) >= 100
+        assert METER.fuel < FUEL
+        with pytest.raises(Exhausted, match="data of more than"):
+            weigh([[1] * 1000] * 1000)
+
+    def test_data_with_half_surrogates_is_weighed_too(self):
+        assert render("a:\n  {{ v }}\nb: {{ v }}", v={"x": "\ud800"}) == {"a": {"x": "\ud800"}, "b": {"x": "\ud800"}}
+        with pytest.raises(RenderError, match="no JSON form"):
+            evaluate("v | to_json", v={"x": "\ud800"})
+
+    def test_memory_that_runs_out_is_an_error_of_the_template(self, monkeypatch):
+        made = library("a: {{ f() }}\n")
+
+        def fail():
+            raise MemoryError
+
+        with pytest.raises(RenderError, match="needs too much memory"):
+            made.text_mapping("main.j2").render({"f": TemplateFunction("f", fail)})
+        monkeypatch.setattr("ruleop.templating.renderer.lay_out", lambda _: fail())
+        with pytest.raises(RenderError, match="needs too much memory"):
+            library("a: 1").text_mapping("main.j2").render({})
+        monkeypatch.setattr("ruleop.templating.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError))
+        with pytest.raises(RenderError, match="nested too deeply"):
+            library("a: 1").text_mapping("main.j2").render({})
+
+
+def test_more_slots_than_marks_are_prepared():
+    source = "".join(f"k{number}: {{{{ v }}}}\n" for number in range(700))
+    assert render(source, v=3) == {f"k{number}": 3 for number in range(700)}
+    assert render("a: [{% for i in range(2500) %}{{ i }}, {% endfor %}]") == {"a": list(range(2500))}
+
+
+def test_a_template_that_comes_back_gives_the_same_each_time():
+    source = "a: {{ v.i }}\nb: x-{{ v.s }}-{{ v.i }}\nc: '{{ v.b }}'\nd: {e: {{ v.m }}, f: [1, {{ v.l }}, {g: null}]}\nh: {{ v.f }}\ni: {{ v.s }}\nj: {k: [1, {l: 'm'}], n1: true}\n"
+    template = Library({"main.j2": source}).text_mapping("main.j2")
+    for number in range(5):
+        values = {"i": number, "s": f"s{number}", "b": bool(number % 2), "m": {"x": number}, "l": [number], "f": 1.5}
+        assert template.render(scope({"v": values})) == [
+            {"a": number, "b": f"x-s{number}-{number}", "c": "true" if number % 2 else "false", "d": {"e": {"x": number}, "f": [1, [number], {}]}, "h": 1.5, "i": f"s{number}", "j": {"k": [1, {"l": "m"}], "n1": True}}
+        ]  # fmt: skip
+    fresh = template.render(scope({"v": values}))
+    fresh[0]["j"]["k"].append("changed")
+    assert template.render(scope({"v": values}))[0]["j"]["k"] == [1, {"l": "m"}]
+
+
+def test_what_is_built_fast_and_what_is_filled_slowly_are_the_same():
+    source = "a: {{ v }}\nb: x{{ v }}\nc: '{{ v }}'\n"
+    template = Library({"main.j2": source}).text_mapping("main.j2")
+    for value in [1, "x", 2.5, True, "", 0, False, -1.5, "y"] * 3:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        assert template.render(scope({"v": value})) == [{"a": value, "b": f"x{text}", "c": text}]
+    with pytest.raises(RenderError, match="JSON cannot hold"):
+        Library({"main.j2": "a: {{ v * 1e300 * 1e300 }}\n"}).text_mapping("main.j2").render({"v": 1.5})
