@@ -18,7 +18,9 @@ from ruleop.engine.routes import Interest, Request, Routes
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning import (
+    AddFinalizer,
     Create,
+    Delete,
     Event,
     Failure,
     Kinds,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from ruleop.engine.metrics import Metrics
     from ruleop.rules import Observe, Rule
 
+NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
 SETTLE = 0.05  # seconds that a status waits while other CRs have no children yet
 
@@ -109,6 +112,7 @@ class Reconciler:
             return await self._unmatched(request, resource)
         memory = self.memory.setdefault(request, Memory())
         await self._look_at_foreign(memory)
+        memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
         planned, outcomes = await self._carry_out(rule, request, resource, memory)
         return await self._conclude(rule, request, memory, planned, outcomes)
 
@@ -129,8 +133,8 @@ class Reconciler:
             if not outcomes.replan:
                 break
         assert outcomes is not None
-        if outcomes.clean and self.busy():
-            return planned, outcomes  # children first: the status is written when the others have theirs
+        if _ends(planned, resource) or (outcomes.clean and self.busy()):
+            return planned, outcomes  # it is gone; or children first, and the status when the others have theirs
         return self._plan(rule, resource, memory, outcomes), outcomes
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
@@ -142,10 +146,11 @@ class Reconciler:
             seed=self.around.seed(),
             finalizer=self.around.finalizer,
             learned=memory.learned,
-            failed=outcomes.failed if outcomes is not None else memory.failed,
+            failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
             last_reason=memory.reason,
             may_prune=self.may_prune,
+            namespace_terminating=memory.namespace_ends,
             settled=outcomes is not None,
         )
         planned = plan(rule, resource, observed)
@@ -156,7 +161,12 @@ class Reconciler:
         kinds = {action.key: Kind.of(action.object) for action in planned.actions if isinstance(action, (Create, ServerSideApply))}
         shapes = {key: self.world.info(kinds.get(key) or Kind.of(answer)).shape for key, (_, answer) in outcomes.written.items()}
         memory.learn(outcomes.written, shapes)
-        memory.remember(outcomes.failed)
+        for action in planned.actions:
+            if isinstance(action, Delete) and action.why == "recreate" and action.key in outcomes.deleted and action.key in memory.failed:
+                memory.recreated[action.key] = memory.failed[action.key].wanted
+        memory.remember(
+            outcomes.failed, {action.key for action in planned.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
+        )
         memory.meet(outcomes.foreign, time.monotonic())
         for action in planned.actions:
             name, outcome = type(action).__name__, "done"
@@ -170,6 +180,10 @@ class Reconciler:
     async def _conclude(self, rule: Rule, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> Verdict:
         resource = self.world.resource(self.key(request))
         if resource is None:
+            return Verdict()
+        if outcomes is not None and outcomes.clean and _ends(planned, resource):
+            for event in planned.events:
+                self.around.say(resource, event)
             return Verdict()
         if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
             return Verdict(again=SETTLE)
@@ -227,6 +241,18 @@ class Reconciler:
                 wait = min(60.0, foreign.wait * 2)
                 memory.foreign[key] = Foreign(live, time.monotonic() + wait, wait)
 
+    async def _namespace_ends(self, resource: Object) -> bool:
+        """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""
+        metadata = resource["metadata"]
+        name = metadata.get("namespace")
+        if not metadata.get("deletionTimestamp") or not name or self.around.finalizer not in (metadata.get("finalizers") or ()):
+            return False
+        try:
+            found = await self.world.look(NAMESPACE, ObjectKey("", "Namespace", "", name))
+        except RuleopError:  # with rights in this namespace only, it cannot be told; the creation will be
+            return False
+        return found is None or bool(found["metadata"].get("deletionTimestamp"))
+
     async def _unmatched(self, request: Request, resource: Object) -> Verdict:
         """A CR that matches no rule keeps its children, and loses our finalizer."""
         self.routes.forget(request)
@@ -278,6 +304,11 @@ def _interest(scope: Scope, observe: Observe) -> Interest | None:
         )
     except RuleopError:
         return None
+
+
+def _ends(planned: Plan, resource: Object) -> bool:
+    """Our finalizer goes from a CR that is being deleted: there is nothing left to write a status to."""
+    return bool(resource["metadata"].get("deletionTimestamp")) and any(isinstance(action, RemoveFinalizer) for action in planned.actions)
 
 
 def _name(request: Request) -> str:

@@ -274,7 +274,7 @@ class Manager:
 
     def _all_again(self, controller: Controller) -> None:
         for store in self.world.primary[controller.kind.versionless].stores():
-            for key in store.keys():  # noqa: SIM118 - a store is no mapping
+            for key in store.select_keys():
                 controller.workers.add(Request(key.namespace, key.name), Urgency.SWEEP)
 
     # -- events --------------------------------------------------------------------------------------------------------------------------

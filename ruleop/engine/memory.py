@@ -10,7 +10,7 @@ from ruleop.merge import Learned
 from ruleop.planning import Failed, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
@@ -34,7 +34,7 @@ class Memory:
     recreated: dict[ObjectKey, str] = field(default_factory=dict)
     foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
     reason: str = ""  # of Ready, after the last pass
-    failures: int = 0
+    namespace_ends: bool = False
 
     def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:
         """From the answers to our writes: what the server makes of values that we send."""
@@ -46,9 +46,10 @@ class Memory:
                 self.learned.pop(key, None)
             self.foreign.pop(key, None)
 
-    def remember(self, failed: Mapping[ObjectKey, Failed]) -> None:
-        """Only a refusal for good matters to the next pass; anything else is simply tried again."""
-        self.failed = {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+    def remember(self, failed: Mapping[ObjectKey, Failed], acted: Collection[ObjectKey]) -> None:
+        """A refusal for good matters until the object is written again; anything else is simply tried again."""
+        kept = {key: each for key, each in self.failed.items() if key not in acted}
+        self.failed = kept | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
 
     def meet(self, foreign: Mapping[ObjectKey, Object], now: float) -> None:
         """Objects in the way, as they were just read."""
