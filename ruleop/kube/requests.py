@@ -34,8 +34,7 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 ONE_PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MANY_PARTIAL = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-# A write must be given up before the lease is (renew deadline 10 s) only by whoever holds the lease; for everybody else a slow etcd or
-# a webhook (at most 30 s by its definition) is waited for.
+# A webhook may take 30 s by its definition. Giving up sooner would spare nothing, and leave the outcome unknown.
 TIMEOUT = 35.0
 LIST_TIMEOUT = 90.0  # a page of 500 objects of a megabyte over a slow line
 

@@ -1,8 +1,9 @@
 """The objects of one watch, as bytes.
 
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses what is asked for (15 us for 5 KB). What it keeps
-of an object is cut into two pieces: `body`, without status, resourceVersion and managedFields, and `status`. Whether something changed that
-a rule looks at is then a comparison of bytes, exact and for nothing: our own status write, or another controller's, changes no body.
+of an object is cut into two pieces: `body`, without status, resourceVersion, generation and managedFields, and `status`. Whether something
+changed that a rule looks at is then a comparison of bytes, exact and for nothing: our own status write, or another controller's, changes no
+body. (Without the status subresource it changes the generation, which is why that is none of the body.)
 
 Two sources feed it. The reflector says what the server said, in the server's order; `put` says what the server answered to our own write,
 which is newer than what the watch has brought so far. Of two versions of an object the newer one stands, whichever comes first: nothing
@@ -18,6 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+import structlog
 
 from ruleop.kinds import ObjectKey
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import GroupKind, Kind
     from ruleop.kube.requests import Source
+
+log = structlog.get_logger(__name__)
 
 PART_OF = "ruleop.dev/part-of"
 
@@ -52,6 +56,7 @@ class Entry(NamedTuple):
 
     uid: str
     version: int
+    generation: int  # 0 for kinds that have none
     part_of: str  # the label by which a child names its CR
     body: bytes
     status: bytes | None
@@ -59,6 +64,8 @@ class Entry(NamedTuple):
     def parsed(self) -> dict[str, Any]:
         obj: dict[str, Any] = orjson.loads(self.body)
         obj["metadata"]["resourceVersion"] = str(self.version)
+        if self.generation:
+            obj["metadata"]["generation"] = self.generation
         if self.status is not None:
             obj["status"] = orjson.loads(self.status)
         return obj
@@ -74,7 +81,7 @@ class Change(NamedTuple):
 
     @property
     def outside_status(self) -> bool:
-        """Something changed beside status, resourceVersion and managedFields."""
+        """Something changed beside status, resourceVersion, generation and managedFields."""
         return self.old is None or self.new is None or self.old.body != self.new.body
 
 
@@ -107,6 +114,7 @@ class Store:
         self._listed: dict[ObjectKey, Entry] | None = None
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[Store], None]] = []
+        self.listener_failures = 0
         self._bytes = 0
         self._changes = 0
 
@@ -248,6 +256,7 @@ class Store:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         version = parse_version(metadata.pop("resourceVersion", None))
+        generation = metadata.pop("generation", None) or 0
         obj.pop("apiVersion", None)  # in the items of a list they are missing; here they would be the same a thousand times
         obj.pop("kind", None)
         if self.source.metadata_only:
@@ -256,7 +265,7 @@ class Store:
         labels = metadata.get("labels")
         part_of = labels.get(PART_OF) or "" if labels else ""
         kept = None if status is None else _compact(status)
-        return self._key(metadata), Entry(metadata.get("uid") or "", version, part_of, _compact(obj), kept)
+        return self._key(metadata), Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept)
 
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
@@ -303,7 +312,12 @@ class Store:
     def _tell(self, change: Change) -> None:
         self._changes += 1
         for listener in tuple(self._listeners):
-            listener(change)
+            try:
+                listener(change)
+            except Exception:
+                # The others must hear of it all the same: nobody will tell them again.
+                self.listener_failures += 1
+                log.exception("a listener failed", change=str(change.key))
 
 
 def parse_version(text: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -229,9 +230,6 @@ TestTwoCandidates = TwoCandidates.TestCase
 TestTwoCandidates.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 
 
-def test_timing_without_room_is_refused():
-    try:
+def test_timing_without_room_is_refused() -> None:
+    with pytest.raises(AssertionError):
         Timing(duration=10, renew_deadline=10)
-    except AssertionError:
-        return
-    raise AssertionError("accepted")

@@ -64,6 +64,27 @@ def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store,
     assert [change.outside_status for change in changes] == [True, False, False, True, True, True]
 
 
+def test_without_the_status_subresource_a_status_write_is_still_only_one_of_status(store: Store, changes: list[Change]) -> None:
+    """There it raises the generation."""
+    store.apply(widget(version=5, spec={"n": 1}, metadata={"generation": 1}))
+    store.apply(widget(version=6, spec={"n": 1}, status={"a": 1}, metadata={"generation": 2}))
+    assert not changes[-1].outside_status
+    assert store.get(key())["metadata"]["generation"] == 2
+
+
+def test_a_listener_that_fails_takes_nothing_from_the_others(store: Store) -> None:
+    heard: list[Change] = []
+
+    def bad(change: Change) -> None:
+        raise ZeroDivisionError
+
+    store.subscribe(bad)
+    store.subscribe(heard.append)
+    store.apply(widget())
+    assert len(heard) == 1
+    assert store.listener_failures == 1
+
+
 def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[Change]) -> None:
     """The items of a list have neither apiVersion nor kind."""
     store.apply(widget(spec={"n": 1}))

@@ -1,0 +1,64 @@
+"""What is made of discovery documents; the rest is in tests/cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.discovery import Catalogue, difference, read_catalogue
+
+
+def resource(kind: str, *, scope: str = "Namespaced", subresources: tuple[str, ...] = (), group: str = "example.com") -> dict[str, Any]:
+    return {
+        "resource": kind.lower() + "s",
+        "responseKind": {"group": group, "version": "v1", "kind": kind},
+        "scope": scope,
+        "verbs": ["list", "watch"],
+        "subresources": [{"subresource": name} for name in subresources],
+    }
+
+
+def document(*versions: dict[str, Any], group: str = "example.com") -> dict[str, Any]:
+    return {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": group}, "versions": list(versions)}]}
+
+
+def version(name: str, *resources: dict[str, Any], freshness: str = "Current") -> dict[str, Any]:
+    return {"version": name, "resources": list(resources), "freshness": freshness}
+
+
+def test_kinds_with_scope_verbs_and_subresources() -> None:
+    found = read_catalogue([document(version("v1", resource("App", subresources=("status", "scale"))))], Catalogue())
+    app = found.get(Kind("example.com", "v1", "App"))
+    assert (app.info.plural, app.info.namespaced, app.info.status_subresource) == ("apps", True, True)
+    assert app.watchable
+    assert app.subresources == {"status", "scale"}
+    assert found.get(Kind("example.com", "v2", "App")) is None
+
+
+def test_without_a_version_the_server_chooses() -> None:
+    found = read_catalogue([document(version("v2", resource("App")), version("v1", resource("App"), resource("Old")))], Catalogue())
+    assert found.get(GroupKind("example.com", "App")).info.kind.version == "v2"
+    assert found.get(GroupKind("example.com", "Old")).info.kind.version == "v1"
+    assert not found.get(Kind("example.com", "v1", "App")).preferred
+
+
+def test_a_server_that_does_not_answer_hides_neither_its_kinds_nor_others() -> None:
+    metrics = document(version("v1beta1", resource("PodMetrics")), group="metrics.k8s.io")
+    before = read_catalogue([metrics], Catalogue())
+    stale = document(version("v1beta1", freshness="Stale"), group="metrics.k8s.io")
+    after = read_catalogue([stale, document(version("v1", resource("App")))], before)
+    assert after.stale == {("metrics.k8s.io", "v1beta1")}
+    assert not difference(before, after).gone
+    assert after.get(Kind("example.com", "v1", "App"))
+
+
+def test_differences() -> None:
+    before = read_catalogue([document(version("v1", resource("Stays"), resource("Goes"), resource("Changes")))], Catalogue())
+    after = read_catalogue([document(version("v1", resource("Stays"), resource("Comes"), resource("Changes", scope="Cluster")))], before)
+    found = difference(before, after)
+    assert [{kind.kind for kind in kinds} for kinds in (found.appeared, found.changed, found.gone)] == [{"Comes"}, {"Changes"}, {"Goes"}]
+    assert not difference(after, after)
+
+
+def test_documents_of_nothing() -> None:
+    assert read_catalogue([{}, {"items": []}, document(version("v1", {"resource": "x"}))], Catalogue()) == Catalogue()
