@@ -1,0 +1,50 @@
+"""Every example of docs/templates.md is rendered, and gives what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ruleop.errors import RenderError
+from ruleop.templating import Library, read_yaml
+from tests.templating.rendering import documents, scope
+
+PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()
+BLOCKS = re.findall(r"^```(\w+) ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FILES = {what.removeprefix("file="): text for _, what, text in BLOCKS if what.startswith("file=")}
+EXAMPLES = [(text, BLOCKS[number + 1]) for number, (_, what, text) in enumerate(BLOCKS) if what in {"template", "error"}]
+
+
+def data_of(text):
+    found, mistakes = read_yaml(text, "docs/templates.md")
+    assert not mistakes
+    return [document.data() for document in found]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_gives_what_the_page_says(number):
+    template, (_, what, expected) = EXAMPLES[number]
+    (resource,) = data_of(next(text for _, kind, text in BLOCKS if kind == "resource"))
+    if what == "message":
+        with pytest.raises(RenderError) as caught:
+            documents(template, FILES, **resource)
+        assert str(caught.value) == expected.strip()
+    else:
+        assert what == "result"
+        assert documents(template, FILES, **resource) == data_of(expected)
+
+
+def test_no_block_of_the_page_is_left_out():
+    assert len(EXAMPLES) >= 10
+    assert PAGE.count("\n```") == 2 * len(BLOCKS), "each block says what it is"
+    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file"}
+
+
+def test_the_filters_of_the_page_are_those_that_there_are():
+    table = PAGE.split("## Filters")[1].split("```")[0]
+    names = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", row)}
+    assert names <= set(Library({}).environment.filters)
+    assert {"to_yaml", "dns_label", "condition"} <= names
+    assert scope({}) == {}
