@@ -88,6 +88,9 @@ def _objects(node: YamlNode, text: str) -> Iterator[Document]:
     members = node.value
     if not isinstance(members, dict):
         raise RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+    if "plans" in members and "apiVersion" not in members:
+        yield from _planned(members["plans"], text)
+        return
     for name in ("apiVersion", "kind"):
         value = members[name].value if name in members else None
         if not isinstance(value, str) or not value:
@@ -98,3 +101,12 @@ def _objects(node: YamlNode, text: str) -> Iterator[Document]:
             yield from _objects(item, text)
         return
     yield Document(node.data(), node, text)
+
+
+def _planned(plans: YamlNode, text: str) -> Iterator[Document]:
+    """What `ruleop plan -o json` would write, taken as written: so one plan can be the state that the next one starts from."""
+    for plan in plans.value if isinstance(plans.value, list) else ():
+        actions = plan.value.get("actions") if isinstance(plan.value, dict) else None
+        for action in actions.value if actions is not None and isinstance(actions.value, list) else ():
+            if isinstance(action.value, dict) and "object" in action.value:
+                yield from _objects(action.value["object"], text)

@@ -199,3 +199,11 @@ def test_no_cluster_and_no_clock_are_asked(project, ruleop):
 
 def uid(ruleop) -> str:
     return json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]["resource"]["uid"]
+
+
+def test_a_plan_can_be_what_the_next_one_starts_from(project, ruleop):
+    (project / "plan.json").write_text(ruleop("plan", "-f", "site.yaml", "-o", "json").out)
+    ran = ruleop("plan", "-f", "site.yaml", "--with", "plan.json")
+    assert "create" not in ran.out
+    assert "patch" not in ran.out
+    assert ran.status == 0
