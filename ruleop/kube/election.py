@@ -40,7 +40,10 @@ def end_process() -> None:
 
 
 class Election:
-    """`start`, wait for `leading`, and at a clean stop `release` when all work is done. `lost` is called at most once."""
+    """`start`, wait for `leading`, and at a clean stop `release` when all work is done. `lost` is called at most once, in the thread.
+
+    The credentials are not shared with another loop: find them anew.
+    """
 
     def __init__(
         self,
