@@ -7,22 +7,31 @@ such object is made, so creating a CR costs no write for it, save the very first
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+MOST_TRIES = 5
+"""Writes of the same thing. One may meet an older leader's last write; more, and something is rewriting the ConfigMap after us."""
+
+
 class Shelf(Protocol):
-    """Reads and writes the ConfigMap; a write with another resourceVersion than the server's raises a conflict, and is False."""
+    """Where the ConfigMap is."""
 
     async def read(self) -> Object | None: ...
-    async def write(self, data: Mapping[str, str], version: str) -> Object | None: ...
+
+    async def write(self, data: Mapping[str, str], version: str) -> Object | None:
+        """The ConfigMap as written; without a version it is created. None where the one on the server is another (or there is none)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Inventory:
         self.shelf = shelf
         self.entries: dict[GroupKind, Entry] = {}
         self._version = ""
+        self._writing = asyncio.Lock()
 
     async def load(self) -> None:
         self._take(await self.shelf.read())
@@ -55,13 +65,22 @@ class Inventory:
 
     async def ensure(self, watched: GroupKind, entry: Entry) -> None:
         """Returns when the ConfigMap says at least this. Most calls find that it does, and cost nothing."""
-        while not self.of(watched).covers(entry):
-            await self._write({**self.entries, watched: self.of(watched).joined(entry)})
+        if self.of(watched).covers(entry):
+            return
+        async with self._writing:  # of many that wait here, the first writes for all
+            for _ in range(MOST_TRIES):
+                if self.of(watched).covers(entry):
+                    return
+                await self._write({**self.entries, watched: self.of(watched).joined(entry)})
+            if not self.of(watched).covers(entry):
+                raise RuleopError(f"the inventory does not keep what is written to it about {watched}: who else writes this ConfigMap?")
 
     async def shrink(self, watched: GroupKind, entry: Entry) -> None:
-        """When the last object of a kind is gone, its name goes too."""
-        if self.of(watched) != entry:
-            await self._write({**self.entries, watched: entry})
+        """When the last object of a kind is gone, its name goes too. The caller has seen to it that none is being made meanwhile; where
+        somebody else wrote, nothing is done, and it looks again another time."""
+        async with self._writing:
+            if self.of(watched) != entry:
+                await self._write({**self.entries, watched: entry})
 
     async def _write(self, entries: Mapping[GroupKind, Entry]) -> None:
         written = await self.shelf.write(encode(entries), self._version)
@@ -71,8 +90,11 @@ class Inventory:
             self._take(written)
 
     def _take(self, obj: Object | None) -> None:
-        self._version = obj["metadata"]["resourceVersion"] if obj is not None else ""
-        self.entries = decode((obj or {}).get("data") or {})
+        if obj is None:
+            self._version = ""  # what is known here is all there is, should somebody have deleted it; the next write says it all again
+            return
+        self._version = obj["metadata"]["resourceVersion"]
+        self.entries = decode(obj.get("data") or {})
 
 
 def encode(entries: Mapping[GroupKind, Entry]) -> dict[str, str]:
@@ -89,9 +111,12 @@ def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
     for name, text in data.items():
         try:
             found = orjson.loads(text)
-            entries[_parse(name)] = Entry(frozenset(_parse(each) for each in found["children"]), bool(found["finalizer"]))
+            children = frozenset(_parse(each) for each in found["children"])
+            finalizer = found["finalizer"]
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
+        if isinstance(found["children"], list) and isinstance(finalizer, bool):
+            entries[_parse(name)] = Entry(children, finalizer)
     return entries
 
 

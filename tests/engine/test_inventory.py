@@ -1,0 +1,234 @@
+"""The ConfigMap that outlives the operator: it never says less than there is, and costs next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.engine.inventory import MOST_TRIES, Entry, Inventory, decode, encode
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind
+
+APP, CRON = GroupKind("example.com", "App"), GroupKind("example.com", "Cron")
+DEPLOYMENT, SERVICE, JOB = GroupKind("apps", "Deployment"), GroupKind("", "Service"), GroupKind("batch", "Job")
+
+
+class ConfigMap:
+    """As the server keeps it: a write that names another version than its own is refused."""
+
+    def __init__(self):
+        self.data = None
+        self.version = 0
+        self.reads = self.writes = self.refused = 0
+        self.keeps = lambda data: data
+
+    def as_object(self):
+        return None if self.data is None else {"metadata": {"resourceVersion": str(self.version)}, "data": self.data}
+
+    async def read(self):
+        self.reads += 1
+        await asyncio.sleep(0)
+        return self.as_object()
+
+    async def write(self, data, version):
+        await asyncio.sleep(0)
+        if version != ("" if self.data is None else str(self.version)):
+            self.refused += 1
+            return None
+        self.writes += 1
+        self.version += 1
+        self.data = self.keeps(dict(data))
+        return self.as_object()
+
+    def said(self):
+        return decode(self.data or {})
+
+
+def entry(*children, finalizer=False):
+    return Entry(frozenset(children), finalizer)
+
+
+async def loaded(shelf):
+    inventory = Inventory(shelf)
+    await inventory.load()
+    return inventory
+
+
+def test_what_is_ensured_is_written_before_it_matters_and_once(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        for _ in range(3):
+            await inventory.ensure(APP, entry(DEPLOYMENT))
+            assert shelf.said() == {APP: entry(DEPLOYMENT)}
+        assert (shelf.writes, shelf.reads) == (1, 1)
+        await inventory.ensure(APP, entry(SERVICE))
+        await inventory.ensure(APP, entry(finalizer=True))
+        await inventory.ensure(CRON, entry(JOB))
+        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
+        assert shelf.writes == 4
+
+    run(story())
+
+
+def test_it_outlives_the_operator(run):
+    async def story():
+        shelf = ConfigMap()
+        await (await loaded(shelf)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
+        again = await loaded(shelf)
+        assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
+        assert again.of(CRON) == Entry()
+        await again.ensure(APP, entry(DEPLOYMENT))
+        assert shelf.writes == 1
+
+    run(story())
+
+
+def test_many_that_begin_together_cost_one_write(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
+        assert (shelf.writes, shelf.refused) == (1, 0)
+
+    run(story())
+
+
+def test_two_writers_lose_nothing_of_each_other(run):
+    async def story():
+        shelf = ConfigMap()
+        one, two = await loaded(shelf), await loaded(shelf)
+        await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
+        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
+        assert shelf.refused
+
+    run(story())
+
+
+def test_what_another_has_written_already_is_not_written_again(run):
+    async def story():
+        shelf = ConfigMap()
+        one, two = await loaded(shelf), await loaded(shelf)
+        await one.ensure(APP, entry(DEPLOYMENT))
+        await two.ensure(APP, entry(DEPLOYMENT))
+        assert shelf.writes == 1
+
+    run(story())
+
+
+def test_it_shrinks_when_the_last_is_gone(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
+        await inventory.shrink(APP, entry(DEPLOYMENT))
+        await inventory.shrink(APP, entry(DEPLOYMENT))
+        assert shelf.said() == {APP: entry(DEPLOYMENT)}
+        assert shelf.writes == 2
+        await inventory.shrink(APP, Entry())
+        assert shelf.data == {}
+
+    run(story())
+
+
+def test_it_does_not_shrink_over_what_another_wrote(run):
+    async def story():
+        shelf = ConfigMap()
+        one, two = await loaded(shelf), await loaded(shelf)
+        await one.ensure(APP, entry(DEPLOYMENT))
+        await two.load()
+        await one.ensure(APP, entry(SERVICE))
+        await two.shrink(APP, Entry())
+        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}
+        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
+
+    run(story())
+
+
+def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await inventory.ensure(APP, entry(DEPLOYMENT))
+        shelf.data = None
+        await inventory.ensure(CRON, entry(JOB))
+        assert shelf.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+
+    run(story())
+
+
+def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
+    async def story():
+        shelf = ConfigMap()
+        shelf.keeps = lambda _: {}
+        inventory = await loaded(shelf)
+        with pytest.raises(RuleopError, match="does not keep what is written to it about App.example.com"):
+            await inventory.ensure(APP, entry(DEPLOYMENT))
+        assert shelf.writes == MOST_TRIES
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '"x"',
+        "{}",
+        '{"children":[]}',
+        '{"children":"ab","finalizer":false}',
+        '{"children":[1],"finalizer":false}',
+        '{"children":[],"finalizer":"no"}',
+        7,
+        None,
+    ],
+)
+def test_what_cannot_be_read_counts_as_not_there(run, text):
+    async def story():
+        shelf = ConfigMap()
+        shelf.data = {str(APP): text, **encode({CRON: entry(JOB)})}
+        inventory = await loaded(shelf)
+        assert inventory.entries == {CRON: entry(JOB)}
+        await inventory.ensure(APP, entry(DEPLOYMENT))
+        assert shelf.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+
+    run(story())
+
+
+def test_a_configmap_without_data_is_empty(run):
+    async def story():
+        shelf = ConfigMap()
+        shelf.data = {}
+        assert (await loaded(shelf)).entries == {}
+        shelf.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
+        assert (await loaded(shelf)).entries == {}
+
+    run(story())
+
+
+_KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))
+_ENTRIES = st.dictionaries(_KINDS, st.builds(Entry, st.frozensets(_KINDS), st.booleans()))
+
+
+@given(_ENTRIES)
+def test_what_is_written_is_what_is_read(entries):
+    data = encode(entries)
+    assert decode(data) == {kind: each for kind, each in entries.items() if each != Entry()}
+    assert encode(dict(reversed(entries.items()))) == data
+    for name in data:
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"), "a key of a ConfigMap"
+
+
+@given(st.builds(Entry, st.frozensets(_KINDS), st.booleans()), st.builds(Entry, st.frozensets(_KINDS), st.booleans()))
+def test_joined_is_the_least_that_covers_both(one, two):
+    joined = one.joined(two)
+    assert joined.covers(one)
+    assert joined.covers(two)
+    assert one.covers(two) == (joined == one)

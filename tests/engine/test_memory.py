@@ -1,0 +1,82 @@
+"""What is remembered of a CR between passes, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.engine.memory import FOREIGN_CAP, Foreign, Memory
+from ruleop.kinds import ObjectKey
+from ruleop.planning import Failed, Failure
+from ruleop.schema.shape import UNKNOWN
+
+A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
+SHAPES = {A: UNKNOWN, B: UNKNOWN}
+IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")
+
+
+def obj(value):
+    return {"metadata": {"name": "a"}, "spec": {"cpu": value}}
+
+
+def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
+    memory = Memory()
+    memory.learn({A: (obj("1000m"), obj("1")), B: (obj("1"), obj("1"))}, SHAPES)
+    assert set(memory.learned) == {A}
+    memory.learn({A: (obj("1"), obj("1"))}, SHAPES)
+    assert not memory.learned, "an old answer would hide somebody's change"
+
+
+def test_a_refusal_for_good_stands_while_other_things_are_written():
+    memory = Memory()
+    memory.remember({A: IMMUTABLE})
+    memory.learn({B: (obj("1"), obj("1"))}, SHAPES)
+    memory.remember({})
+    assert memory.failed == {A: IMMUTABLE}
+
+
+def test_a_refusal_for_good_ends_with_a_write():
+    memory = Memory()
+    memory.remember({A: IMMUTABLE})
+    memory.learn({A: (obj("1"), obj("1"))}, SHAPES)
+    memory.remember({})
+    assert not memory.failed
+    assert not memory.recreated
+
+
+@pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
+def test_any_other_failure_is_simply_tried_again(failure):
+    memory = Memory()
+    memory.remember({A: Failed(failure, "no", "digest")})
+    assert not memory.failed
+
+
+def test_an_object_is_made_again_once_for_each_wish():
+    memory = Memory()
+    memory.learn({A: (obj("1000m"), obj("1"))}, SHAPES)
+    memory.remember({A: IMMUTABLE})
+    memory.ended([A, B])
+    assert memory.recreated == {A: "digest"}
+    assert not memory.failed
+    assert not memory.learned
+
+
+def test_a_foreign_object_is_looked_at_less_and_less_often():
+    memory = Memory()
+    memory.meet({A: obj("theirs")}, 100.0)
+    assert memory.foreign[A] == Foreign(obj("theirs"), 101.0, 1.0)
+    waits, foreign = [], memory.foreign[A]
+    for _ in range(8):
+        foreign = foreign.again(obj("still theirs"), 200.0)
+        waits.append(foreign.wait)
+        assert foreign.look_at == 200.0 + foreign.wait
+    assert waits == [2, 4, 8, 16, 32, FOREIGN_CAP, FOREIGN_CAP, FOREIGN_CAP]
+    memory.foreign[A] = foreign
+    memory.meet({A: obj("met again")}, 300.0)
+    assert memory.foreign[A] == Foreign(obj("met again"), 360.0, FOREIGN_CAP), "meeting it again does not hurry"
+
+
+def test_what_could_be_written_is_in_nobodys_way():
+    memory = Memory()
+    memory.meet({A: obj("theirs")}, 100.0)
+    memory.learn({A: (obj("1"), obj("1"))}, SHAPES)
+    assert not memory.foreign
