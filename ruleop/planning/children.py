@@ -245,8 +245,8 @@ class Children:
         """In the order of the rule; each with the children whose writes it needs."""
         written = self.written()
         found: list[Action] = []
-        for planned in self.planned.values():
-            needs = (planned.child.mentions & written) - {planned.child.id} if written else written
+        for planned in self.planned.values() if written else ():
+            needs = (planned.child.mentions & written) - {planned.child.id}
             actions = (piece.action for piece in planned.pieces if piece.action is not None)
             found.extend(replace(action, needs=needs) if needs else action for action in actions)
         return found

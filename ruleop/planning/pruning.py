@@ -19,24 +19,26 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Problem
     from ruleop.planning.children import Children
     from ruleop.planning.planned import Existing
+    from ruleop.rules import Rule
 
 HARMLESS = frozenset({"ChildFailed"})
 """Problems that are no error of rendering or applying: all that is wanted is known, and written."""
 
 
-def may_prune(problems: Iterable[Problem]) -> bool:
+def _all_is_known(problems: Iterable[Problem]) -> bool:
     return all(problem.reason in HARMLESS for problem in problems)
 
 
 def prune(children: Children) -> list[Action]:
-    if not children.existing or not children.observed.may_prune or not may_prune(children.said.problems):
-        return []
     wanted = {piece.wanted.key for planned in children.planned.values() for piece in planned.pieces}
+    unwanted = [each for each in children.existing if each.key not in wanted]
+    if not unwanted or not children.observed.may_prune or not _all_is_known(children.said.problems):
+        return []
     spared = {id_ for id_, planned in children.planned.items() if planned.spares}
     needs = children.written()
     found: list[Action] = []
-    for each in _dependents_first(children):
-        if each.key in wanted or each.child in spared or (spared and not each.child):
+    for each in _dependents_first(children.rule, unwanted):
+        if each.child in spared or (spared and not each.child):
             continue
         if stays(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
@@ -46,10 +48,10 @@ def prune(children: Children) -> list[Action]:
     return found
 
 
-def _dependents_first(children: Children) -> list[Existing]:
+def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
     """What the rules do not know any more, then children against the order in which they are made."""
-    place = {id_: -number for number, id_ in enumerate(children.rule.order)}
-    return sorted(children.existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
+    place = {id_: -number for number, id_ in enumerate(rule.order)}
+    return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 
 def stays(children: Children, each: Existing) -> bool:

@@ -32,10 +32,10 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     api_version = str(live.get("apiVersion", ""))
     kind = GroupKind(api_version.rpartition("/")[0], str(live.get("kind", "")))
     spec, status = live.get("spec"), live.get("status")
-    status = status if isinstance(status, Mapping) else {}
+    status = status if isinstance(status, dict) else {}
     check = _CHECKS.get(kind)
     if check is not None:
-        return check(metadata, spec if isinstance(spec, Mapping) else {}, status)
+        return check(metadata, spec if isinstance(spec, dict) else {}, status)
     if "." in kind.group and not kind.group.endswith(".k8s.io") and not status.get("conditions") and _has_conditions(shape):
         return Readiness(False, "its controller has not reported on it yet")
     return _by_conditions(metadata, status)
@@ -50,7 +50,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return {}
-    return {str(each.get("type")): each for each in conditions if isinstance(each, Mapping)}
+    return {str(each.get("type")): each for each in conditions if isinstance(each, dict)}
 
 
 def _current(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
@@ -84,7 +84,7 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     if not _current(metadata, status):
         return NOT_CURRENT
     strategy = spec.get("updateStrategy")
-    strategy = strategy if isinstance(strategy, Mapping) else {}
+    strategy = strategy if isinstance(strategy, dict) else {}
     wanted = _number(spec.get("replicas"), 1)
     ready = _number(status.get("readyReplicas"))
     if ready < wanted:
@@ -94,7 +94,7 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     if strategy.get("type") == "OnDelete":
         return READY
     rolling = strategy.get("rollingUpdate")
-    partition = _number(rolling.get("partition")) if isinstance(rolling, Mapping) else 0
+    partition = _number(rolling.get("partition")) if isinstance(rolling, dict) else 0
     updated = _number(status.get("updatedReplicas"))
     if partition:
         return READY if updated >= wanted - partition else Readiness(False, f"{updated} of {wanted - partition} replicas are updated")
@@ -147,7 +147,7 @@ def _service(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapp
     if spec.get("type") != "LoadBalancer":
         return READY
     balancer = status.get("loadBalancer")
-    return READY if isinstance(balancer, Mapping) and balancer.get("ingress") else Readiness(False, "has no address yet")
+    return READY if isinstance(balancer, dict) and balancer.get("ingress") else Readiness(False, "has no address yet")
 
 
 def _namespace(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from ruleop.rules import Observe, Rule
 
-NOT_IN_TEMPLATES = ("managedFields",)
-
 
 class Scope:
     """The names of one pass over one CR. Children are added as they are planned."""
@@ -124,6 +122,6 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 def without_server_noise(obj: Object) -> dict[str, Any]:
     """An object as templates may see it: managedFields is megabytes of nothing that a template could want."""
     metadata = obj.get("metadata")
-    if isinstance(metadata, dict) and any(name in metadata for name in NOT_IN_TEMPLATES):
-        return {**obj, "metadata": {key: value for key, value in metadata.items() if key not in NOT_IN_TEMPLATES}}
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
     return obj  # type: ignore[return-value]

@@ -191,7 +191,7 @@ def write(
     said: dict[str, Any] = {**fields, "conditions": _merged(live.get("conditions"), conditions, speaks_of, observed.now)}
     if speaks_of is not None:
         said["observedGeneration"] = speaks_of
-    if all(key in live and same(live[key], value) for key, value in said.items()) and not any(key in live for key in ours - said.keys()):
+    if _in_step(live, said, ours):
         return StatusWrite(live, None, info.status_subresource)
     wanted = _as_stored({key: value for key, value in live.items() if key not in ours}, said, info.status_schema)
     patch = merge_patch(live, wanted)
@@ -199,6 +199,13 @@ def write(
         return StatusWrite(live, None, info.status_subresource)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
     return StatusWrite(wanted, {"metadata": guards, "status": patch}, info.status_subresource)
+
+
+def _in_step(live: Mapping[str, Any], said: Mapping[str, Any], ours: frozenset[str]) -> bool:
+    """Whether the status says just this already, as it nearly always does."""
+    if any(key in live and key not in said for key in ours):
+        return False
+    return all(key in live and same(live[key], value) for key, value in said.items())
 
 
 def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ruleop.merge.equality import canonical
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.templating import OMIT, Fault, NotThereYet, TextTemplate
+from ruleop.templating import OMIT, TextTemplate
 
 if TYPE_CHECKING:
     from ruleop.planning.scope import Scope
@@ -69,10 +69,6 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
         entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
     except RenderError as error:
         raise stopped(error) from None
-    except NotThereYet as fault:  # a filter works its items out one by one, and so may fail only here
-        raise ChildWaits(fault.path, site) from None
-    except Fault as fault:
-        raise ChildFails(fault.reason, site) from None
     if len(entries) > MAX_OBJECTS:
         raise ChildFails(f"forEach gives more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
@@ -113,7 +109,7 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
     """The objects of one item."""
-    if any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
+    if child.apply.strategy in {None, "create-only"} and any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
         names = scope.random(names, child.id, index)
     try:
         documents = child.body.render(names)

@@ -282,6 +282,23 @@ def test_a_range_gives_so_many(count: int):
     assert world.ready()[0] == "True"
 
 
+def test_a_foreach_that_gives_nothing_makes_nothing():
+    world = World.of(EACH.replace("spec.items", "'{{ spec.items if spec.on }}'") % "", {"items": ["a"], "on": True}, x=NAMED)
+    world.settle()
+    world.edit({"items": ["a"], "on": False})
+    world.settle()
+    assert world.names() == []
+
+
+def test_an_item_may_be_left_out_of_a_list_that_waits_elsewhere_and_a_failed_item_keeps_its_state():
+    body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item.go}}"
+    world = World.of(body, {"items": [{"name": "a", "go": True}, {"go": True}, {"name": "c", "go": False}]}, x=plain("{{ item.name }}"))
+    assert states(world) == {"x": State.FAILED}
+    world.edit({"items": [{"name": "c", "go": False}, {"go": True}]})
+    assert states(world) == {"x": State.FAILED}
+    assert [wait.child for wait in world.plan().waits] == ["x"]
+
+
 @pytest.mark.parametrize("value", ["text", 7, True])
 def test_what_is_no_list_is_refused(value: object):
     (problem,) = World.of(EACH % "", {"items": value}, x=NAMED).plan().problems
@@ -477,6 +494,29 @@ def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_
     for state, why in ((Served.FORBIDDEN, "pods (ruleop may not read Pod)"), (Served.UNSERVED, "pods (Pod is not served by the cluster)")):
         world.served["Pod"] = state
         assert waits(world) == [("a", why)]
+
+
+def test_an_observed_name_that_fails_fails_its_readers():
+    body = """
+    children: {a: {template: a.yaml}}
+    observe: {one: {version: v1, kind: ConfigMap, name: "{{ spec.nope }}"}}
+    """
+    (problem,) = World.of(body, a=plain("a", "{v: '{{ one.data.x }}'}")).plan().problems
+    assert "spec.nope is not set" in problem.message
+
+
+def test_an_observed_kind_that_is_not_read_is_not_looked_for():
+    body = """
+    let: {names: "{{ pods | map(attribute='metadata.name') | join(',') }}"}
+    children: {a: {template: a.yaml}}
+    observe: {pods: {version: v1, kind: Pod, selector: {app: x}}}
+    """
+    world = World.of(body, a=plain("a", "{v: '{{ names }}'}"))
+    world.served["Pod"] = Served.UNSERVED
+    assert [wait.for_what for wait in world.plan().waits] == ["pods (Pod is not served by the cluster)"]
+    world.served.clear()
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": ""}
 
 
 def test_observed_objects_come_without_managed_fields():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ruleop.kinds import Kind
 from ruleop.planning import Failed, Failure, KindInfo, Plan
-from tests.planning.world import World, app, config, key, repr_of
+from tests.planning.world import World, app, config, key, repr_of, rule
 
 HEAD_GLOBAL = "- group: example.com\n  version: v1\n  kind: Global\n"
 
@@ -127,6 +129,14 @@ def test_kinds_of_rbac_take_freer_names_but_none_that_leads_elsewhere():
         assert "a name has" in problem(role, name=name)
 
 
+def test_a_kind_that_the_plain_text_did_not_announce_is_refused():
+    child = rule("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").children["a"]
+    child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
+    world = only(MAP, metadata={"name": "a"})
+    world.project = replace(world.project, rules=(replace(world.rule, children={"a": child}),))
+    assert "did not announce (it announces v1 Secret)" in world.plan().problems[0].message
+
+
 def test_a_kind_is_the_one_that_the_branch_taken_announced():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     world = only("{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False)
@@ -150,6 +160,7 @@ children:
   indirect: {template: indirect.yaml}
   lively: {template: lively.yaml}
   plain: {template: plain.yaml}
+  direct: {template: direct.yaml}
 status: {name: "{{ copy.metadata.name }}"}
 conditions: [{type: Here, status: source is defined, message: "{{ source.metadata.name }}"}]
 """
@@ -167,6 +178,7 @@ def secretive(**texts: str) -> World:
         "indirect": reading("indirect", "{{ reader.data.v }}"),
         "lively": reading("lively", '{{ live.copy.data.p | default("") }}'),
         "plain": reading("plain", "{{ spec.v }}"),
+        "direct": reading("direct", "{{ source.data.p }}"),
     }
     world = World.of(SECRETS, {"v": "1"}, **{**files, **texts})
     world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "source", "namespace": "shop"}, "data": {"p": "YzRuNHJ5"}})
@@ -190,7 +202,7 @@ def test_a_secret_reaches_its_children_and_nothing_else():
     assert "YzRuNHJ5" not in repr([obj["metadata"] for obj in world.objects.values()])
 
 
-@pytest.mark.parametrize("name", ["copy", "reader", "indirect", "lively"])
+@pytest.mark.parametrize("name", ["copy", "reader", "indirect", "lively", "direct"])
 @pytest.mark.parametrize("failure", list(Failure))
 def test_what_the_server_says_of_a_child_that_knows_a_secret_is_cut_to_the_field(name: str, failure: Failure):
     world = secretive()
