@@ -10,7 +10,7 @@ from ruleop.merge import Learned
 from ruleop.planning import Failed, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
@@ -49,20 +49,12 @@ class Memory:
                 self.learned[key] = learned
             else:
                 self.learned.pop(key, None)
-            self.failed.pop(key, None)
             self.foreign.pop(key, None)
 
-    def remember(self, failed: Mapping[ObjectKey, Failed]) -> None:
-        """Only a refusal for good matters to later passes, and stands until the object is written or ends; anything else is simply tried
-        again."""
-        self.failed.update((key, each) for key, each in failed.items() if each.failure is Failure.IMMUTABLE)
-
-    def ended(self, deleted: Iterable[ObjectKey]) -> None:
-        """Objects that are gone, or going. One that was in the way of its own change is made again, once for each thing that is wanted."""
-        for key in deleted:
-            self.learned.pop(key, None)
-            if (refused := self.failed.pop(key, None)) is not None:
-                self.recreated[key] = refused.wanted
+    def remember(self, failed: Mapping[ObjectKey, Failed], acted: Collection[ObjectKey]) -> None:
+        """A refusal for good matters until the object is written again; anything else is simply tried again."""
+        kept = {key: each for key, each in self.failed.items() if key not in acted}
+        self.failed = kept | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
 
     def meet(self, foreign: Mapping[ObjectKey, Object], now: float) -> None:
         """Objects in the way, as they were just read."""

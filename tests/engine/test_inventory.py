@@ -166,7 +166,7 @@ def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
         shelf = ConfigMap()
         shelf.keeps = lambda _: {}
         inventory = await loaded(shelf)
-        with pytest.raises(RuleopError, match="does not keep what is written to it about App.example.com"):
+        with pytest.raises(RuleopError, match="does not keep what is written to it about App"):
             await inventory.ensure(APP, entry(DEPLOYMENT))
         assert shelf.writes == MOST_TRIES
 

@@ -28,36 +28,23 @@ def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
 
 def test_a_refusal_for_good_stands_while_other_things_are_written():
     memory = Memory()
-    memory.remember({A: IMMUTABLE})
-    memory.learn({B: (obj("1"), obj("1"))}, SHAPES)
-    memory.remember({})
+    memory.remember({A: IMMUTABLE}, {A})
+    memory.remember({}, {B})
     assert memory.failed == {A: IMMUTABLE}
 
 
-def test_a_refusal_for_good_ends_with_a_write():
+def test_a_refusal_for_good_ends_when_the_object_is_acted_upon():
     memory = Memory()
-    memory.remember({A: IMMUTABLE})
-    memory.learn({A: (obj("1"), obj("1"))}, SHAPES)
-    memory.remember({})
-    assert not memory.failed
-    assert not memory.recreated
+    memory.remember({A: IMMUTABLE}, {A})
+    memory.remember({B: IMMUTABLE}, {A, B})
+    assert memory.failed == {B: IMMUTABLE}
 
 
 @pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
 def test_any_other_failure_is_simply_tried_again(failure):
     memory = Memory()
-    memory.remember({A: Failed(failure, "no", "digest")})
+    memory.remember({A: Failed(failure, "no", "digest")}, {A})
     assert not memory.failed
-
-
-def test_an_object_is_made_again_once_for_each_wish():
-    memory = Memory()
-    memory.learn({A: (obj("1000m"), obj("1"))}, SHAPES)
-    memory.remember({A: IMMUTABLE})
-    memory.ended([A, B])
-    assert memory.recreated == {A: "digest"}
-    assert not memory.failed
-    assert not memory.learned
 
 
 def test_a_foreign_object_is_looked_at_less_and_less_often():
