@@ -286,6 +286,35 @@ def test_a_proxy_is_used(tmp_path: Path) -> None:
     assert asyncio.run(run()).headers["host"] == "kube.invalid:8080"
 
 
+def test_a_proxy_of_the_kubeconfig_is_a_tunnel_for_tls(tmp_path: Path, certificates: Certificates) -> None:
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    asked: list[str] = []
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        host, _, port = asked[-1].split(" ")[1].partition(":")
+        there_reader, there_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(pipe(reader, there_writer), pipe(there_reader, writer), return_exceptions=True)
+
+    async def run() -> Exchange:
+        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        address = f"http://joe:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        async with proxy, serving(fine, certificates.server_context()) as server:
+            cluster = {"certificate-authority": str(certificates.authority), "proxy-url": address}
+            await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}, **cluster), "", {}))
+            return server.seen[0]
+
+    assert asyncio.run(run()).headers["authorization"] == "Bearer x"
+    assert asked[0].startswith("CONNECT 127.0.0.1:")
+    assert "Proxy-Authorization: Basic " + base64.b64encode(b"joe:secret").decode() in asked[0]
+    assert "Bearer" not in asked[0], "the proxy has no business with it"
+
+
 def complaint(credentials: Any) -> str:
     with pytest.raises((CredentialsError, ApiError)) as caught:
         asyncio.run(ask(credentials))

@@ -64,6 +64,13 @@ def test_it_begins_with_a_streaming_list_that_goes_on_as_a_watch(reflector: Refl
     assert query(reflector.next(240.0))["resourceVersion"] == "11"
 
 
+def test_a_deletion_is_a_deletion_and_an_old_event_brings_nothing_back(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101)), line("DELETED", widget("a", 102)), line("ADDED", widget("a", 101))], 1.0)
+    assert len(store) == 0
+    assert store.version == 102
+
+
 def test_what_is_deleted_while_the_list_is_streamed_is_not_in_it(reflector: Reflector, store: Store) -> None:
     reflector.next(0.0)
     reflector.opened(0.0)
