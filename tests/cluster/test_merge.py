@@ -250,6 +250,11 @@ def whole(situation: Situation) -> Iterator[Path]:
             yield path
 
 
+def filled_anew(situation: Situation) -> Iterator[Path]:
+    """2. ... and where the server has defaults for the struct, it fills it anew, and not what others had in it."""
+    return (path for path in whole(situation) if not is_item(path))
+
+
 def there_before(situation: Situation) -> Iterator[Path]:
     """3. What we did not create stays when we have emptied it, and items keep their keys."""
     return (path for path in situation.given_up() if getattr(situation.record[path], "created", True) is False)
@@ -305,7 +310,7 @@ def within(inner: Path, outer: Path) -> bool:
 
 
 # What may be there on one side only: after ruleop's merge, and after server-side apply.
-ONLY_OURS = [there_before, emptied]
+ONLY_OURS = [there_before, emptied, filled_anew]
 ONLY_THEIRS = [whole, emptied, shared_field, exclusive, empty_list]
 # Whose result may be refused for what is there, or is missing.
 REFUSED_OURS = [shared_field, there_before]
@@ -322,6 +327,7 @@ FOLLOWS = {
         ("spec", "externalTrafficPolicy"),
         ("spec", "healthCheckNodePort"),
         ("spec", "allocateLoadBalancerNodePorts"),
+        ("spec", "loadBalancerSourceRanges"),
     ],
     ("spec", "externalIPs"): [("spec", "externalTrafficPolicy")],
     ("spec", "externalTrafficPolicy"): [("spec", "healthCheckNodePort")],
@@ -350,7 +356,8 @@ def why_refused(situation: Situation, cause: tuple[str, ...], reasons: Iterable[
     """The documented reason for which only one of the two is refused."""
     for reason in reasons:
         reach = within if reason is emptied else related
-        if any(reach(names(path), cause) or at_odds(names(path), cause) for path in reason(situation)):
+        paths = {names(path) for path in reason(situation)}
+        if any(reach(path, cause) or at_odds(path, cause) or cause in FOLLOWS.get(path, ()) for path in paths):
             return reason.__name__
     return None
 
@@ -584,10 +591,17 @@ def test_the_merge_is_that_of_server_side_apply(
         sys.stdout.write(f"\n{subject.kind}: {figures}\n")
 
 
+APP, SIDE = {"name": "app", "image": "app:1"}, {"name": "side", "image": "side:1"}
+
+
 def deployment(*containers: JSON, **spec: JSON) -> JSON:
     labels = {"app": "x"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": list(containers)}}
     return {"spec": {"selector": {"matchLabels": labels}, "template": template, **spec}}
+
+
+def stateful_set(**spec: JSON) -> JSON:
+    return deployment(APP, serviceName="db", **spec)
 
 
 def share(*containers: JSON) -> JSON:
@@ -598,7 +612,6 @@ def custom(**spec: JSON) -> JSON:
     return {"spec": spec}
 
 
-APP, SIDE = {"name": "app", "image": "app:1"}, {"name": "side", "image": "side:1"}
 PROBE = {"httpGet": {"port": 80}}
 
 # One example of each difference, to be read beside docs/merge.md: the kind, the steps, and what tells the two results apart.
@@ -640,6 +653,15 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
         objects.DEPLOYMENT,
         {"applied": deployment(APP), "wanted": deployment(APP, strategy={"type": "Recreate"})},
         "exclusive",
+    ),
+    "a struct in which somebody changed something: the server fills it anew": (
+        objects.STATEFUL_SET,
+        {
+            "applied": stateful_set(updateStrategy={"type": "OnDelete"}),
+            "edited": {"spec": {"updateStrategy": {"type": "RollingUpdate"}}},
+            "wanted": stateful_set(),
+        },
+        "filled_anew",
     ),
     "a quantity that amounts to the same": (
         objects.DEPLOYMENT,
