@@ -222,11 +222,13 @@ class Situation:
     record: dict[Path, Fields]
     wants: dict[Path, Fields]
     others: set[Path]
+    still_ours: set[Path]
 
     @classmethod
     def of(cls, live: JSON, wanted: JSON, record: FieldSet | None, shape: Shape) -> Situation:
         before = dict(recorded(record.root)) if record is not None else {}
-        return cls(shape, live, wanted, before, dict(recorded(create_fields(wanted, shape).root)), entries(live, shape, OTHER, EARLIER))
+        wants = dict(recorded(create_fields(wanted, shape).root))
+        return cls(shape, live, wanted, before, wants, entries(live, shape, OTHER, EARLIER), entries(live, shape, US))
 
     def given_up(self) -> Iterator[Path]:
         return (path for path in self.record if path not in self.wants)
@@ -245,8 +247,9 @@ def whole(situation: Situation) -> Iterator[Path]:
     """2. A struct or item that we created goes with what others put into it."""
     for path in situation.given_up():
         fields = situation.record[path]
-        created = isinstance(fields, MapFields) and fields.created
-        if created and (is_item(path) or shape_at(situation.shape, path).fields) and situation.of_others(path):
+        created = isinstance(fields, MapFields) and fields.created and (is_item(path) or shape_at(situation.shape, path).fields)
+        # Where somebody has removed what we had in it, the server has forgotten that it was ours.
+        if created and (situation.of_others(path) or not any(within(owned_path, path) for owned_path in situation.still_ours)):
             yield path
 
 
@@ -653,6 +656,15 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
         objects.DEPLOYMENT,
         {"applied": deployment(APP), "wanted": deployment(APP, strategy={"type": "Recreate"})},
         "exclusive",
+    ),
+    "a struct that somebody has emptied": (
+        objects.DEPLOYMENT,
+        {
+            "applied": deployment({**APP, "securityContext": {"runAsUser": 2}}),
+            "edited": share({**APP, "securityContext": {}}),
+            "wanted": deployment(APP),
+        },
+        "whole",
     ),
     "a struct in which somebody changed something: the server fills it anew": (
         objects.STATEFUL_SET,
