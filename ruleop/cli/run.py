@@ -53,7 +53,7 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--kube-api-qps", type=float, default=None, help="At most so many requests a second. Default: no limit.")
 @_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long running reconciles are waited for.")
 def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
-    """Run the operator until SIGTERM or SIGINT."""
+    """Run the operator against a cluster."""
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     project = load(Folder(folder), env_files)
     namespaces = str(flags["namespaces"]) or os.environ.get("WATCH_NAMESPACE", "")

@@ -108,7 +108,7 @@ def _creation(child: Child, wanted: Wanted, owner: Owner, *, refer: bool, strate
 
 
 def _unmergeable(child: Child, wanted: Wanted, error: RuleopError) -> ChildFails:
-    return ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site)
+    return ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r}: {error}", child.body.site, reason="ApplyFailed")
 
 
 def _record_text(child: Child, wanted: Wanted, fields: FieldSet, strategy: str) -> str:

@@ -34,6 +34,7 @@ class Children:
         self.rule, self.observed, self.scope, self.owner = rule, observed, scope, owner
         self.existing = existing_of(owner, observed)
         self.planned: dict[str, Planned] = {}
+        self.mistaken = False  # something could not be rendered
         self.said = Said()
         self._by_id: dict[str, list[Existing]] = {}
         self._taken: dict[ObjectKey, tuple[Planned, Piece]] = {}
@@ -173,6 +174,7 @@ class Children:
         if isinstance(error, Immutable):
             message = told(self.rule, planned.child, error.failed) + error.way
         planned.spares = True
+        self.mistaken = self.mistaken or error.reason == "RenderFailed"
         planned.state, planned.message = State.FAILED, message
         self.said.problem(planned.child.id, error.reason, message, error.site)
         return message

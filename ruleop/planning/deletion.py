@@ -85,7 +85,8 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
     left = [each for each in children.existing if each.claim.annotated or all_orphans]
     if left:
         # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings about.
-        message = "; ".join([f"{each.key} is to be gone" for each in left[:8]] + ["and more"] * (len(left) > 8))
+        goes = {each.key: "released" if stays(children, each) or all_orphans else "gone" for each in left[:8]}
+        message = "; ".join([f"{key} is to be {word}" for key, word in goes.items()] + ["and more"] * (len(left) > 8))
         actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
         return Ending(_going(reason, message), actions)
     if (hidden := next(_hidden(rule, observed), None)) and annotations_of(resource).get(SKIP_FINALIZE) != "true":

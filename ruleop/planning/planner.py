@@ -105,6 +105,9 @@ class _Planner:
         return LOOK_AT_FOREIGN if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
 
     def _actions(self) -> list[Action]:
+        if self.children.mistaken:
+            # Somebody's mistake, in the rules or in the CR: half of what was meant may be worse than what is there.
+            return []
         actions = [*self.children.actions(), *prune(self.children)]
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         if self._needs_finalizer():

@@ -19,4 +19,4 @@ def test_what_is_shown_is_printed(ruleop, monkeypatch, command, output):
 
 
 def test_each_command_has_its_part():
-    assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(COMMANDS, key=["check", "render", "plan", "version"].index)
+    assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(COMMANDS, key=["check", "render", "plan", "run", "version"].index)
