@@ -52,7 +52,7 @@ class Absent(Undefined):
         """What is below something missing is missing in the same way."""
         below = type(self).__new__(type(self))
         below._copy(self)  # noqa: SLF001 - its own kind
-        below._steps = (*self._steps, key)  # noqa: SLF001
+        below._steps = (*self._steps, key)  # noqa: SLF001 - its own kind
         return below
 
     def _copy(self, other: Absent) -> None:
@@ -64,9 +64,8 @@ class Absent(Undefined):
         return self
 
     def without_key(self) -> Absent:
-        """The same, found with a key that was computed: it may be a value, which no message may say. A name that is waited for stays."""
-        if isinstance(self, (Missing, NoField)):
-            self._steps = (*self._steps[:-1], None)
+        """The same, found with a key that was computed: it may be a value, which no message may say."""
+        self._steps = (*self._steps[:-1], None)
         return self
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:

@@ -143,7 +143,7 @@ class Environment(ImmutableSandboxedEnvironment):
         source = self._generate(tree, str(where), str(where))
         return CompiledTemplate.build(self, compile(source, str(where), "exec"), where, constants)
 
-    def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002
+    def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002 - Jinja's signature
         return self.load(str(name))
 
     # -- running -------------------------------------------------------------------------------------------------------------------------

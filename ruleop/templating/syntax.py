@@ -89,7 +89,7 @@ class _Marker:
             for cut in cuts:
                 if cut.start == 0:
                     line += value.count("\n", 0, cut.end)  # noqa: PLW2901 - what is left of the literal begins further down
-                value = value[: cut.start] + value[cut.end :]  # noqa: PLW2901
+                value = value[: cut.start] + value[cut.end :]  # noqa: PLW2901 - the same token, with less in it
             if value or kind != "data":
                 kept.append((line, kind, value.replace(STAND_IN, SHELL_LENGTH)))
         return Marked(kept, self.printed)

@@ -15,7 +15,7 @@ from ruleop.templating.budget import MAX_TEXT
 from tests.templating.rendering import evaluate, render
 
 MEMORY = 600 * 1024 * 1024
-SECONDS = 6
+SECONDS = 12
 
 ATTACKS = {
     # loops
