@@ -91,14 +91,14 @@ class Library:
         printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
         if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
-        return Expression(self.renderer, site, reads, self._compile_string(tree, site), inner)
+        return Expression(self.renderer, site, reads, self._compile(tree, site), inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
             check_reserved(source, site)
             return StringTemplate(self.renderer, site, Reads(), None, source)
         tree, reads = self._parse_string(source, site)
-        return StringTemplate(self.renderer, site, reads, self._compile_string(tree, site), source)
+        return StringTemplate(self.renderer, site, reads, self._compile(tree, site), source)
 
     def tree(self, node: YamlNode) -> Tree:
         """A value with templates in its strings."""
@@ -192,22 +192,26 @@ class Library:
             return read_tree(tree, site.path, site.line)
         except jinja2.TemplateSyntaxError as error:  # two blocks of one name
             raise mistake(syntax(error), Site(site.path, site.line + error.lineno - 1)) from None
+        except RecursionError:
+            raise mistake("nested too deeply", site) from None
 
-    def _compile_string(self, tree: nodes.Template, site: Site) -> CompiledTemplate:
+    def _compile(self, tree: nodes.Template, where: str | Site) -> CompiledTemplate:
+        path, line = (where, None) if isinstance(where, str) else (where.path, where)
         try:
-            return self.environment.build(tree, site)
+            return self.environment.build(tree, where)
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax(error), site) from None
+            raise mistake(syntax(error), line or Site(path, error.lineno)) from None
+        except (SyntaxError, RecursionError, MemoryError):  # of the Python that Jinja makes of it
+            raise mistake(
+                "nested too deeply: at most 18 loops, or about 90 tags or brackets, in one another", line or Site(path, 1)
+            ) from None
 
     def _load(self, name: str) -> CompiledTemplate:
         if name not in self.texts:
             raise jinja2.TemplateNotFound(name)
         source = self.source(name)
         if source.compiled is None:
-            try:
-                source.compiled = self.environment.build(source.tree, source.path)
-            except jinja2.TemplateSyntaxError as error:
-                raise mistake(syntax(error), Site(source.path, error.lineno)) from None
+            source.compiled = self._compile(source.tree, source.path)
         return source.compiled
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:

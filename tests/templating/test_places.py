@@ -128,6 +128,24 @@ def test_what_is_wrong_with_a_templates_text_is_found_at_load_in_plain_words(sou
         library(source).text_mapping("main.j2")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for i in [1] %}" * 21 + "{% endfor %}" * 21, "{% if v %}" * 150 + "{% endif %}" * 150, "a: {{ " + "-" * 300 + "1 }}", "a: {{ " + "not " * 300 + "1 }}", "a: {{ " + "1 if v else " * 500 + "2 }}",
+        "a: {{ " + "(" * 300 + "1" + ")" * 300 + " }}", "a: {{ 1" + " + 1" * 3000 + " }}", "a: {{ v" + ".b" * 3000 + " }}", "a: {{ v" + " | string" * 1000 + " }}", "{% macro m() %}" * 200 + "{% endmacro %}" * 200,
+    ],
+)  # fmt: skip
+def test_what_is_nested_too_deeply_for_python_is_refused_at_load(source):
+    with pytest.raises(RuleErrors, match="nested too deeply"):
+        library(source).text_mapping("main.j2")
+    with pytest.raises(RuleErrors, match=r"watches.yaml:7:11: nested too deeply"):
+        library().string(source, HERE)
+
+
+def test_eighteen_loops_in_one_another_are_not_too_many():
+    assert render("a: " + "{% for i in [1] %}" * 18 + "{{ i }}" + "{% endfor %}" * 18) == {"a": 1}
+
+
 def test_all_files_of_a_template_are_checked_and_all_mistakes_said_at_once():
     with pytest.raises(RuleErrors) as caught:
         Library({"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}).text_mapping("a")
