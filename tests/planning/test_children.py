@@ -213,6 +213,20 @@ def test_a_failed_write_skips_those_that_mention_it_in_this_pass():
     assert world.objects[key("b")]["data"]["w"] == "2"
 
 
+def test_a_child_that_the_server_refuses_holds_back_those_that_mention_it_and_nobody_else():
+    world = mentioning()
+    world.settle()
+    world.edit({"v": "2", "w": "1"})
+    world.refuse[key("a")] = Failed(Failure.IMMUTABLE, "no")
+    world.step()
+    world.edit({"v": "2", "w": "2"})
+    assert states(world) == {"a": State.FAILED, "b": State.WAITING, "c": State.PROGRESSING}
+    assert waits(world) == [("b", "a to be written")]
+    world.step()
+    assert world.objects[key("b")]["data"]["w"] == "1"
+    assert world.objects[key("c")]["data"]["w"] == "2"
+
+
 def test_a_child_that_merely_waits_holds_back_nobody_who_does_not_use_its_value():
     body = "children: {a: {template: a.yaml, waitFor: spec.go}, b: {template: b.yaml}}"
     world = World.of(

@@ -198,6 +198,8 @@ def test_children_elsewhere_are_deleted_before_the_finalizer_goes():
     assert (delete.why, delete.after_writes, delete.propagation) == ("elsewhere", False, "foreground")
     world.settle()
     assert world.ready() == ("False", "Deleting", "ConfigMap/far/a is to be gone")
+    assert world.condition("Reconciling")["status"] == "True"
+    assert world.condition("Stalled")["status"] == "False"
     assert world.plan().actions == ()
     world.change(key("a", namespace="far"), {"metadata": {"finalizers": None}})
     world.settle()

@@ -141,6 +141,16 @@ def test_a_policy_that_cannot_be_told_any_more_is_the_one_on_the_object():
     assert found.names() == ["ConfigMap/a"]
 
 
+def test_a_policy_that_changes_as_the_child_goes_is_the_one_that_counts():
+    found = World.of(
+        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "delete"}, a=A
+    )
+    found.settle()
+    found.edit({"name": "a", "on": False, "keep": "orphan"})
+    found.settle()
+    assert found.names() == ["ConfigMap/a"]
+
+
 def test_items_keep_the_policy_that_each_had():
     body = "children: {a: {template: a.yaml, forEach: spec.items, deletion: '{{ item.keep }}'}}"
     text = A.replace("spec.name", "item.name")

@@ -248,10 +248,7 @@ def test_of_a_child_that_knows_no_secret_everything_is_said():
         "{{ source.data.p | b64decode | from_json }}",
         "{{ source.data.p | b64decode | quantity }}",
         "{{ source.data.p | from_yaml | length + 'x' }}",
-        pytest.param(
-            "{{ source.data[source.data.p] }}",
-            marks=pytest.mark.xfail(reason="the way to what is missing names a key that was worked out", strict=True),
-        ),
+        "{{ source.data[source.data.p] }}",
         "{{ (source.data.p | b64decode).nope }}",
         "{{ range(source.data.p) }}",
         "{{ source.data.p | b64decode | regex_match('(') }}",
