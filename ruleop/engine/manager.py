@@ -29,6 +29,7 @@ from ruleop.engine.metrics import Metrics
 from ruleop.engine.needs import child_needs, observe_need
 from ruleop.engine.queue import Urgency
 from ruleop.engine.reload import Reloader
+from ruleop.engine.room import Room
 from ruleop.engine.routes import Request
 from ruleop.engine.workers import Workers
 from ruleop.engine.world import World
@@ -47,10 +48,10 @@ from ruleop.schema.crds import parse_crd
 from ruleop.schema.findings import SchemaError
 
 if TYPE_CHECKING:
-    from ruleop.engine.options import Options
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from ruleop.engine.options import Options
     from ruleop.rules import Project, ProjectErrors, Rule
     from ruleop.schema.table import ResourceInfo
 
@@ -80,6 +81,7 @@ class Manager:
         self.controllers: dict[GroupKind, Controller] = {}
         self.leading = not options.leader_elect
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self.room = Room()
         self.refused = ""  # why the rules on disk are not the ones that run
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
@@ -201,6 +203,7 @@ class Manager:
     def _adopt_kind(self, kind: GroupKind, rules: tuple[Rule, ...]) -> None:
         controller = self.controllers.get(kind)
         needs = frozenset(self._needs_of(kind, rules))
+        self.room.look(rules, self.world.definitions)
         if controller is not None:
             controller.rules, controller.needs = rules, needs
             controller.reconciler.rules, controller.reconciler.kind = rules, rules[0].kind
@@ -213,6 +216,7 @@ class Manager:
 
     def _needs_of(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
         yield Need(rules[0].kind)
+        yield Need(CRD)  # its schema says what may be written into the status
         preferred = {each: found.info.kind for each in self.inventory.of(kind).children if (found := self.discovery.get(each)) is not None}
         yield from child_needs(rules, self.inventory.of(kind), preferred)
         for rule in rules:
@@ -328,6 +332,10 @@ class Manager:
                 self.world.definitions[kind] = definition
             else:
                 self.world.definitions.pop(kind, None)
+            self.world.forget()
+            if (controller := self.controllers.get(kind)) is not None and change.outside_status:
+                self.room.look(controller.rules, self.world.definitions)
+                self._all_again(controller)
         self.world.forget()
         self._refreshing.set()
 

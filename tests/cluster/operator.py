@@ -188,9 +188,10 @@ class Operator:
         lines = self.log_file.read_text().splitlines()
         return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
 
-    def surprises(self) -> list[dict[str, Any]]:
-        """What nobody thought of: tracebacks, and anything that is no log line."""
-        return [line for line in self.log() if "level" not in line or "exception" in line]
+    def check(self) -> None:
+        """Fails with what nobody thought of: tracebacks, and anything that is no log line."""
+        surprises = [line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line]
+        assert not surprises, "\n".join(surprises)
 
     # -- rights ----------------------------------------------------------------------------------------------------------------------------
 

@@ -174,10 +174,9 @@ def operating(seed: Seed, plane: ControlPlane, log: Path) -> Iterator[Operator]:
     plane.restart_controllers(watching=[f"{seed.resource}.{seed.api_version.partition('/')[0]}"])
     with Operator(plane, seed.project, seed.rights, log, *seed.arguments) as operator:
         yield operator
-        surprises = operator.surprises()
+        operator.check()
         assert operator.terminate() == 0
     plane.kubectl("delete", f"--filename={seed.crd}", "--wait=true")
-    assert not surprises
 
 
 class Promises:
@@ -255,7 +254,8 @@ class Promises:
         assert life.condition("Stalled")["status"] == "True"
         for other in others:
             eventually(f"{other.name}, which is not concerned", lambda other=other: missing(other.wanted, life.get(other)) == "")
-        eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in life.events())
+        if interruption == "running":  # of an event nobody keeps a copy: one that a crash has overtaken is lost
+            eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in life.events())
         assert life.get(first) == before
         if interruption == "killed":
             life.operator.kill()

@@ -74,7 +74,7 @@ class TestMemcached(Promises):
         life.apply()
         life.settled()
         mark = life.operator.mark()
-        gone = sorted(each["metadata"]["name"] for each in life.list("pods"))[0]
+        gone = min(each["metadata"]["name"] for each in life.list("pods"))
         life.admin.delete(life.path_of("pods", gone))
 
         def follows() -> bool:
