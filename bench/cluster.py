@@ -2,8 +2,8 @@
 
     make bench-cluster        or        python bench/cluster.py --n 500 --operators bare,go,ruleop
 
-Each gets an API server of its own (etcd, kube-apiserver, no controllers), the App kind, and the same work from `driver/`: create, status changes, spec
-edits, drift, single edits, rest. The machine is shared: compare within one run, and prefer CPU and request counts to seconds.
+Each gets an API server of its own (etcd, kube-apiserver, no controllers), the App kind, and the same work from `driver/`: create, status
+changes, spec edits, drift, single edits, rest. The machine is shared: compare within one run, and prefer CPU and request counts to seconds.
 """
 
 from __future__ import annotations

@@ -13,20 +13,23 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import jsonpatch
 import yaml
 
+from ruleop.kinds import Kind
 from ruleop.merge import create_fields, three_way
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.planning.offline import OfflineKinds, prepare
+from ruleop.planning.scope import Scope
 from ruleop.rules import Project, load_project
 from ruleop.schema.table import builtin_shape
-from ruleop.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -107,7 +110,6 @@ def main() -> None:
     observed = Observed(FixedObjects(live), OfflineKinds(project))
     edited = copy.deepcopy(resource)
     edited["spec"]["deployment"]["replicas"] += 1
-    from ruleop.planning.scope import Scope
 
     def render() -> None:
         names = Scope(rule, resource, observed).names

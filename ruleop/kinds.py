@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen everywhere: never mutate one you were given."""
+"""A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen: never mutate one you were given."""
 
 Object: TypeAlias = Mapping[str, Any]
 """A Kubernetes object as plain JSON."""
