@@ -49,7 +49,7 @@ def _exactly(name: str) -> Any:
     return operate
 
 
-_OPERATIONS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow neg pos abs"
+_OPERATIONS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg pos abs"
 for _name in _OPERATIONS.split():
     setattr(Exact, f"__{_name}__", _exactly(f"__{_name}__"))
 

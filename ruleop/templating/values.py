@@ -242,8 +242,6 @@ class _Plain:
             return self.of(value.as_text(), depth)
         if isinstance(value, str):  # a subclass of ours, such as a literal of a template
             return str(value), len(value)
-        if isinstance(value, Fraction):
-            return json_number(int(value) if value.denominator == 1 else float(value)), NODE
         known = self.made.get(id(value))
         if known is None:
             self.made[id(value)] = known = (*self._container(value, depth), value)

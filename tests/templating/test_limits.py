@@ -118,6 +118,10 @@ ATTACKS = {
     "a list holding itself twice, changed": "{% set ns = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}{% for i in [ns.l, ns.m] %}{% if loop.changed(i) %}{% endif %}{% endfor %}",
     "a mapping holding itself twice": "{% set ns = namespace(l={}) %}{% for i in range(60) %}{% set ns.l = {'a': ns.l, 'b': ns.l} %}{% endfor %}\na: {{ ns.l }}",
     "a mapping holding itself twice, combined": "{% set ns = namespace(l={}) %}{% for i in range(60) %}{% set ns.l = {'a': ns.l, 'b': ns.l} | combine({'c': 1}) %}{% endfor %}\na: {{ ns.l }}",
+    "dictsort in a loop": "{% for i in range(9999) %}{% set x = spec.big | dictsort %}{% endfor %}",
+    "dictsort by value in a loop": "{% for i in range(9999) %}{% set x = spec.numbers | dictsort(by='value') %}{% endfor %}",
+    "unique in a loop": "{% for i in range(9999) %}{% set x = spec.list | unique %}{% endfor %}",
+    "unique of mappings in a loop": "{% for i in range(9999) %}{% set x = spec.items_ | unique %}{% endfor %}",
     "grouping many": "{% for i in range(999) %}{% set x = range(9999) | map('string') | list | groupby(0) %}{% endfor %}",
     # numbers
     "a power": "a: {{ 10 ** (10 ** 7) > 1 }}",
@@ -172,7 +176,7 @@ from ruleop.errors import RenderError
 from ruleop.templating import Library, RuleErrors, view
 big = {f"k{i}": dict(a=i, b=[i] * 5, c="x" * 20) for i in range(2000)}
 spec = dict(
-    s="s", megabyte="a" * 1000000, list=[f"item{i}" for i in range(20000)], deep=dict(x=[1, dict(y=2)]), big=big, copy=json.loads(json.dumps(big)),
+    s="s", numbers={f"n{i}": i for i in range(5000)}, megabyte="a" * 1000000, list=[f"item{i}" for i in range(20000)], deep=dict(x=[1, dict(y=2)]), big=big, copy=json.loads(json.dumps(big)),
     items_=[dict(v=json.loads(json.dumps(big))) for _ in range(5)],
     laughs="a: &a [x,x,x,x,x,x,x,x,x]\\n" + "".join(f"{c}: &{c} [" + ",".join("*" + p for _ in range(9)) + "]\\n" for p, c in zip("abcdefg", "bcdefgh")),
 )
