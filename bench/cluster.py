@@ -95,9 +95,8 @@ def run(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(results: dict[str, dict[str, Any]]) -> None:
-    print(
-        f"\n{'phase':<18}{'operator':<10}{'s':>8}{'per s':>8}{'p50 ms':>9}{'p99 ms':>9}{'op. CPU ms':>12}{'RSS MiB':>9}{'API CPU ms':>12}{'requests':>10}"
-    )
+    heads = ("s", 8), ("per s", 8), ("p50 ms", 9), ("p99 ms", 9), ("op. CPU ms", 12), ("RSS MiB", 9), ("API CPU ms", 12), ("requests", 10)
+    print(f"\n{'phase':<18}{'operator':<10}" + "".join(f"{head:>{width}}" for head, width in heads))
     phases = list(dict.fromkeys(phase["phase"] for result in results.values() for phase in result["phases"]))
     for phase in phases:
         for name, result in results.items():
@@ -111,11 +110,12 @@ def _row(phase: str, name: str, row: dict[str, Any]) -> str:
     latency = row.get("latency_ms") or {}
     own, server = row.get("operator") or {}, row.get("apiserver") or {}
     cpu = (own.get("cpu_settled_s") or 0.0) * 1000 / items
-    return (
-        f"{phase:<18}{name:<10}{seconds:>8.2f}{items / seconds if seconds else 0:>8.0f}{latency.get('p50', 0):>9.1f}{latency.get('p99', 0):>9.1f}"
-        f"{cpu:>12.2f}{own.get('rss_mib', 0):>9.0f}{(server.get('cpu_converged_s') or 0) * 1000 / items:>12.2f}"
-        f"{sum((row.get('requests') or {}).values()) / items:>10.2f}"
+    figures = (
+        f"{seconds:>8.2f}{items / seconds if seconds else 0:>8.0f}{latency.get('p50', 0):>9.1f}{latency.get('p99', 0):>9.1f}",
+        f"{cpu:>12.2f}{own.get('rss_mib', 0):>9.0f}{(server.get('cpu_settled_s') or 0) * 1000 / items:>12.2f}",
+        f"{sum((row.get('requests') or {}).values()) / items:>10.2f}",
     )
+    return f"{phase:<18}{name:<10}{''.join(figures)}"
 
 
 def main() -> None:
