@@ -49,14 +49,14 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class ServerSideApply:
-    """A forced apply by our one field manager. `live` is None where the object is to be created; else its uid is in the object."""
+    """A forced apply by our one field manager, with the uid of the object that it is for. Creating is a `Create`, whatever the strategy."""
 
     key: ObjectKey
     child: str
     object: Object
     live: Object | None
     wanted: str
-    migrate: bool = False  # the child comes from another strategy: managedFields first
+    migrate: bool = False  # look into managedFields first: a create or another strategy may have left entries of ours there
     needs: frozenset[str] = frozenset()
 
 
