@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -71,6 +72,14 @@ class Rights:
 OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]}]
 
 
+def _copied(project: Path, folder: Path) -> Path:
+    """What an operator is given, apart from all else that lies there: nobody's edits reach it."""
+    for part in ("templates", "crds"):
+        shutil.copytree(project / part, folder / part)
+    shutil.copy(project / "watches.yaml", folder)
+    return folder
+
+
 def _part(resource: str, part: str) -> str:
     name, _, group = resource.partition(".")
     return f"{name}/{part}.{group}"
@@ -82,11 +91,11 @@ def _rule(resource: str, *verbs: str) -> dict[str, Any]:
 
 
 class Operator:
-    """Started on entering the context. Killed on leaving it, unless a test has ended it before."""
+    """With a copy of the project's files beside its log. Started on entering the context. Killed on leaving it, unless a test has ended it before."""
 
     def __init__(self, plane: ControlPlane, project: Path, rights: Rights, log: Path, *arguments: str) -> None:
         self.plane = plane
-        self.project = project
+        self.project = _copied(project, log.parent / "project")
         self.rights = rights
         self.log_file = log
         self.arguments = arguments
