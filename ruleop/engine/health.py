@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.engine.metrics import Metrics
+
+    Answer = Callable[[web.Request], web.Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +40,42 @@ class Health:
         self._runners: list[web.AppRunner] = []
 
     async def serve(self, *, health: str, metrics: str) -> None:
-        """Listens on the two addresses, `host:port` or `:port`; `0` is off."""
+        """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
+        routes: dict[str, dict[str, Answer]] = {}
         if _wanted(health):
-            await self._listen(health, [("/healthz", self._alive), ("/livez", self._alive), ("/readyz", self._ready)])
+            routes[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
         if _wanted(metrics):
-            await self._listen(metrics, [("/metrics", self._metrics)])
+            routes.setdefault(metrics, {})["/metrics"] = self._metrics
+        for address, answers in routes.items():
+            await self._listen(address, answers)
 
-    async def _listen(self, address: str, routes: list[tuple[str, Callable[[web.Request], web.Response]]]) -> None:
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where it listens: host and port of each address, in the order in which they were given."""
+        return [address[:2] for runner in self._runners for address in runner.addresses[:1]]
+
+    async def _listen(self, address: str, answers: Mapping[str, Answer]) -> None:
         app = web.Application()
-        for path, answer in routes:
+        for path, answer in answers.items():
 
-            async def handler(request: web.Request, answer: Callable[[web.Request], web.Response] = answer) -> web.Response:
+            async def handler(request: web.Request, answer: Answer = answer) -> web.Response:
                 return answer(request)
 
             app.router.add_get(path, handler)
+        host, _, port = address.rpartition(":")
+        if not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        host, _, port = address.rpartition(":")
-        await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
         self._runners.append(runner)
+        try:
+            await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+        except OSError as error:
+            raise RuleopError(f"cannot listen on {address}: {error.strerror or error}; choose another address, or 0 for none") from error
 
     async def stop(self) -> None:
-        for runner in self._runners:
-            await runner.cleanup()
+        while self._runners:
+            await self._runners.pop().cleanup()
 
     def _alive(self, _request: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -65,12 +83,18 @@ class Health:
     def _ready(self, request: web.Request) -> web.Response:
         checks = list(self.checks())
         ready = all(check.ok for check in checks if check.counts)
-        lines = [f"[{'+' if check.ok else '-'}] {check.name}{': ' + check.message if check.message else ''}" for check in checks]
+        lines = [_line(check) for check in checks]
         text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in request.query or not ready else "ok"
         return web.Response(text=text + "\n", status=200 if ready else 503)
 
     def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=self.metrics.text(), content_type="text/plain", charset="utf-8")
+        return web.Response(body=self.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _line(check: Check) -> str:
+    """A check is one line; what more it has to say stands below it, indented, so that it cannot be taken for another check."""
+    first, *more = check.message.splitlines() or [""]
+    return "\n".join([f"[{'+' if check.ok else '-'}] {check.name}{': ' + first if first else ''}", *("    " + line for line in more)])
 
 
 def _wanted(address: str) -> bool:

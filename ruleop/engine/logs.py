@@ -1,47 +1,111 @@
 """Logs as events with fields: who, what, why, how long. Readable on a terminal, JSON in a cluster; never a body, never a secret.
 
 Values that come from a cluster may hold anything, line breaks and terminal codes included; they are escaped, so that nobody can write a log
-line of his own.
+line of his own. A mapping is never logged, for an object may be a Secret; nor is the message of an error that nobody foresaw, for it may
+quote one. What is left of that error is where it happened, and that is what mends it.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
+from ruleop.errors import RuleopError
+
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Iterator, MutableMapping
 
 Format = Literal["text", "json"]
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_NAMES = {number: name for name, number in LEVELS.items()} | {logging.CRITICAL: "error"}
 
 
 def set_up(level: str = "info", form: Format | None = None) -> None:
     """Once, at start. Without a form: text on a terminal, JSON elsewhere."""
     as_text = form == "text" or (form is None and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if as_text else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.processors.JSONRenderer(default=repr)
+    if as_text:
+        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _without_control_characters,
-            structlog.processors.format_exc_info,
+            _what_happened,
+            _no_bodies,
+            *([_on_one_line] if as_text else []),  # JSON escapes by itself
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS.get(level.lower(), logging.INFO)),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
+    logging.basicConfig(handlers=[_Theirs()], level=max(logging.WARNING, LEVELS.get(level.lower(), logging.INFO)), force=True)
 
 
-def _without_control_characters(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    for key, value in event.items():
-        if isinstance(value, str) and not value.isprintable():
-            event[key] = (
-                value.encode("unicode_escape").decode("ascii") if any(ord(char) < 32 or ord(char) == 127 for char in value) else value
-            )
+class _Theirs(logging.Handler):
+    """What libraries log, in our form. Warnings and worse only: below that, some log bodies. And the first line only: asyncio goes on with
+    the exception's own words."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say = getattr(structlog.get_logger(), _NAMES.get(record.levelno, "warning"))
+        say(record.getMessage().partition("\n")[0], library=record.name, exc_info=record.exc_info)
+
+
+def _what_happened(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An exception as its places and its kind."""
+    info = event.pop("exc_info", None)
+    error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else sys.exc_info()[1] if info else None
+    if error is not None:
+        event["exception"] = "\n".join(_told(error))
     return event
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        said = f": {found}" if isinstance(found, RuleopError) else ""
+        yield f"{type(found).__name__}{said}"
+        for frame in reversed(traceback.extract_tb(found.__traceback__)):
+            yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+        if found is not None:
+            yield "because of"
+
+
+def _no_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in event.items():
+        event[name] = _bodiless(value)
+    return event
+
+
+def _bodiless(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return f"(a mapping of {len(value)})"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"({len(value)} bytes)"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_bodiless(each) for each in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+def _on_one_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in event.items():
+        if name == "exception":
+            event[name] = "\n".join(f"    {_printable(line)}" for line in value.split("\n"))
+        elif isinstance(value, str):
+            event[name] = _printable(value)
+        elif isinstance(value, list):
+            event[name] = ", ".join(_printable(str(each)) for each in value)
+    return event
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,0 +1,241 @@
+"""Lines that can be trusted: one event, one line, nothing of a body."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import sys
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import structlog
+
+from ruleop.engine.logs import set_up
+from ruleop.errors import RuleopError
+
+SECRET = "hunter2"  # noqa: S105 - the canary
+
+
+@pytest.fixture
+def stream(monkeypatch):
+    """What goes to stderr."""
+    text = io.StringIO()
+    monkeypatch.setattr("ruleop.engine.logs.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield text
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture(params=["text", "json"])
+def form(request):
+    return request.param
+
+
+def lines(stream):
+    return stream.getvalue().splitlines()
+
+
+def record(stream):
+    return json.loads(stream.getvalue())
+
+
+def test_json_has_the_event_and_its_fields(stream):
+    set_up(form="json")
+    structlog.get_logger().bind(controller="App").info("reconciled", resource="shop/web", written=2, seconds=0.5, clean=True, why=None)
+    said = record(stream)
+    assert said.pop("timestamp").endswith("Z")
+    assert said == {
+        "event": "reconciled",
+        "level": "info",
+        "controller": "App",
+        "resource": "shop/web",
+        "written": 2,
+        "seconds": 0.5,
+        "clean": True,
+        "why": None,
+    }
+
+
+def test_text_is_one_readable_line(stream):
+    set_up(form="text")
+    structlog.get_logger().warning("reconciled", resource="shop/web", kinds=["App", "Job"])
+    (line,) = lines(stream)
+    assert "[warning" in line
+    assert "reconciled" in line
+    assert "resource=shop/web" in line
+    assert "App, Job" in line
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_without_a_form_a_terminal_gets_text(stream, monkeypatch, terminal):
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    set_up()
+    structlog.get_logger().info("hello")
+    assert stream.getvalue().startswith("{") != terminal
+
+
+@pytest.mark.parametrize(("level", "said"), [("debug", 4), ("info", 3), ("WARNING", 2), ("error", 1)])
+def test_less_than_the_level_is_not_said(stream, level, said):
+    set_up(level, "json")
+    log = structlog.get_logger()
+    for each in (log.debug, log.info, log.warning, log.error):
+        each("hello")
+    assert len(lines(stream)) == said
+
+
+NASTY = ["\n", "\r", "\x00", "\x07", "\x1b[2J", "\x7f", "\x85", "\x9b2J", "\u2028", "\u202e", "\ud800"]
+
+
+@pytest.mark.parametrize("nasty", NASTY, ids=ascii)
+@pytest.mark.parametrize("where", ["event", "field", "list", "error"])
+def test_nobody_can_write_a_line_of_his_own(stream, form, nasty, where):
+    set_up(form=form)
+    log = structlog.get_logger()
+    text = f"before{nasty}2026-01-01 [info] all is well"
+    if where == "event":
+        log.info(text)
+    elif where == "field":
+        log.info("hello", message=text)
+    elif where == "list":
+        log.info("hello", kinds=[text])
+    else:
+        try:
+            fail(RuleopError(text))
+        except RuleopError:
+            log.exception("hello")
+    said = stream.getvalue()
+    assert all(char.isprintable() or char == "\n" for char in said)
+    first, *others = said.rstrip("\n").split("\n")
+    assert others == [] if where != "error" or form == "json" else all(line.startswith("    ") for line in others)
+    assert "all is well" in said
+    assert "before" in first + "".join(others)
+
+
+def test_what_can_be_printed_stays_as_it_is(stream):
+    set_up(form="text")
+    structlog.get_logger().info("hello", path="C:\\x", name="Übung-日本")
+    assert "C:\\x" in stream.getvalue()
+    assert "Übung-日本" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": {"password": SECRET}},
+        [{"data": SECRET}],
+        ({"a": SECRET},),
+        SECRET.encode(),
+        bytearray(SECRET.encode()),
+        [SECRET.encode()],
+        {SECRET: 1},
+    ],
+    ids=repr,
+)
+def test_a_body_is_never_logged(stream, form, body):
+    set_up(form=form)
+    structlog.get_logger().info("hello", value=body)
+    assert SECRET not in stream.getvalue()
+    assert "hello" in stream.getvalue()
+
+
+def test_what_is_no_json_is_logged_as_text(stream, form):
+    set_up(form=form)
+    structlog.get_logger().info("hello", value=complex(1, 2), values={3})
+    assert "(1+2j)" in stream.getvalue()
+
+
+def fail(error=None):
+    password = SECRET  # noqa: F841 - a local, which some formatters print
+    raise error or ValueError(f"cannot do with {SECRET}")
+
+
+def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_words(stream, form):
+    set_up(form=form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            fail()
+        except ValueError:
+            structlog.get_logger().exception("it failed")
+    said = stream.getvalue()
+    assert SECRET not in said
+    assert "ValueError" in said
+    assert "test_logs.py" in said
+    assert "in fail" in said
+
+
+def test_an_error_of_ours_is_told_in_its_words_and_with_what_led_to_it(stream):
+    set_up(form="json")
+    try:
+        try:
+            fail()
+        except ValueError as error:
+            raise RuleopError("the cluster does not answer") from error
+    except RuleopError as error:
+        structlog.get_logger().error("it failed", exc_info=error)
+    told = record(stream)["exception"].splitlines()
+    assert told[0] == "RuleopError: the cluster does not answer"
+    assert "because of" in told
+    assert "ValueError" in told
+    assert SECRET not in stream.getvalue()
+
+
+def test_errors_that_led_to_each_other_are_told_once(stream):
+    set_up(form="json")
+    one, two = ValueError(), KeyError()
+    one.__cause__, two.__cause__ = two, one
+    structlog.get_logger().error("it failed", exc_info=(ValueError, one, None))
+    told = record(stream)["exception"].splitlines()
+    assert [line for line in told if not line.startswith(" ")][:3] == ["ValueError", "because of", "KeyError"]
+    assert len(told) < 6
+
+
+def test_what_was_handled_before_is_told_unless_it_was_said_not_to(stream):
+    set_up(form="json")
+    for suppress in (False, True):
+        error = ValueError()
+        error.__context__ = KeyError()
+        error.__suppress_context__ = suppress
+        structlog.get_logger().error("it failed", exc_info=error)
+    first, second = (json.loads(line)["exception"] for line in lines(stream))
+    assert "KeyError" in first
+    assert "KeyError" not in second
+
+
+def test_without_an_error_none_is_told(stream):
+    set_up(form="json")
+    structlog.get_logger().error("it failed", exc_info=True)
+    assert "exception" not in record(stream)
+
+
+def test_what_libraries_say_is_said_in_our_form(stream):
+    set_up("debug", "json")
+    logging.getLogger("some.library").warning("a %s\nand more", "warning")
+    logging.getLogger("some.library").critical("the end")
+    logging.getLogger("some.library").debug("a body: %s", SECRET)
+    logging.getLogger("some.library").info("a body: %s", SECRET)
+    one, two = map(json.loads, lines(stream))
+    assert (one["event"], one["level"], one["library"]) == ("a warning", "warning", "some.library")
+    assert (two["event"], two["level"]) == ("the end", "error")
+
+
+def test_a_task_that_failed_unseen_keeps_its_words_to_itself(stream):
+    set_up(form="json")
+
+    async def story():
+        async def one():
+            fail()
+
+        task = asyncio.create_task(one())
+        await asyncio.wait([task])
+        del task
+
+    asyncio.run(story())
+    assert "Task exception was never retrieved" in stream.getvalue()
+    assert SECRET not in stream.getvalue()
