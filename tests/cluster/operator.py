@@ -57,6 +57,7 @@ class Rights:
     watched: Sequence[str]
     children: Sequence[str]
     observed: Sequence[str] = ()
+    definitions: bool = True  # may it read CRDs?
 
     def rules(self) -> list[dict[str, Any]]:
         return [
@@ -64,7 +65,7 @@ class Rights:
             *(_rule(_part(each, "status"), "patch") for each in self.watched),
             *(_rule(each, "get", "list", "watch", "create", "patch", "update", "delete") for each in self.children),
             *(_rule(each, "get", "list", "watch") for each in self.observed),
-            _rule("customresourcedefinitions.apiextensions.k8s.io", "get", "list", "watch"),
+            *([_rule("customresourcedefinitions.apiextensions.k8s.io", "get", "list", "watch")] if self.definitions else []),
             _rule("events.events.k8s.io", "create", "patch"),
         ]
 
