@@ -7,7 +7,8 @@ That one idea gives the engine three properties that it is built on:
 - a key is never handed out twice at the same time, so two workers never race on one CR;
 - an event that arrives while its key is being worked on makes the key wait once more, so no change is missed.
 
-Keys belong to groups (namespaces), which take turns: a namespace with ten thousand due CRs delays the one CR of another by one turn.
+Keys belong to groups (namespaces), which take turns: a namespace with ten thousand due CRs delays the one CR of another by one turn. What
+is more urgent goes first, but not for ever: where edits never end, what has waited too long gets every fourth turn.
 
 This is a state machine without I/O. Time is an argument, so that tests can live through an hour in a microsecond; the asyncio face that
 sleeps until `next_due` is in `engine.workers`.
@@ -39,6 +40,11 @@ class Urgency(IntEnum):
     CHANGE = 0  # somebody changed something
     RETRY = 1  # an earlier attempt failed
     SWEEP = 2  # start-up and periodic checks
+
+
+PATIENCE = 5.0  # seconds that a retry or a check waits while more urgent keys keep coming
+FOURTH = 4
+STALE_TIMERS = 64  # that are kept before they are cleared away; a timer of ten hours would otherwise be kept ten hours for each change
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,11 @@ class _Line(Generic[Key]):
             self.groups[group] = keys  # to the end: the others' turn comes first
         return key
 
+    def next_since(self) -> float:
+        """Since when the key waits that is next."""
+        keys = next(iter(self.groups.values()))
+        return next(iter(keys.values()))
+
     def waiting_since(self) -> list[float]:
         return [since for keys in self.groups.values() for since in keys.values()]
 
@@ -101,6 +112,7 @@ class WorkQueue(Generic[Key]):
     _active: dict[Key, Urgency | None] = field(default_factory=dict)
     _failures: dict[Key, int] = field(default_factory=dict)
     _tick: int = 0
+    _turn: int = 0
 
     def __post_init__(self) -> None:
         self._ready = {urgency: _Line(self.group) for urgency in Urgency}
@@ -129,23 +141,30 @@ class WorkQueue(Generic[Key]):
         self._delayed[key] = (due, urgency)
         self._tick += 1  # keeps the heap from comparing keys
         heapq.heappush(self._timers, (due, self._tick, key))
+        if len(self._timers) > 2 * len(self._delayed) + STALE_TIMERS:
+            self._timers = [timer for timer in self._timers if not self._is_stale(*timer)]
+            heapq.heapify(self._timers)
 
     def take(self, *, now: float) -> Key | None:
         """The next key to work on, or None. Whoever takes a key owes a `done`."""
         self._wake(now)
-        for line in self._ready.values():
-            if line:
-                key = line.pop()
-                self._active[key] = None
-                return key
-        return None
+        lines = [line for line in self._ready.values() if line]
+        if not lines:
+            return None
+        self._turn += 1
+        overdue = [line for line in lines[1:] if now - line.next_since() > PATIENCE] if self._turn % FOURTH == 0 else []
+        key = min(overdue, key=_Line.next_since).pop() if overdue else lines[0].pop()
+        self._active[key] = None
+        return key
 
     def done(self, key: Key, *, now: float, failed: bool = False, again_after: float | None = None) -> None:
-        """Three cases: it failed, and is tried again later and later; it asked to be looked at again; it is at rest."""
+        """Three cases: it failed, and is tried again later and later, but no sooner than `again_after`, where the server asked to be left
+        alone; it asked to be looked at again; it is at rest."""
         due_again = self._active.pop(key)
         if failed:
             self._failures[key] = self._failures.get(key, 0) + 1
-            self.add_after(key, self.backoff.delay(self._failures[key]), now=now, urgency=Urgency.RETRY)
+            delay = max(self.backoff.delay(self._failures[key]), again_after or 0.0)
+            self.add_after(key, delay, now=now, urgency=Urgency.RETRY)
         else:
             self._failures.pop(key, None)
             if again_after is not None:

@@ -4,7 +4,7 @@ selector."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ruleop.kinds import GroupKind, Object, ObjectKey
 from ruleop.planning.marks import PART_OF
@@ -37,8 +37,7 @@ class Routes:
     def __init__(self) -> None:
         self._part_of: dict[str, Request] = {}
         self._interests: dict[Request, tuple[str, tuple[Interest, ...]]] = {}
-        self._named: dict[tuple[GroupKind, str | None, str], set[Request]] = {}
-        self._labelled: dict[tuple[GroupKind, str | None, tuple[str, str] | None], set[Request]] = {}
+        self._observers: dict[_Place, set[Request]] = {}
 
     def keep(self, request: Request, part_of: str, interests: Iterable[Interest] = ()) -> None:
         wanted = (part_of, tuple(interests))
@@ -48,14 +47,18 @@ class Routes:
         self._interests[request] = wanted
         self._part_of[part_of] = request
         for interest in wanted[1]:
-            self._bucket(interest).add(request)
+            self._observers.setdefault(_place(interest), set()).add(request)
 
     def forget(self, request: Request) -> None:
         part_of, interests = self._interests.pop(request, ("", ()))
         if self._part_of.get(part_of) == request:
             del self._part_of[part_of]
         for interest in interests:
-            self._bucket(interest).discard(request)
+            place = _place(interest)
+            observers = self._observers.get(place, set())
+            observers.discard(request)
+            if not observers:  # names come and go with CRs, and must not be kept for ever
+                self._observers.pop(place, None)
 
     def owner_of(self, labels: Mapping[str, str]) -> Request | None:
         """The CR whose child carries these labels. A label that matches no known CR is nobody's."""
@@ -66,14 +69,16 @@ class Routes:
         key, labels = ObjectKey.of(obj), labels_of(obj)
         found: set[Request] = set()
         for namespace in (key.namespace, None):
-            found |= self._named.get((key.group_kind, namespace, key.name), set())
-            # A selector is filed under one of its labels, the most telling one; the others are looked at when the CR is planned.
+            found |= self._observers.get((key.group_kind, namespace, key.name), set())
+            # A selector is filed under one of its labels, the last one; the others are looked at when the CR is planned.
             for pair in (*labels.items(), None):
-                found |= self._labelled.get((key.group_kind, namespace, pair), set())
+                found |= self._observers.get((key.group_kind, namespace, pair), set())
         return found
 
-    def _bucket(self, interest: Interest) -> set[Request]:
-        if interest.name:
-            return self._named.setdefault((interest.kind, interest.namespace, interest.name), set())
-        pair = interest.labels[-1] if interest.labels else None
-        return self._labelled.setdefault((interest.kind, interest.namespace, pair), set())
+
+_Place: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
+"""Kind, namespace, and a name, a label, or None for all."""
+
+
+def _place(interest: Interest) -> _Place:
+    return interest.kind, interest.namespace, interest.name or (interest.labels[-1] if interest.labels else None)
