@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ruleop.engine.classify import classify
 from ruleop.engine.executor import AT_ONCE, Executor, Outcomes
 from ruleop.kinds import ObjectKey
+from ruleop.kube.client import CONCURRENCY
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Owner, Patch, RemoveFinalizer, Replace, ServerSideApply
 from ruleop.planning.marks import OWNER, PART_OF
@@ -347,7 +348,7 @@ def test_one_cr_does_not_take_all_of_the_line(run):
     stage = Stage()
     outcomes = run(stage.execute(*(stage.create(f"c{number}") for number in range(5 * AT_ONCE))))
     assert outcomes.clean
-    assert stage.server.most == AT_ONCE
+    assert stage.server.most == AT_ONCE < CONCURRENCY
     assert len(stage.server.objects) == 5 * AT_ONCE + 1
 
 
@@ -454,6 +455,14 @@ def test_an_object_is_released_only_when_its_child_is_written(run):
     assert stage.stored("stays") is not None
 
 
+def test_a_release_that_failed_keeps_nobody_from_being_written(run):
+    stage = Stage(child("a"), child("stays"))
+    stage.server.say("patch", "stays", Answer.FORBIDDEN)
+    actions = [stage.patch("a"), stage.release("stays", id_="a", needs=frozenset("a")), stage.create("b", needs=frozenset("a"))]
+    run(stage.execute(*actions))
+    assert stage.live("b") is not None
+
+
 def test_the_finalizer_is_not_added_twice(run):
     stage, _, _ = on_stage("remove")
     run(stage.execute(AddFinalizer(OURS)))
@@ -518,6 +527,7 @@ def test_an_unknown_fault_of_one_action_lets_the_others_end(run):
     stage.server.create = sometimes
     with pytest.raises(ZeroDivisionError):
         run(stage.execute(stage.create("a"), stage.create("b")))
+    assert stage.live("b") is not None
     stage.knows_what_is("b")
 
 

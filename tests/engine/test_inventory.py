@@ -173,6 +173,18 @@ def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
     run(story())
 
 
+def test_the_last_try_counts(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        write, times = shelf.write, iter(range(MOST_TRIES - 1))
+        shelf.write = lambda data, version: write(data, version if next(times, None) is None else "another")
+        await inventory.ensure(APP, entry(DEPLOYMENT))
+        assert shelf.said() == {APP: entry(DEPLOYMENT)}
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     "text",
     [
