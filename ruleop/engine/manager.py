@@ -26,18 +26,19 @@ from ruleop.engine.feeds import Feed, Feeds, Need
 from ruleop.engine.health import Check, Health
 from ruleop.engine.inventory import Entry, Inventory
 from ruleop.engine.metrics import Metrics
-from ruleop.engine.needs import child_needs, observe_need
+from ruleop.engine.needs import CHILD_LABELS, child_needs, observe_need
 from ruleop.engine.queue import Urgency
 from ruleop.engine.reload import Reloader
 from ruleop.engine.room import Room
 from ruleop.engine.routes import Request
+from ruleop.engine.schemas import Schemas
 from ruleop.engine.workers import Workers
 from ruleop.engine.world import World
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.client import Client
 from ruleop.kube.credentials import Credentials, find_credentials
-from ruleop.kube.discovery import Discovery
+from ruleop.kube.discovery import Difference, Discovery
 from ruleop.kube.election import Election
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.events import EventRecorder, Happening
@@ -70,6 +71,10 @@ class Controller:
     workers: Workers
     needs: frozenset[Need]  # without which no CR of it is looked at
 
+    def kinds(self) -> list[Kind]:
+        """What it writes: CRs and children."""
+        return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
+
 
 class Manager:
     def __init__(self, project: Project, root: Path, options: Options) -> None:
@@ -85,6 +90,7 @@ class Manager:
         self.refused = ""  # why the rules on disk are not the ones that run
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
+        self._schemas_missing = asyncio.Event()
         self._writing_inventory = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -100,6 +106,7 @@ class Manager:
             self.discovery = Discovery(self.client)
             self.api = ServerApi(self.client, self.lookup)
             self.world = World(self.api, self.lookup)
+            self.schemas = Schemas(self.discovery, self.world)
             self.feeds = Feeds(self.client, self.lookup, self.options.namespaces, changed=self._changed, stirred=self._stirred)
             stack.push_async_callback(self.feeds.stop)
             self.home = self.options.operator_namespace or credentials.namespace
@@ -117,7 +124,8 @@ class Manager:
                 stack.push_async_callback(self._stand(credentials).release)
             stack.push_async_callback(self._stop_workers)
             self._adopt(self.project)
-            self._tasks += [asyncio.create_task(self._follow_discovery(), name="discovery"), asyncio.create_task(self._beat(), name="beat")]
+            for each in (self._follow_discovery, self._follow_schemas, self._beat):
+                self._tasks.append(asyncio.create_task(each(), name=each.__name__.strip("_")))
             if self.options.reload:
                 reloader = Reloader(
                     self.root, self.options.environ, current=self.project.digest, changed=self._reloaded, refused=self._refused
@@ -249,7 +257,11 @@ class Manager:
         """A controller works while all that its rules need is known, or known not to be had."""
         for controller in self.controllers.values():
             states = [self.feeds.feeds[need].state for need in controller.needs]
-            controller.workers.open(self.leading and State.PENDING not in states)
+            known = State.PENDING not in states
+            if known and self.schemas.missing(controller.kinds()):
+                known = False
+                self._schemas_missing.set()
+            controller.workers.open(self.leading and known)
 
     def _reloaded(self, project: Project) -> None:
         self.refused = ""
@@ -355,11 +367,39 @@ class Manager:
                 await asyncio.sleep(1.0)
                 self._refreshing.set()
                 continue
-            if difference:
-                self.world.forget()
-                self.feeds.look_again()
-                self._watch()
-                self._open()
+            self._take(difference)
+            if wait is not None and (known := self.schemas.known()):
+                await self._look_at_schemas(known)
+
+    def _take(self, difference: Difference) -> None:
+        """Kinds that came, went, or are another."""
+        if difference:
+            self.world.forget()
+            self.feeds.look_again()
+            self._watch()
+            self._open()
+
+    async def _follow_schemas(self) -> None:
+        """Looks for what is published of kinds whose definition cannot be read. Their CRs wait for it."""
+        while True:
+            await self._schemas_missing.wait()
+            self._schemas_missing.clear()
+            await self._look_at_schemas(
+                [kind for controller in self.controllers.values() for kind in self.schemas.missing(controller.kinds())]
+            )
+            self._open()
+            if self._schemas_missing.is_set():
+                await asyncio.sleep(0.5)
+
+    async def _look_at_schemas(self, kinds: list[Kind]) -> None:
+        try:
+            self._take(await self.discovery.refresh())
+            new = await self.schemas.look(kinds)
+        except RuleopError as error:
+            self.log.warning("discovery failed; trying again", error=str(error))
+            return
+        for controller in self.controllers.values() if new else ():
+            self._all_again(controller)
 
     async def _beat(self) -> None:
         """Measures how late the event loop turns."""

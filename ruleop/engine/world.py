@@ -38,6 +38,7 @@ class World:
         self.observed: dict[GroupKind, list[Feed]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
+        self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
         self._infos: dict[Kind, KindInfo] = {}
 
     def forget(self) -> None:
@@ -123,7 +124,7 @@ class World:
             namespaced=resource.namespaced if resource is not None else True,
             state=self._state(kind, resource),
             shape=shape,
-            status_schema=_schema(version.schema) if version is not None else None,
+            status_schema=_schema(version.schema) if version is not None else self.published.get(kind),
             status_subresource=resource.status_subresource if resource is not None else True,
         )
 

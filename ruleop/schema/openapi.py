@@ -51,6 +51,11 @@ class OpenApi:
         name = self._names.get(kind)
         return self._builder.named(name) if name else None
 
+    def schema(self, kind: Kind) -> Schema | None:
+        """The kind's schema as published, with references in it; None if the document does not know the kind."""
+        name = self._names.get(kind)
+        return self._schemas[name] if name else None
+
 
 class ShapeBuilder:
     """Turns schemas into shapes. `schemas` are the types that `$ref` may name; `known` are shapes that some of these names already have."""
