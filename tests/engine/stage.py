@@ -1,0 +1,81 @@
+"""The App, its children on a server and in the stores, and an executor between the two."""
+
+from __future__ import annotations
+
+import copy
+
+from ruleop.engine.classify import classify
+from ruleop.engine.executor import Executor, Outcomes
+from ruleop.kinds import ObjectKey
+from ruleop.planning import AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from tests.engine.server import APP, Server, Shelves, child, patch_of
+
+OURS = "ruleop.dev/ruleop"
+WRITES = ("create", "patch", "update", "apply", "delete")
+
+
+class Stage:
+    def __init__(self, *children):
+        self.server = Server(APP, *children)
+        self.stores = Shelves(*copy.deepcopy(list(self.server.objects.values())))
+        self.executor = Executor(self.server, self.stores, classify)
+        self.app = self.stored("web", "App")
+
+    def key(self, name, kind="ConfigMap"):
+        return ObjectKey("example.com" if kind == "App" else "", kind, "shop", name)
+
+    def stored(self, name, kind="ConfigMap"):
+        return self.stores.objects.get(self.key(name, kind))
+
+    def live(self, name, kind="ConfigMap"):
+        return self.server.objects.get(self.key(name, kind))
+
+    def knows_what_is(self, name, kind="ConfigMap"):
+        assert self.stored(name, kind) == self.live(name, kind)
+
+    async def execute(self, *actions) -> Outcomes:
+        return await self.executor.execute(actions, self.app)
+
+    # One action of each kind, on the object "a".
+
+    def create(self, name="a", **more):
+        return Create(self.key(name), name, child(name, data={"x": "new"}), "digest", **more)
+
+    def patch(self, name="a", **more):
+        live = self.stored(name)
+        wanted = {**live, "data": {"x": "new"}}
+        return Patch(self.key(name), name, patch_of(live, wanted), live, wanted, "digest", sent=child(name, data={"x": "new"}), **more)
+
+    def release(self, name="a", id_=None, **more):
+        live = self.stored(name)
+        metadata = {key: value for key, value in live["metadata"].items() if key not in {"labels", "ownerReferences"}}
+        wanted = {**live, "metadata": metadata}
+        return Patch(self.key(name), name if id_ is None else id_, patch_of(live, wanted), live, wanted, "", "released", **more)
+
+    def replace(self, name="a", **more):
+        live = self.stored(name)
+        return Replace(self.key(name), name, {**live, "data": {"x": "new"}}, live, "digest", **more)
+
+    def apply(self, name="a", **more):
+        live = self.stored(name)
+        body = child(name, data={"x": "new"})
+        body["metadata"]["uid"] = live["metadata"]["uid"]
+        return ServerSideApply(self.key(name), name, body, live, "digest", migrate=True, **more)
+
+    def delete(self, name="a", id_=None, **more):
+        return Delete(self.key(name), name if id_ is None else id_, self.stored(name), more.pop("why", "pruned"), **more)
+
+
+def on_stage(kind):
+    """A stage and one action of the kind, with the verb and the name that it comes down to."""
+    stage = Stage() if kind == "create" else Stage(child("a", data={"x": "old"}))
+    if kind == "add":
+        return stage, AddFinalizer(OURS), ("patch", "web")
+    if kind == "remove":
+        stage.app = stage.server.edit(
+            stage.key("web", "App"), metadata={**stage.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
+        )
+        stage.stores.put(stage.app)
+        return stage, RemoveFinalizer(OURS), ("patch", "web")
+    verb = {"replace": "update"}.get(kind, kind)
+    return stage, getattr(stage, kind)(), (verb, "a")
