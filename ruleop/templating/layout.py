@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ruleop.errors import Site
@@ -41,16 +41,17 @@ class Inserted:
 
 @dataclass(slots=True)
 class Layout:
-    """`origins` says for each piece of the text what it came from."""
+    """`origins` says for each of the pieces of the text what it came from."""
 
     text: str
     slots: list[Slot]
-    lost: list[Slot] = field(default_factory=list)  # alone on their lines and without a value: there is nothing to lay out
-    origins: list[tuple[str, Part | Inserted]] = field(default_factory=list)
+    lost: list[Slot]  # alone on their lines and without a value: there is nothing to lay out
+    pieces: list[str]
+    origins: list[Part | Inserted]
 
     def sites(self) -> list[Site | None]:
         """Where in the templates each line of the text comes from."""
-        return _sites_of(self.origins)
+        return _sites_of(self.pieces, self.origins)
 
     def alone_on_line(self, line: int) -> Slot | None:
         """The slot that is all there is on a line (from 1) of the text."""
@@ -65,7 +66,7 @@ def lay_out(parts: Sequence[Part]) -> Layout:
     pen.write(parts)
     if pen.weight[0] > MAX_OUTPUT:
         raise Exhausted(f"the values printed amount to more than {MAX_OUTPUT:,} characters")
-    return Layout("".join(pen.out), pen.slots, pen.lost, list(zip(pen.out, pen.origins, strict=True)))
+    return Layout("".join(pen.out), pen.slots, pen.lost, pen.out, pen.origins)
 
 
 class _Pen:
@@ -80,7 +81,7 @@ class _Pen:
     def write(self, parts: Sequence[Part]) -> None:
         out, origins, slots, weight = self.out, self.origins, self.slots, 0
         for number, part in enumerate(parts):
-            if not isinstance(part, Slot):
+            if type(part) is not Slot:
                 text = self._after_vanished(part) if self.swallow and part else part
                 out.append(text)
                 origins.append(text)
@@ -162,7 +163,7 @@ class _Pen:
         inner.write(text.parts)
         lines = "".join(inner.out).split("\n")
         METER.spend(4 * len(lines))
-        sites = _sites_of(list(zip(inner.out, inner.origins, strict=True)))
+        sites = _sites_of(inner.out, inner.origins)
         first = next((number for number, line in enumerate(lines) if line.strip()), None)
         if first is None:
             self._vanish(indentation)
@@ -268,11 +269,11 @@ def _is_followed(column: int, parts: Sequence[Part], number: int) -> bool:
     return False
 
 
-def _sites_of(origins: list[tuple[str, Part | Inserted]]) -> list[Site | None]:
+def _sites_of(pieces: Sequence[str], origins: Sequence[Part | Inserted]) -> list[Site | None]:
     """For each line the place of the first literal that shows on it, else of a slot."""
     sites: list[Site | None] = [None]
     shown = False
-    for piece, origin in origins:
+    for piece, origin in zip(pieces, origins, strict=True):
         for number, line in enumerate(piece.split("\n")):
             if number:
                 sites.append(None)

@@ -36,6 +36,9 @@ class Exact(Fraction):
     def __eq__(self, other: object) -> bool:
         return Fraction.__eq__(self, Exact(other) if isinstance(other, float) else other)
 
+    def __rpow__(self, other: Any) -> Any:
+        return Exact(other) ** self
+
 
 def _exactly(name: str) -> Any:
     operation = getattr(Fraction, name)
@@ -49,7 +52,7 @@ def _exactly(name: str) -> Any:
     return operate
 
 
-_OPERATIONS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg pos abs"
+_OPERATIONS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow neg pos abs"
 for _name in _OPERATIONS.split():
     setattr(Exact, f"__{_name}__", _exactly(f"__{_name}__"))
 

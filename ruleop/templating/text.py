@@ -10,7 +10,7 @@ its line it is laid out there, indented to that column. Anything else that is do
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from ruleop.errors import Site
 from ruleop.templating.absent import OMIT
@@ -57,6 +57,7 @@ class Place:
     alone: bool = False
 
 
+@final
 class Slot:
     """A value that was printed, and where."""
 
@@ -84,10 +85,7 @@ Part: TypeAlias = str | Slot
 def flat(parts: Iterable[Any]) -> tuple[Part, ...]:
     """A recursive loop hands on what its inner passes captured, as it stands."""
     result = tuple(parts)
-    for part in result:
-        if type(part) is Text:
-            break
-    else:
+    if Text not in map(type, result):
         return result
     result = tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))
     METER.spend(len(result))

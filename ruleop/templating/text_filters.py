@@ -13,7 +13,7 @@ from urllib.parse import urlencode as form_encoded
 import re2
 
 from ruleop.templating.absent import Absent
-from ruleop.templating.budget import METER, Exhausted, width
+from ruleop.templating.budget import MAX_ITEMS, METER, Exhausted, width
 from ruleop.templating.faults import Fault
 from ruleop.templating.fields import reach
 from ruleop.templating.methods import joined_by
@@ -124,8 +124,9 @@ def regex_findall(value: Any, pattern: str) -> list[Any]:
     """All matches: the text of each, or of its group, or a list of its groups."""
     found: list[Any] = []
     for match in _pattern(pattern).finditer(scalar_text(value)):
-        METER.items(len(found))
-        METER.spend(4 - len(found))
+        METER.spend(4)
+        if len(found) >= MAX_ITEMS:
+            METER.items(len(found) + 1)
         groups = match.groups(default="")
         found.append(list(groups) if len(groups) > 1 else groups[0] if groups else match.group())
     return found

@@ -214,7 +214,13 @@ def plain_and_weight(value: Any) -> tuple[JSON, int]:
             return data, weigh(data)
         METER.spend(1 + (weight >> 6))
         return data, weight
+    if type(value) is dict and set(map(type, value)) == _TEXT == set(map(type, value.values())):
+        METER.spend(1 + len(value))  # as labels and ConfigMaps are: nothing to be made anew
+        return value, sum(map(len, value.values())) + NODE * len(value)
     return _Plain().of(value, 0)
+
+
+_TEXT = {str}
 
 
 class _Plain:

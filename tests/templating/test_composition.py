@@ -216,6 +216,12 @@ class TestFiles:
             with pytest.raises(RuleErrors, match=r"templates/main.j2:2: there is no templates/nginx.cnf \(did you mean nginx.conf\?\)"):
                 documents(f"a: 1\nb: {{{{ {word}('nginx.cnf') }}}}", {"nginx.conf": ""})
 
+    def test_templates_may_render_one_another_to_a_depth_of_twenty(self):
+        files = {f"r{number}": f"{{{{ render('r{number + 1}') }}}}" for number in range(30)}
+        assert render("a: {{ render('r11') }}", {**files, "r30": "x"}) == {"a": "x"}
+        with pytest.raises(RenderError, match="render each other without end"):
+            render("a: {{ render('r10') }}", {**files, "r30": "x"})
+
     def test_a_file_may_hold_what_no_template_may(self):
         assert render("a: {{ file('x') }}", {"x": "{{ {% \ufdd0"}) == {"a": "{{ {% \ufdd0"}
 

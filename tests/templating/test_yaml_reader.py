@@ -78,6 +78,7 @@ REFUSED = {
     "%TAG ! x\n---\na: 1": [(1, 1, "%YAML and %TAG directives are refused")],
     "a: [": [(2, None, "not YAML")],
     "a: 1\n b: 2": [(2, 3, "not YAML: a second `: ` in one value")],
+    "a: 1\n b: 2\t# x": [(2, 3, "not YAML: a second `: ` in one value")],
     "a:\n\t- 1": [(2, 1, "not YAML: a tab is no indentation")],
     "a: @x": [(1, 4, "not YAML: a value cannot begin with '@'")],
     "a: `x`": [(1, 4, "not YAML: a value cannot begin with '`'")],
