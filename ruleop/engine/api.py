@@ -133,6 +133,6 @@ class ConfigMapShelf:
                 return await self.api.create(body)
             return await self.api.replace({**body, "metadata": {**metadata, "resourceVersion": version}})
         except ApiError as error:
-            if error.problem in {Problem.CONFLICT, Problem.EXISTS, Problem.NOT_FOUND}:
+            if error.problem in {Problem.CONFLICT, Problem.EXISTS} or (version and error.problem is Problem.NOT_FOUND):
                 return None
             raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from ruleop.engine.memory import Foreign, Memory
+from ruleop.engine.memory import Memory
 from ruleop.engine.routes import Interest, Request, Routes
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
@@ -111,9 +111,13 @@ class Reconciler:
         if rule is None:
             return await self._unmatched(request, resource)
         memory = self.memory.setdefault(request, Memory())
-        await self._look_at_foreign(memory)
-        memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
-        planned, outcomes = await self._carry_out(rule, request, resource, memory)
+        try:
+            await self._look_at_foreign(memory)
+            memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
+            planned, outcomes = await self._carry_out(rule, request, resource, memory)
+        except RuleopError as error:  # what has to be known or written first: an object in the way, the inventory
+            self.log.warning("not reconciled; trying again", resource=_name(request), error=str(error))
+            return Verdict(failed=True, again=self.executor.classify(error)[1])
         return await self._conclude(rule, request, memory, planned, outcomes)
 
     # -- planning and writing ------------------------------------------------------------------------------------------------------------
@@ -125,17 +129,18 @@ class Reconciler:
             planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
             if not planned.actions or self.dry_run:
-                return planned, outcomes
+                return planned, None
             await self.around.before_writes(rule, planned)
             outcomes = await self.executor.execute(planned.actions, resource)
             self._remember(planned, memory, outcomes)
-            resource = outcomes.resource or self.world.resource(self.key(request)) or resource
-            if not outcomes.replan:
+            now = outcomes.resource or self.world.resource(self.key(request))
+            if now is None or not outcomes.replan:
                 break
+            resource = now
         assert outcomes is not None
-        if _ends(planned, resource) or (outcomes.clean and self.busy()):
+        if now is None or _ends(planned, resource) or (outcomes.clean and self.busy()):
             return planned, outcomes  # it is gone; or children first, and the status when the others have theirs
-        return self._plan(rule, resource, memory, outcomes), outcomes
+        return self._plan(rule, now, memory, outcomes), outcomes
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
         start = time.perf_counter()
@@ -161,19 +166,17 @@ class Reconciler:
         kinds = {action.key: Kind.of(action.object) for action in planned.actions if isinstance(action, (Create, ServerSideApply))}
         shapes = {key: self.world.info(kinds.get(key) or Kind.of(answer)).shape for key, (_, answer) in outcomes.written.items()}
         memory.learn(outcomes.written, shapes)
-        for action in planned.actions:
-            if isinstance(action, Delete) and action.why == "recreate" and action.key in outcomes.deleted and action.key in memory.failed:
+        done = [action for action in outcomes.done if not isinstance(action, (AddFinalizer, RemoveFinalizer))]
+        for action in done:
+            if isinstance(action, Delete) and action.why == "recreate" and action.key in memory.failed:
                 memory.recreated[action.key] = memory.failed[action.key].wanted
-        memory.remember(
-            outcomes.failed, {action.key for action in planned.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
-        )
+        memory.remember(outcomes.failed, {action.key for action in done} | set(outcomes.failed))
         memory.meet(outcomes.foreign, time.monotonic())
-        for action in planned.actions:
-            name, outcome = type(action).__name__, "done"
-            key = getattr(action, "key", None)
-            if key in outcomes.failed:
-                outcome = outcomes.failed[key].failure.value
-            self.metrics.writes.labels(self.title, name, outcome).inc()
+        carried_out = {id(action) for action in outcomes.done}
+        for each in planned.actions:
+            key = getattr(each, "key", None)
+            outcome = outcomes.failed[key].failure.value if key in outcomes.failed else "done" if id(each) in carried_out else "held back"
+            self.metrics.writes.labels(self.title, type(each).__name__, outcome).inc()
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
@@ -196,16 +199,15 @@ class Reconciler:
             self.around.say(resource, event)
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
-        failed = outcomes is not None and (bool(outcomes.failed) or outcomes.replan)
-        if failed:
-            return Verdict(failed=True)
+        if outcomes is not None and not outcomes.clean:
+            return Verdict(failed=True, again=outcomes.retry_after)
         return Verdict(again=self._again(rule, memory, planned))
 
     def _status_failed(self, request: Request, error: RuleopError) -> Verdict:
-        failure, _ = self.executor.classify(error)
+        failure, retry_after = self.executor.classify(error)
         if failure is not None and failure is not Failure.OTHER:
             self.log.warning("status not written", resource=_name(request), error=str(error))
-        return Verdict(failed=True)
+        return Verdict(failed=True, again=retry_after)
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> float | None:
         waits = [foreign.look_at - time.monotonic() for foreign in memory.foreign.values()]
@@ -238,8 +240,7 @@ class Reconciler:
             if live is None:
                 del memory.foreign[key]
             else:
-                wait = min(60.0, foreign.wait * 2)
-                memory.foreign[key] = Foreign(live, time.monotonic() + wait, wait)
+                memory.foreign[key] = foreign.again(live, time.monotonic())
 
     async def _namespace_ends(self, resource: Object) -> bool:
         """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""

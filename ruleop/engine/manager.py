@@ -91,7 +91,7 @@ class Manager:
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
         self._schemas_missing = asyncio.Event()
-        self._writing_inventory = asyncio.Lock()
+        self._pruning_again: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- start and stop ------------------------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ class Manager:
             stack.push_async_callback(self.recorder.stop)
             self.surroundings = self._surroundings()
             health = Health(self._checks, self.metrics)
-            await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
             stack.push_async_callback(health.stop)
+            await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
             await self._first_contact()
             if self.options.leader_elect:
                 # Released last of all that writes: whoever takes over must find nobody else at work.
@@ -274,7 +274,9 @@ class Manager:
             if kind in self.controllers:
                 self._all_again(self.controllers[kind])
                 self.controllers[kind].reconciler.may_prune = False
-        asyncio.get_running_loop().call_later(NO_PRUNE_AFTER_RELOAD, self._prune_again)
+        if self._pruning_again is not None:
+            self._pruning_again.cancel()  # files of one edit may arrive one after the other
+        self._pruning_again = asyncio.get_running_loop().call_later(NO_PRUNE_AFTER_RELOAD, self._prune_again)
 
     def _prune_again(self) -> None:
         for controller in self.controllers.values():
@@ -430,9 +432,7 @@ class Manager:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
         finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
         entry = Entry(frozenset(kinds), finalizer)
-        if not self.inventory.of(rule.kind.versionless).covers(entry):
-            async with self._writing_inventory:  # one write tells for all that wait here
-                await self.inventory.ensure(rule.kind.versionless, entry)
+        await self.inventory.ensure(rule.kind.versionless, entry)
 
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.requests.labels(str(status), verb).inc()
