@@ -203,7 +203,7 @@ class Library:
             raise mistake(syntax(error), line or Site(path, error.lineno)) from None
         except (SyntaxError, RecursionError, MemoryError):  # of the Python that Jinja makes of it
             raise mistake(
-                "nested too deeply: at most 18 loops, or about 90 tags or brackets, in one another", line or Site(path, 1)
+                "nested too deeply", line or Site(path, 1)
             ) from None
 
     def _load(self, name: str) -> CompiledTemplate:
