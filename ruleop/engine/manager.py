@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 NO_PRUNE_AFTER_RELOAD = 30.0
+DISCOVERY_LAG = 0.2  # seconds to the first new look at what is served; then twice as long each time
 LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be watched
 
 
@@ -91,6 +92,7 @@ class Manager:
         self.stopping = asyncio.Event()
         self._refreshing = asyncio.Event()
         self._schemas_missing = asyncio.Event()
+        self._undefined: set[GroupKind] = set()  # kinds whose definition has gone
         self._pruning_again: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -344,8 +346,10 @@ class Manager:
             kind = GroupKind(definition.group, definition.kind)
             if change.new is not None:
                 self.world.definitions[kind] = definition
+                self._undefined.discard(kind)
             else:
                 self.world.definitions.pop(kind, None)
+                self._undefined.add(kind)
             self.world.forget()
             if (controller := self.controllers.get(kind)) is not None and change.outside_status:
                 self.room.look(controller.rules, self.world.definitions)
@@ -354,13 +358,21 @@ class Manager:
         self._refreshing.set()
 
     async def _follow_discovery(self) -> None:
-        """Looks at what is served when a definition changed; where definitions cannot be watched, now and then."""
+        """Looks at what is served when a definition changed, until it is what the definitions say: the server publishes it a moment later.
+        Where definitions cannot be watched, now and then."""
+        pause = DISCOVERY_LAG
         while True:
             crds = self.feeds.feeds[Need(CRD)]
             wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
+            late = self._out_of_step()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(pause if late else wait):
                     await self._refreshing.wait()
+            if self._refreshing.is_set():
+                pause = DISCOVERY_LAG
+                self.feeds.wake()  # a kind that went and came between two looks has only its watch to tell
+            elif late:
+                pause = min(LOOK_FOR_KINDS, pause * 2)
             self._refreshing.clear()
             try:
                 difference = await self.discovery.refresh()
@@ -372,6 +384,16 @@ class Manager:
             self._take(difference)
             if wait is not None and (known := self.schemas.known()):
                 await self._look_at_schemas(known)
+
+    def _out_of_step(self) -> bool:
+        """Something that is watched is defined and not served yet, or still served although its definition has gone."""
+        for need in self.feeds.feeds:
+            definition = self.world.definitions.get(need.kind.versionless)
+            version = definition.version(need.kind.version) if definition is not None else None
+            defined, served = version is not None and version.served, self.discovery.get(need.kind) is not None
+            if served != defined and (defined or need.kind.versionless in self._undefined):
+                return True
+        return False
 
     def _take(self, difference: Difference) -> None:
         """Kinds that came, went, or are another."""

@@ -113,7 +113,9 @@ class Operator:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object = None, *_: object) -> None:
+        if kind is not None and self._process is not None:  # pytest shows it beside what failed
+            sys.stderr.write(f"ready: {self.probe('/readyz?verbose')}\n{self.log_file.read_text()[-20000:]}")
         self.kill()
         for path in (f"{RBAC}/clusterrolebindings/{self.name}", f"{RBAC}/clusterroles/{self.name}", f"/api/v1/namespaces/{self.name}"):
             with contextlib.suppress(RefusedError):
