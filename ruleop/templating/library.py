@@ -202,9 +202,7 @@ class Library:
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax(error), line or Site(path, error.lineno)) from None
         except (SyntaxError, RecursionError, MemoryError):  # of the Python that Jinja makes of it
-            raise mistake(
-                "nested too deeply", line or Site(path, 1)
-            ) from None
+            raise mistake("nested too deeply", line or Site(path, 1)) from None
 
     def _load(self, name: str) -> CompiledTemplate:
         if name not in self.texts:

@@ -46,13 +46,28 @@ def kinds_in(files: Iterable[tuple[nodes.Template, str]], mistakes: list[RuleErr
                 elif match := _VALUE.match(value):
                     found[key].append(match[2])
         _pair(found, kinds, loose)
-        if number == 0 and separators:
+        if number == 0 and (separators := separators - _begins_with_a_mark(tree)):
             documents = separators + 1
     if loose["apiVersion"] and loose["kind"]:
         kinds.update(Kind.parse(version, kind) for version in loose["apiVersion"] for kind in loose["kind"])
     if any(kind.kind == "List" for kind in kinds):
         mistakes.append(RuleError("`kind: List` is refused: write its items as documents, with --- between them", Site(path, 1)))
     return frozenset(kinds), documents
+
+
+_SILENT = (nodes.Import, nodes.FromImport, nodes.Assign, nodes.AssignBlock, nodes.Macro)
+
+
+def _begins_with_a_mark(tree: nodes.Template) -> bool:
+    """A `---` before the first document separates nothing, as long as no loop repeats it."""
+    for node in tree.body:
+        if isinstance(node, _SILENT):
+            continue
+        first = node.nodes[0] if isinstance(node, nodes.Output) and node.nodes else None
+        text = first.data.lstrip() if isinstance(first, nodes.TemplateData) else ""
+        if text or not isinstance(node, nodes.Output):
+            return text.startswith("---")
+    return False
 
 
 def _pair(found: dict[str, list[str]], kinds: set[Kind], loose: dict[str, list[str]]) -> None:

@@ -177,3 +177,22 @@ def test_a_template_that_is_used_by_many_is_read_once():
     made = Library({"a": "{% include 'c' %}", "b": "{% include 'c' %}", "c": "x: 1"})
     assert made.text_mapping("a").render({}) == made.text_mapping("b").render({}) == [{"x": 1}]
     assert made.source("c") is made.source("c")
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "many"),
+    [
+        (POD, False),
+        ("---\n" + POD, False),
+        ("{% set x = 1 %}\n\n---\n" + POD, False),
+        ("---\n" + POD + "---\n" + POD, True),
+        (POD + "---\n" + POD, True),
+        ("{% for x in spec.xs %}\n---\n" + POD + "{% endfor %}\n", True),
+        ("{{ spec.x }}\n---\n" + POD, True),
+    ],
+)
+def test_a_mark_before_the_first_document_makes_no_list_of_it(text, many):
+    assert Library({"a.j2": text}).text("a.j2").many is many
