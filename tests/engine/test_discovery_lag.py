@@ -1,0 +1,87 @@
+"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one goes later, too. No
+further event tells of either."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ruleop.engine.feeds import Need
+from ruleop.engine.manager import CRD, Manager
+from ruleop.engine.options import Options
+from ruleop.kinds import Kind
+from ruleop.kube.discovery import Difference
+from ruleop.kube.store import State
+from ruleop.schema.crds import parse_crd
+
+APP = Kind("example.com", "v1", "App")
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "apps.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "App", "plural": "apps"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
+
+
+class Late:
+    """A server whose discovery is `lag` looks behind what its definitions say."""
+
+    def __init__(self, *, defined: bool, lag: int) -> None:
+        self.defined, self.lag, self.looks = defined, lag, 0
+
+    def get(self, _kind: Kind) -> object | None:
+        return object() if self.defined == (self.looks > self.lag) else None
+
+    async def refresh(self) -> Difference:
+        self.looks += 1
+        change = frozenset({APP}) if self.looks == self.lag + 1 else frozenset()
+        return Difference(appeared=change) if self.defined else Difference(gone=change)
+
+
+class Watching:
+    """The feeds of the definitions and of Apps."""
+
+    def __init__(self) -> None:
+        self.feeds = {Need(CRD): SimpleNamespace(state=State.SYNCED), Need(APP): SimpleNamespace(state=State.UNSERVED)}
+        self.looked_again = asyncio.Event()
+
+    def look_again(self) -> None:
+        self.looked_again.set()
+
+    def wake(self) -> None: ...
+    def want(self, _needs: object) -> None: ...
+
+
+async def followed(*, defined: bool, lag: int) -> Late:
+    manager = Manager(None, Path(), Options())  # type: ignore[arg-type]
+    discovery, feeds = Late(defined=defined, lag=lag), Watching()
+    definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
+    manager.discovery, manager.feeds = discovery, feeds
+    manager.world = SimpleNamespace(definitions=definitions, forget=lambda: None)
+    if not defined:
+        manager._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
+    manager._refreshing.set()  # the one event that comes
+    task = asyncio.create_task(manager._follow_discovery())
+    await asyncio.wait_for(feeds.looked_again.wait(), 10)
+    await asyncio.sleep(0.5)  # long enough for a look that is not needed
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return discovery
+
+
+@pytest.mark.parametrize("defined", [True, False], ids=["comes", "goes"])
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, lag):
+    """And then no more."""
+    discovery = asyncio.run(followed(defined=defined, lag=lag))
+    assert discovery.looks == lag + 1
