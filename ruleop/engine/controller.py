@@ -223,8 +223,8 @@ class Reconciler:
         reason = planned.conditions[0]["reason"] if planned.conditions else ""
         for wait in planned.waits:
             self.metrics.waits.labels(self.title, wait.child).inc()
-        if outcomes is not None or reason != memory.reason:
-            written = len(outcomes.written) + len(outcomes.deleted) if outcomes is not None else 0
+        written = len(outcomes.written) + len(outcomes.deleted) if outcomes is not None else 0
+        if written or reason != memory.reason:  # the same refusal at every retry is no news
             self.log.info("reconciled", resource=_name(request), reason=reason, written=written)
         for problem in planned.problems if reason != memory.reason else ():
             self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
