@@ -84,7 +84,7 @@ def test_a_missing_right_is_told_and_stops_only_what_needs_it(
         assert "create" in condition["message"]
         assert "services" in condition["message"]
         eventually("the other child", lambda: missing(DEPLOYMENT.wanted, life.get(DEPLOYMENT)) == "")
-        assert life.resource()["status"]["availableReplicas"] == 2
+        eventually("the other child's status", lambda: life.resource()["status"]["availableReplicas"] == 2)
         role = f"{RBAC}/clusterroles/{operator.name}"
         operator.admin.merge(role, {"rules": APP.rights.rules()}, "somebody")
         life.settled()
