@@ -45,6 +45,7 @@ from ruleop.kube.events import EventRecorder, Happening
 from ruleop.kube.session import Session
 from ruleop.kube.store import Change, Origin, State
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
+from ruleop.planning.marks import PART_OF
 from ruleop.schema.crds import parse_crd
 from ruleop.schema.findings import SchemaError
 
@@ -70,7 +71,7 @@ class Controller:
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
-    needs: frozenset[Need]  # without which no CR of it is looked at
+    needs: frozenset[Need] = frozenset()  # without which no CR of it is looked at; worked out with the watches
 
     def kinds(self) -> list[Kind]:
         """What it writes: CRs and children."""
@@ -212,41 +213,43 @@ class Manager:
 
     def _adopt_kind(self, kind: GroupKind, rules: tuple[Rule, ...]) -> None:
         controller = self.controllers.get(kind)
-        needs = frozenset(self._needs_of(kind, rules))
         self.room.look(rules, self.world.definitions)
         if controller is not None:
-            controller.rules, controller.needs = rules, needs
+            controller.rules = rules
             controller.reconciler.rules, controller.reconciler.kind = rules, rules[0].kind
             return
         limit = self.options.max_concurrent or max(rule.max_concurrent for rule in rules)
         workers = Workers(str(kind), limit=limit, metrics=self.metrics)
         reconciler = Reconciler(rules, self.surroundings, busy=workers.queue.has_ready)
-        self.controllers[kind] = Controller(rules[0].kind, rules, reconciler, workers, needs)
+        self.controllers[kind] = Controller(rules[0].kind, rules, reconciler, workers)
         workers.start(reconciler.reconcile)
 
     def _needs_of(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
         yield Need(rules[0].kind)
         yield Need(CRD)  # its schema says what may be written into the status
-        preferred = {each: found.info.kind for each in self.inventory.of(kind).children if (found := self.discovery.get(each)) is not None}
-        yield from child_needs(rules, self.inventory.of(kind), preferred)
+        yield from self._child_needs(kind, rules)
         for rule in rules:
             for observe in rule.observe.values():
                 yield observe_need(observe)
 
+    def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
+        remembered = self.inventory.of(kind)
+        preferred = {each: found.info.kind for each in remembered.children if (found := self.discovery.get(each)) is not None}
+        return child_needs(rules, remembered, preferred)
+
     def _watch(self) -> None:
-        """Watches what the rules need, and tells the world which feed is for what."""
+        """Watches what the rules need, and tells the world which feed is for what. What is needed is worked out anew: a kind that only the
+        inventory remembers can be watched once it is served."""
         needs: dict[Need, None] = {Need(CRD): None}
         self.world.primary, self.world.children_of, self.world.observed = {}, {}, {}
-        for controller in self.controllers.values():
+        for kind, controller in self.controllers.items():
+            controller.needs = frozenset(self._needs_of(kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
         self.feeds.want(needs)
         feeds = self.feeds.feeds
         for kind, controller in self.controllers.items():
             self.world.primary[kind] = feeds[Need(controller.kind)]
-            preferred = {
-                each: found.info.kind for each in self.inventory.of(kind).children if (found := self.discovery.get(each)) is not None
-            }
-            for need in child_needs(controller.rules, self.inventory.of(kind), preferred):
+            for need in self._child_needs(kind, controller.rules):
                 self.world.children_of.setdefault(need.kind.versionless, feeds[need])
             for rule in controller.rules:
                 for observe in rule.observe.values():
@@ -316,7 +319,7 @@ class Manager:
 
     def _child_changed(self, part_of: str, urgency: Urgency) -> None:
         for controller in self.controllers.values():
-            request = controller.reconciler.routes.owner_of({"ruleop.dev/part-of": part_of})
+            request = controller.reconciler.routes.owner_of({PART_OF: part_of})
             if request is not None:
                 controller.workers.add(request, urgency)
 

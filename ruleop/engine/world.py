@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.store import Entry, State
 from ruleop.planning import KindInfo, Served
+from ruleop.planning.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import builtin_shape
 
@@ -89,14 +90,14 @@ class World:
     def put(self, obj: Object) -> bool:
         """Into each store that would hold the object. False where none does: somebody else's object, or one of ours without its label."""
         key = ObjectKey.of(obj)
-        labelled = "ruleop.dev/part-of" in ((obj.get("metadata") or {}).get("labels") or {})
+        labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
         feeds = [feed for feed in (self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if feed is not None]
         if labelled and (child := self.children_of.get(key.group_kind)) is not None:
             feeds.append(child)
         held = False
         for feed in feeds:
             store = feed.store_of(key)
-            if store is not None and (feed.need.labels in {"", "ruleop.dev/part-of"} or key in store):
+            if store is not None and (feed.need.labels in {"", PART_OF} or key in store):
                 store.put(obj)
                 held = held or feed is self.children_of.get(key.group_kind) or feed is self.primary.get(key.group_kind)
         return held
