@@ -4,6 +4,7 @@ refuses, and lists would be merged as if they had no keys."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -25,7 +26,15 @@ class Schemas:
     def __init__(self, discovery: Discovery, world: World) -> None:
         self.discovery = discovery
         self.world = world
+        self.wanted = asyncio.Event()  # somebody waits for what is missing
         self._looked: dict[Kind, int] = {}  # how often, in vain
+
+    def known_of(self, kinds: Iterable[Kind]) -> bool:
+        """Whether all is known of these; if not, it is looked for."""
+        if not self.missing(kinds):
+            return True
+        self.wanted.set()
+        return False
 
     def missing(self, kinds: Iterable[Kind]) -> list[Kind]:
         """Kinds that are served, and of which nothing is known yet."""

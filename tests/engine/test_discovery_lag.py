@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from ruleop.engine.catalogue import Catalogue
 from ruleop.engine.feeds import Need
-from ruleop.engine.manager import CRD, Manager
-from ruleop.engine.options import Options
+from ruleop.engine.rulebook import CRD
 from ruleop.kinds import Kind
 from ruleop.kube.discovery import Difference
 from ruleop.kube.store import State
@@ -62,15 +61,15 @@ class Watching:
 
 
 async def followed(*, defined: bool, lag: int) -> Late:
-    manager = Manager(None, Path(), Options())  # type: ignore[arg-type]
     discovery, feeds = Late(defined=defined, lag=lag), Watching()
     definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
-    manager.discovery, manager.feeds = discovery, feeds
-    manager.world = SimpleNamespace(definitions=definitions, forget=lambda: None)
+    world = SimpleNamespace(definitions=definitions, forget=lambda: None)
+    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None)
+    catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
     if not defined:
-        manager._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
-    manager._refreshing.set()  # the one event that comes
-    task = asyncio.create_task(manager._follow_discovery())
+        catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
+    catalogue._refreshing.set()  # the one event that comes
+    task = asyncio.create_task(catalogue.follow_discovery())
     await asyncio.wait_for(feeds.looked_again.wait(), 10)
     await asyncio.sleep(0.5)  # long enough for a look that is not needed
     task.cancel()

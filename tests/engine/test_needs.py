@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
+from ruleop.engine.controllers import Controller, Controllers
 from ruleop.engine.feeds import Need
 from ruleop.engine.inventory import Entry
-from ruleop.engine.manager import Controller, Manager
-from ruleop.engine.options import Options
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.room import Room
+from ruleop.engine.rulebook import Rulebook
 from ruleop.kinds import GroupKind, Kind
 from ruleop.planning.marks import PART_OF
 from ruleop.rules import build_project
@@ -27,16 +28,22 @@ class Feeds:
 
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     project = build_project({"watches.yaml": RULES}, root="rules", environ={})
-    manager = Manager(project, Path("rules"), Options())
     served: dict[GroupKind, object] = {}
-    manager.discovery = SimpleNamespace(get=served.get)
-    manager.inventory = SimpleNamespace(of=lambda _watched: Entry(frozenset({OLD}), finalizer=False))
-    manager.feeds = Feeds()
-    manager.world = SimpleNamespace(forget=lambda: None)
-    manager.controllers[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
-    manager._watch()
-    assert OLD not in manager.world.children_of
+    controllers = Controllers(SimpleNamespace(forget=lambda: None))
+    controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
+    rulebook = Rulebook(
+        controllers,
+        feeds=Feeds(),
+        discovery=SimpleNamespace(get=served.get),
+        schemas=SimpleNamespace(),
+        inventory=SimpleNamespace(of=lambda _watched: Entry(frozenset({OLD}), finalizer=False)),
+        room=Room(),
+        metrics=Metrics(),
+        make=SimpleNamespace(),
+    )
+    rulebook.watch()
+    assert OLD not in rulebook.world.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
-    manager._watch()
-    assert manager.world.children_of[OLD].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
-    assert manager.world.children_of[OLD].need in manager.controllers[APP].needs
+    rulebook.watch()
+    assert rulebook.world.children_of[OLD].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert rulebook.world.children_of[OLD].need in controllers.by_kind[APP].needs

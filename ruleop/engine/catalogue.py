@@ -1,0 +1,137 @@
+"""What the cluster serves, and in which form: discovery and schemas, kept in step with the definitions of custom kinds.
+
+Definitions are watched, so that nothing is asked for without a reason. Where they may not be, the cluster is asked now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.engine.feeds import Feed, Feeds, Need
+from ruleop.engine.rulebook import CRD, Rulebook
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.store import Change, State
+from ruleop.schema.crds import parse_crd
+from ruleop.schema.findings import SchemaError
+
+if TYPE_CHECKING:
+    from ruleop.engine.schemas import Schemas
+    from ruleop.engine.world import World
+    from ruleop.kube.discovery import Difference, Discovery
+
+DISCOVERY_LAG = 0.2  # seconds to the first new look at what is served; then twice as long each time
+LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be watched
+
+
+class Catalogue:
+    def __init__(self, discovery: Discovery, schemas: Schemas, *, world: World, feeds: Feeds, rulebook: Rulebook) -> None:
+        self.discovery = discovery
+        self.schemas = schemas
+        self.world = world
+        self.feeds = feeds
+        self.rulebook = rulebook
+        self.log = structlog.get_logger()
+        self._refreshing = asyncio.Event()
+        self._undefined: set[GroupKind] = set()  # kinds whose definition has gone
+
+    def definition_changed(self, feed: Feed, change: Change) -> None:
+        entry = change.new or change.old
+        obj = self.world.parse(feed, change.key, entry) if entry is not None else None
+        if obj is None or (not change.outside_status and not _established_changed(change)):
+            return
+        with contextlib.suppress(SchemaError):
+            definition = parse_crd(obj)
+            kind = GroupKind(definition.group, definition.kind)
+            if change.new is not None:
+                self.world.definitions[kind] = definition
+                self._undefined.discard(kind)
+            else:
+                self.world.definitions.pop(kind, None)
+                self._undefined.add(kind)
+            controllers = self.rulebook.controllers
+            if (controller := controllers.get(kind)) is not None and change.outside_status:
+                self.rulebook.room.look(controller.rules, self.world.definitions)
+                controllers.all_again(controller)
+        self.world.forget()
+        self._refreshing.set()
+
+    # -- discovery -----------------------------------------------------------------------------------------------------------------------
+
+    async def follow_discovery(self) -> None:
+        """Looks at what is served when a definition changed, until it is what the definitions say: the server publishes it a moment later.
+        Where definitions cannot be watched, now and then."""
+        pause = DISCOVERY_LAG
+        while True:
+            crds = self.feeds.feeds[Need(CRD)]
+            wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
+            late = self._out_of_step()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause if late else wait):
+                    await self._refreshing.wait()
+            if self._refreshing.is_set():
+                pause = DISCOVERY_LAG
+                self.feeds.wake()  # a kind that went and came between two looks has only its watch to tell
+            elif late:
+                pause = min(LOOK_FOR_KINDS, pause * 2)
+            self._refreshing.clear()
+            try:
+                difference = await self.discovery.refresh()
+            except RuleopError as error:
+                self.log.warning("discovery failed; trying again", error=str(error))
+                await asyncio.sleep(1.0)
+                self._refreshing.set()
+                continue
+            self._take(difference)
+            if wait is not None and (known := self.schemas.known()):
+                await self._look_at_schemas(known)
+
+    def _out_of_step(self) -> bool:
+        """Something that is watched is defined and not served yet, or still served although its definition has gone."""
+        for need in self.feeds.feeds:
+            definition = self.world.definitions.get(need.kind.versionless)
+            version = definition.version(need.kind.version) if definition is not None else None
+            defined, served = version is not None and version.served, self.discovery.get(need.kind) is not None
+            if served != defined and (defined or need.kind.versionless in self._undefined):
+                return True
+        return False
+
+    def _take(self, difference: Difference) -> None:
+        """Kinds that came, went, or are another."""
+        if difference:
+            self.world.forget()
+            self.feeds.look_again()
+            self.rulebook.watch()
+            self.rulebook.open()
+
+    # -- schemas -------------------------------------------------------------------------------------------------------------------------
+
+    async def follow_schemas(self) -> None:
+        """Looks for what is published of kinds whose definition cannot be read. Their CRs wait for it."""
+        while True:
+            await self.schemas.wanted.wait()
+            self.schemas.wanted.clear()
+            kinds = [kind for controller in self.rulebook.controllers for kind in self.schemas.missing(controller.kinds())]
+            await self._look_at_schemas(kinds)
+            self.rulebook.open()
+            if self.schemas.wanted.is_set():
+                await asyncio.sleep(0.5)
+
+    async def _look_at_schemas(self, kinds: list[Kind]) -> None:
+        try:
+            self._take(await self.discovery.refresh())
+            new = await self.schemas.look(kinds)
+        except RuleopError as error:
+            self.log.warning("discovery failed; trying again", error=str(error))
+            return
+        controllers = self.rulebook.controllers
+        for controller in controllers if new else ():
+            controllers.all_again(controller)
+
+
+def _established_changed(change: Change) -> bool:
+    return change.old is None or change.new is None or change.old.status != change.new.status

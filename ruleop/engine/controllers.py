@@ -1,0 +1,56 @@
+"""The watched kinds at work: each with its rules, the reconciler that keeps them, and the workers that call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.engine.needs import CHILD_LABELS
+from ruleop.engine.queue import Urgency
+from ruleop.engine.routes import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.engine.controller import Reconciler
+    from ruleop.engine.feeds import Need
+    from ruleop.engine.workers import Workers
+    from ruleop.engine.world import World
+    from ruleop.kinds import GroupKind, Kind
+    from ruleop.rules import Rule
+
+
+@dataclass(slots=True)
+class Controller:
+    """One watched kind at work."""
+
+    kind: Kind
+    rules: tuple[Rule, ...]
+    reconciler: Reconciler
+    workers: Workers
+    needs: frozenset[Need] = frozenset()  # without which no CR of it is looked at; worked out with the watches
+
+    def kinds(self) -> list[Kind]:
+        """What it writes: CRs and children."""
+        return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
+
+
+class Controllers:
+    """By watched kind."""
+
+    def __init__(self, world: World) -> None:
+        self.by_kind: dict[GroupKind, Controller] = {}
+        self.world = world
+
+    def __iter__(self) -> Iterator[Controller]:
+        return iter(self.by_kind.values())
+
+    def get(self, kind: GroupKind) -> Controller | None:
+        return self.by_kind.get(kind)
+
+    def all_again(self, controller: Controller) -> None:
+        """Each of its CRs is looked at, when nothing more urgent is."""
+        feed = self.world.primary.get(controller.kind.versionless)
+        for store in feed.stores() if feed is not None else ():
+            for key in store.select_keys():
+                controller.workers.add(Request(key.namespace, key.name), Urgency.SWEEP)

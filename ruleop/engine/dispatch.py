@@ -1,0 +1,49 @@
+"""From what changed in a store to the CRs that have to look again. A change says whom it concerns, and never what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.engine.queue import Urgency
+from ruleop.engine.routes import Request
+from ruleop.kube.store import Change, Origin
+from ruleop.planning.marks import PART_OF
+
+if TYPE_CHECKING:
+    from ruleop.engine.controllers import Controllers
+    from ruleop.engine.feeds import Feed
+    from ruleop.engine.world import World
+
+
+class Dispatch:
+    def __init__(self, world: World, controllers: Controllers) -> None:
+        self.world = world
+        self.controllers = controllers
+
+    def changed(self, feed: Feed, change: Change) -> None:
+        kind = change.key.group_kind
+        urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
+        controller = self.controllers.get(kind)
+        if controller is not None and self.world.primary.get(kind) is feed and change.outside_status:
+            controller.workers.add(Request(change.key.namespace, change.key.name), urgency)
+        if self.world.children_of.get(kind) is feed and change.origin is not Origin.WRITE:
+            for entry in (change.old, change.new):
+                if entry is not None and entry.part_of:
+                    self._child_changed(entry.part_of, urgency)
+        if feed in self.world.observed.get(kind, ()):
+            self._observed_changed(feed, change, urgency)
+
+    def _child_changed(self, part_of: str, urgency: Urgency) -> None:
+        for controller in self.controllers:
+            request = controller.reconciler.routes.owner_of({PART_OF: part_of})
+            if request is not None:
+                controller.workers.add(request, urgency)
+
+    def _observed_changed(self, feed: Feed, change: Change, urgency: Urgency) -> None:
+        for entry in (change.old, change.new):
+            obj = self.world.parse(feed, change.key, entry) if entry is not None else None
+            if obj is None:
+                continue
+            for controller in self.controllers:
+                for request in controller.reconciler.routes.observers_of(obj):
+                    controller.workers.add(request, urgency)
