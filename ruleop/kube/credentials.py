@@ -1,13 +1,11 @@
 """Where the API server is, and who we are to it.
 
-`kubernetes.aio.config` reads kubeconfigs (contexts, exec plugins, OIDC, certificates, tokens) and the service account of a pod, and
-`RESTClientObject` makes the TLS context of them. What it does not do is done here:
+`kubernetes.aio.config` reads kubeconfigs (contexts, exec plugins, OIDC, certificates, tokens) and the service account of a pod. What it
+does not do is done here:
 
 - it logs the failure of an exec plugin and goes on without credentials; here that is an error with the plugin's own words;
 - it reads a token file once, and a service account's token with whatever stands behind it in the file;
 - it raises what comes: here every bad surrounding is a sentence.
-
-`kubernetes` is imported when it is first used: it costs 20 MB and 0.2 s, and no offline command needs it.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import hashlib
-import importlib
 import logging
 import os
 import ssl
@@ -27,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import yaml
 
 from ruleop.errors import RuleopError
+from ruleop.kube.official import official
 from ruleop.kube.proxies import proxy_for
 
 if TYPE_CHECKING:
@@ -98,14 +96,13 @@ class ServiceAccount:
         return "default"
 
     async def load(self, *, forced: bool = False) -> Access:  # noqa: ARG002 - nothing is remembered here
-
-        configuration = _new_configuration()
+        configuration = _Configuration()
         try:
-            loader = _kubernetes("config.incluster_config").InClusterConfigLoader(
+            loader = official().incluster_config.InClusterConfigLoader(
                 str(self._folder / "token"), str(self._folder / "ca.crt"), try_refresh_token=False, environ=self._environ
             )
             loader.load_and_set(configuration)
-            return await _access(configuration, self._environ, fresh_for=REREAD)
+            return configuration.access(self._environ, fresh_for=REREAD)
         except (_config_exception(), OSError, ValueError) as error:
             raise CredentialsError(f"the pod's service account in {self._folder}: {error}") from error
 
@@ -125,32 +122,29 @@ class Kubeconfig:
             return "default"
 
     async def load(self, *, forced: bool = False) -> Access:
-
         # An OIDC provider hands out a new refresh token with each use, and only the loader that got it has it.
         if self._loader is None or (forced and self._loader.provider != "oidc"):
             self._loader = self._open()
-        loader, configuration = self._loader, _new_configuration()
+        loader, configuration = self._loader, _Configuration()
         try:
             with _complaints_of(loader) as complaints:
                 async with asyncio.timeout(PLUGIN_TIMEOUT):
                     await loader.load_and_set(configuration)
             user = self._user(loader)
             self._check_plugin(user, configuration, complaints)
-            return await _access(configuration, self._environ, fresh_for=self._fresh_for(loader, user))
+            return configuration.access(self._environ, fresh_for=self._fresh_for(loader, user))
         except TimeoutError as error:
             raise CredentialsError(f"{self._described}: no credentials within {PLUGIN_TIMEOUT:.0f} s") from error
         except (_config_exception(), OSError, ValueError, KeyError) as error:
             raise CredentialsError(f"{self._described}: {_sentence(error)}") from error
 
     def _open(self) -> Any:
-
         if not any(path and Path(path).expanduser().exists() for path in self._paths.split(os.pathsep)):
             raise CredentialsError(f"{self._paths}: there is no such kubeconfig")
         try:
-            merged = _kubernetes("config.kube_config").KubeConfigMerger(self._paths).config
-            return _kubernetes("config.kube_config").KubeConfigLoader(
-                config_dict=merged, active_context=self._context or None, config_base_path=None
-            )
+            kube_config = official().kube_config
+            merged = kube_config.KubeConfigMerger(self._paths).config
+            return kube_config.KubeConfigLoader(config_dict=merged, active_context=self._context or None, config_base_path=None)
         except _config_exception() as error:
             if self._context and "name" in str(error):
                 known = ", ".join(sorted(context["name"] for context in merged.value.get("contexts") or ())) or "none"
@@ -163,7 +157,7 @@ class Kubeconfig:
         user = loader._user  # noqa: SLF001 - guarded by the contract tests
         return user.value if user is not None else {}
 
-    def _check_plugin(self, user: Mapping[str, Any], configuration: Any, complaints: list[str]) -> None:
+    def _check_plugin(self, user: Mapping[str, Any], configuration: _Configuration, complaints: list[str]) -> None:
         plugin = user.get("exec")
         if plugin and not configuration.api_key and not configuration.cert_file:
             why = "; ".join(complaints) or "it gave no credentials"
@@ -183,42 +177,52 @@ class Kubeconfig:
         return f"{self._paths} (context {self._context})" if self._context else self._paths
 
 
-def _kubernetes(module: str) -> Any:
-    return importlib.import_module(f"kubernetes.aio.{module}")
-
-
 def _config_exception() -> type[Exception]:
-    raised: type[Exception] = _kubernetes("config.config_exception").ConfigException
+    raised: type[Exception] = official().config_exception.ConfigException
     return raised
 
 
-def _new_configuration() -> Any:
+@dataclass(slots=True)
+class _Configuration:
+    """What the loaders of `kubernetes` fill in."""
 
-    configuration = _kubernetes("client.configuration").Configuration()
-    # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
-    configuration.disable_strict_ssl_verification = True
-    return configuration
+    host: str = ""
+    ssl_ca_cert: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    verify_ssl: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    api_key: dict[str, str] = field(default_factory=dict, repr=False)
 
+    def tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ssl_ca_cert)
+        if self.cert_file:
+            context.load_cert_chain(self.cert_file, keyfile=self.key_file)
+        if not self.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        return context
 
-async def _access(configuration: Any, environ: Mapping[str, str], *, fresh_for: float | None) -> Access:
-
-    secured = configuration.host.startswith("https")
-    settings = (await configuration.auth_settings()).get("BearerToken") or {}
-    scheme, _, token = str(settings.get("value") or "").partition(" ")
-    try:
-        tls = _kubernetes("client.rest").RESTClientObject(configuration).ssl_context if secured else None
-    except ssl.SSLError as error:
-        raise CredentialsError(f"{configuration.host}: the certificates cannot be read: {_sentence(error)}") from error
-    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    return Access(
-        server=configuration.host,
-        authorization=f"{scheme.capitalize()} {token.strip()}" if token.strip() else "",
-        tls=tls,
-        tls_digest=_digest(files),
-        proxy=configuration.proxy or proxy_for(configuration.host, environ),
-        server_hostname=configuration.tls_server_name or "",
-        fresh_for=fresh_for,
-    )
+    def access(self, environ: Mapping[str, str], *, fresh_for: float | None) -> Access:
+        if not self.host:
+            raise ValueError("the cluster has no server")
+        scheme, _, token = self.api_key.get("BearerToken", "").partition(" ")
+        try:
+            tls = self.tls() if self.host.startswith("https") else None
+        except ssl.SSLError as error:
+            raise CredentialsError(f"{self.host}: the certificates cannot be read: {_sentence(error)}") from error
+        return Access(
+            server=self.host,
+            authorization=f"{scheme.capitalize()} {token.strip()}" if token.strip() else "",
+            tls=tls,
+            tls_digest=_digest((self.ssl_ca_cert, self.cert_file, self.key_file)),
+            proxy=self.proxy or proxy_for(self.host, environ),
+            server_hostname=self.tls_server_name or "",
+            fresh_for=fresh_for,
+        )
 
 
 def _digest(files: Iterable[str | None]) -> str:

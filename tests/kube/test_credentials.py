@@ -103,6 +103,51 @@ def test_oidc(tmp_path: Path) -> None:
     assert seen.headers["authorization"] == f"Bearer {token}"
 
 
+def id_token(*, ends: float) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
+    return f"head.{claims}.signature"
+
+
+def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
+    config = {"id-token": id_token(ends=1), "refresh-token": "r1", "client-id": "x", "client-secret": "y", "idp-issuer-url": issuer}
+    if authority is not None:
+        config["idp-certificate-authority-data"] = base64.b64encode(authority).decode()
+    return {"auth-provider": {"name": "oidc", "config": config}}
+
+
+def test_an_oidc_token_that_has_ended_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
+    """Also by a provider that keeps its refresh token, as many do."""
+    new = id_token(ends=4102444800)
+
+    async def provider(exchange: Exchange) -> None:
+        if exchange.method == "GET":
+            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+        else:
+            await exchange.answer({"id_token": new}, Content_Type="application/json")
+
+    async def run() -> tuple[list[Exchange], list[Exchange]]:
+        async with serving(provider, certificates.server_context()) as issuer, serving(fine) as server:
+            user = oidc_user(issuer.address, certificates.authority.read_bytes())
+            await ask(Kubeconfig(write_config(tmp_path, server.address, user), "", {}))
+            return issuer.seen, server.seen
+
+    issuer, server = asyncio.run(run())
+    assert server[0].headers["authorization"] == f"Bearer {new}"
+    assert [each.path for each in issuer] == ["/.well-known/openid-configuration", "/token"]
+    assert b"refresh_token=r1" in issuer[1].body
+
+
+def test_a_refresh_token_is_not_given_to_whoever_answers(tmp_path: Path, certificates: Certificates) -> None:
+    async def run() -> list[Exchange]:
+        async with serving(fine, certificates.server_context()) as issuer:
+            config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, None))
+            with pytest.raises(CredentialsError, match="certificate verify failed"):
+                await ask(Kubeconfig(config, "", {}))
+            return issuer.seen
+
+    assert asyncio.run(run()) == []
+
+
 def test_a_token_file_that_changes_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
@@ -253,6 +298,31 @@ def test_a_server_name_of_its_own(tmp_path: Path, certificates: Certificates) ->
         asyncio.run(run("other.example.com"))
 
 
+def test_a_server_that_is_not_to_be_verified(tmp_path: Path, certificates: Certificates) -> None:
+    async def run() -> Exchange:
+        async with serving(fine, certificates.server_context()) as server:
+            config = write_config(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
+            await ask(Kubeconfig(config, "", {}))
+            return server.seen[0]
+
+    assert asyncio.run(run()).headers["authorization"] == "Bearer x"
+
+
+def test_several_kubeconfigs_are_one(tmp_path: Path) -> None:
+    """As $KUBECONFIG has them: the first that says something counts."""
+    (tmp_path / "contexts").write_text(
+        yaml.safe_dump({"current-context": "both", "contexts": [{"name": "both", "context": {"cluster": "c", "user": "other"}}]})
+    )
+
+    async def run() -> Exchange:
+        async with serving(fine) as server:
+            second = write_config(tmp_path, server.address, {"token": "x"})
+            await ask(find_credentials(context="both", environ={"KUBECONFIG": f"{tmp_path / 'none'}:{tmp_path / 'contexts'}:{second}"}))
+            return server.seen[0]
+
+    assert asyncio.run(run()).headers["authorization"] == "Bearer of-the-other"
+
+
 def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
     (tmp_path / "token").write_text("of-the-pod\n")
     (tmp_path / "namespace").write_text("operators")
@@ -343,6 +413,7 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     assert "the plugin is unhappy" in said
     said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "none.crt"}), "", {}))
     assert "none.crt" in said
+    assert "the cluster has no server" in complaint(Kubeconfig(write_config(tmp_path, "", {"token": "x"}), "", {}))
     said = complaint(
         Kubeconfig(
             write_config(tmp_path, "https://127.0.0.1:1", {"client-certificate": str(certificates.authority), "client-key": config}), "", {}

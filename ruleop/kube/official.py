@@ -1,0 +1,97 @@
+"""The part of `kubernetes` that reads credentials, without the rest of it.
+
+Importing anything of that package runs its `__init__`, which imports the generated models of the whole API: 18 MB and 0.2 s for what
+ruleop never uses. So its modules about kubeconfigs are imported between packages that are nothing but their folders, and kept here alone:
+whoever imports `kubernetes` after that gets it whole.
+
+One thing in them is put right: a login by OIDC was renewed without a look at the provider's certificate (37.0), so the refresh token went
+to whoever answered.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ssl
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FOLDERS = ("kubernetes", "kubernetes.aio", "kubernetes.aio.client", "kubernetes.aio.config")
+
+
+class Official(NamedTuple):
+    """Modules of `kubernetes.aio.config`."""
+
+    kube_config: Any
+    incluster_config: Any
+    config_exception: Any
+
+
+_importing = threading.Lock()  # leader election has a thread of its own
+_imported: list[Official] = []
+
+
+def official() -> Official:
+    with _importing:
+        if not _imported:
+            _imported.append(_import())
+    return _imported[0]
+
+
+def _import() -> Official:
+    found = importlib.util.find_spec("kubernetes")
+    assert found is not None, "a requirement of ruleop"
+    assert found.origin is not None, "it is a package with an __init__"
+    with _only_folders(Path(found.origin).parent):
+        modules = Official(*(importlib.import_module(f"kubernetes.aio.config.{name}") for name in Official._fields))
+    modules.kube_config.OpenIDRequestor = _careful(modules.kube_config.OpenIDRequestor)
+    return modules
+
+
+def _careful(requestor: type[Any]) -> type[Any]:
+    class Careful(requestor):  # type: ignore[misc]  # it has no types
+        def _client_session(self) -> aiohttp.ClientSession:
+            return aiohttp.ClientSession(
+                headers={**self._default_headers, "Authorization": aiohttp.encode_basic_auth(self._client_id, self._client_secret)},
+                connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=self._ssl_ca_cert)),
+                raise_for_status=True,
+                trust_env=True,
+            )
+
+        async def refresh_token(self, refresh_token: str) -> dict[str, Any]:
+            """With the old refresh token where the provider gives no new one, as it may."""
+            return {"refresh_token": refresh_token, **await super().refresh_token(refresh_token)}
+
+    return Careful
+
+
+@contextmanager
+def _only_folders(root: Path) -> Iterator[None]:
+    theirs = _taken()
+    for name in _FOLDERS:
+        folder = ModuleType(name)
+        folder.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+        sys.modules[name] = folder
+    # Both modules ask for these by name, for functions that are not called here.
+    client: Any = sys.modules["kubernetes.aio.client"]
+    client.ApiClient = client.Configuration = object
+    try:
+        yield
+    finally:
+        _taken()
+        sys.modules.update(theirs)
+
+
+def _taken() -> dict[str, ModuleType]:
+    """What is imported of `kubernetes`; after this, nothing is."""
+    names = [name for name in sys.modules if name == "kubernetes" or name.startswith("kubernetes.")]
+    return {name: sys.modules.pop(name) for name in names}
