@@ -56,7 +56,7 @@ class Catalogue:
             controllers = self.rulebook.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
                 self.rulebook.room.look(controller.rules, self.world.definitions)
-                controllers.all_again(controller)
+                controllers.all_again(controller, f"the definition of {kind} changed")
         self.world.forget()
         self._refreshing.set()
 
@@ -130,7 +130,7 @@ class Catalogue:
             return
         controllers = self.rulebook.controllers
         for controller in controllers if new else ():
-            controllers.all_again(controller)
+            controllers.all_again(controller, "more schemas are known")
 
 
 def _established_changed(change: Change) -> bool:

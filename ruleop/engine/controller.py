@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from ruleop.engine.causes import RESYNC
 from ruleop.engine.memory import Memory
 from ruleop.engine.routes import Interest, Request, Routes
 from ruleop.errors import RuleopError
@@ -66,6 +67,7 @@ class Verdict:
 
     failed: bool = False
     again: float | None = None
+    why: str = ""  # it is looked at again; '': for what it was looked at now
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ class Reconciler:
                 self.around.say(resource, event)
             return Verdict()
         if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
+            memory.written += outcomes.writes
             return Verdict(again=SETTLE)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
             try:
@@ -201,7 +204,8 @@ class Reconciler:
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
         if outcomes is not None and not outcomes.clean:
             return Verdict(failed=True, again=outcomes.retry_after)
-        return Verdict(again=self._again(rule, memory, planned))
+        again, why = self._again(rule, memory, planned)
+        return Verdict(again=again, why=why)
 
     def _status_failed(self, request: Request, error: RuleopError) -> Verdict:
         failure, retry_after = self.executor.classify(error)
@@ -209,13 +213,14 @@ class Reconciler:
             self.log.warning("status not written", resource=_name(request), error=str(error))
         return Verdict(failed=True, again=retry_after)
 
-    def _again(self, rule: Rule, memory: Memory, planned: Plan) -> float | None:
-        waits = [foreign.look_at - time.monotonic() for foreign in memory.foreign.values()]
+    def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
+        waits = [(foreign.look_at - time.monotonic(), "an object is in the way") for foreign in memory.foreign.values()]
         if planned.look_again is not None and not waits:
-            waits.append(planned.look_again)
+            waits.append((planned.look_again, "its time has come"))
         if rule.reconcile_period:
-            waits.append(rule.reconcile_period)
-        return max(0.001, min(waits)) if waits else None
+            waits.append((rule.reconcile_period, RESYNC))
+        wait, why = min(waits, default=(None, ""))
+        return (None if wait is None else max(0.001, wait)), why
 
     def _tell(self, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> None:
         if outcomes is None:
@@ -223,9 +228,10 @@ class Reconciler:
         reason = planned.conditions[0]["reason"] if planned.conditions else ""
         for wait in planned.waits:
             self.metrics.waits.labels(self.title, wait.child).inc()
-        written = len(outcomes.written) + len(outcomes.deleted) if outcomes is not None else 0
-        if written or reason != memory.reason:  # the same refusal at every retry is no news
-            self.log.info("reconciled", resource=_name(request), reason=reason, written=written)
+        written = memory.written + (outcomes.writes if outcomes is not None else 0)
+        memory.written = 0
+        news = written or reason != memory.reason  # the same refusal at every retry is none
+        (self.log.info if news else self.log.debug)("reconciled", resource=_name(request), reason=reason, written=written)
         for problem in planned.problems if reason != memory.reason else ():
             self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
 

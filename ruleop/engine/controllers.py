@@ -12,6 +12,7 @@ from ruleop.engine.routes import Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.engine.causes import Cause
     from ruleop.engine.controller import Reconciler
     from ruleop.engine.feeds import Need
     from ruleop.engine.workers import Workers
@@ -48,9 +49,9 @@ class Controllers:
     def get(self, kind: GroupKind) -> Controller | None:
         return self.by_kind.get(kind)
 
-    def all_again(self, controller: Controller) -> None:
+    def all_again(self, controller: Controller, cause: Cause) -> None:
         """Each of its CRs is looked at, when nothing more urgent is."""
         feed = self.world.primary.get(controller.kind.versionless)
         for store in feed.stores() if feed is not None else ():
             for key in store.select_keys():
-                controller.workers.add(Request(key.namespace, key.name), Urgency.SWEEP)
+                controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)

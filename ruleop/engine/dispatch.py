@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ruleop.engine.causes import START
 from ruleop.engine.queue import Urgency
 from ruleop.engine.routes import Request
 from ruleop.kube.store import Change, Origin
 from ruleop.planning.marks import PART_OF
 
 if TYPE_CHECKING:
+    from ruleop.engine.causes import Cause
     from ruleop.engine.controllers import Controllers
     from ruleop.engine.feeds import Feed
     from ruleop.engine.world import World
@@ -23,27 +25,28 @@ class Dispatch:
     def changed(self, feed: Feed, change: Change) -> None:
         kind = change.key.group_kind
         urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
+        cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
         if controller is not None and self.world.primary.get(kind) is feed and change.outside_status:
-            controller.workers.add(Request(change.key.namespace, change.key.name), urgency)
+            controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         if self.world.children_of.get(kind) is feed and change.origin is not Origin.WRITE:
             for entry in (change.old, change.new):
                 if entry is not None and entry.part_of:
-                    self._child_changed(entry.part_of, urgency)
+                    self._child_changed(entry.part_of, cause, urgency)
         if feed in self.world.observed.get(kind, ()):
-            self._observed_changed(feed, change, urgency)
+            self._observed_changed(feed, change, cause, urgency)
 
-    def _child_changed(self, part_of: str, urgency: Urgency) -> None:
+    def _child_changed(self, part_of: str, cause: Cause, urgency: Urgency) -> None:
         for controller in self.controllers:
             request = controller.reconciler.routes.owner_of({PART_OF: part_of})
             if request is not None:
-                controller.workers.add(request, urgency)
+                controller.workers.add(request, cause, urgency)
 
-    def _observed_changed(self, feed: Feed, change: Change, urgency: Urgency) -> None:
+    def _observed_changed(self, feed: Feed, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
             obj = self.world.parse(feed, change.key, entry) if entry is not None else None
             if obj is None:
                 continue
             for controller in self.controllers:
                 for request in controller.reconciler.routes.observers_of(obj):
-                    controller.workers.add(request, urgency)
+                    controller.workers.add(request, cause, urgency)

@@ -83,6 +83,10 @@ class Outcomes:
     def clean(self) -> bool:
         return not self.failed and not self.replan
 
+    @property
+    def writes(self) -> int:
+        return len(self.written) + len(self.deleted)
+
 
 class Classifier(Protocol):
     def __call__(self, error: RuleopError) -> tuple[Failure | None, float | None]: ...

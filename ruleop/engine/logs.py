@@ -82,7 +82,7 @@ def _told(error: BaseException) -> Iterator[str]:
 
 def _no_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
-        event[name] = _bodiless(value)
+        event[name] = _bodiless(value() if callable(value) else value)  # known only when the line is written
     return event
 
 

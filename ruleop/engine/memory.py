@@ -39,6 +39,7 @@ class Memory:
     recreated: dict[ObjectKey, str] = field(default_factory=dict)
     foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
     reason: str = ""  # of Ready, after the last pass
+    written: int = 0  # objects, in a pass that was not told about yet
     namespace_ends: bool = False
 
     def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:

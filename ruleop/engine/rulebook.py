@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ruleop.engine.causes import START
 from ruleop.engine.feeds import Need
 from ruleop.engine.needs import child_needs, observe_need
 from ruleop.kinds import Kind
@@ -93,7 +94,7 @@ class Rulebook:
         self.adopt(project)
         for kind in touched:
             if (controller := self.controllers.get(kind)) is not None:
-                self.controllers.all_again(controller)
+                self.controllers.all_again(controller, "the rules changed")
                 controller.reconciler.may_prune = False
         if self._pruning_again is not None:
             self._pruning_again.cancel()  # files of one edit may arrive one after the other
@@ -103,7 +104,7 @@ class Rulebook:
         for controller in self.controllers:
             if not controller.reconciler.may_prune:
                 controller.reconciler.may_prune = True
-                self.controllers.all_again(controller)
+                self.controllers.all_again(controller, "pruning is resumed")
 
     def refuse(self, errors: ProjectErrors) -> None:
         self.refused = str(errors)
@@ -162,10 +163,12 @@ class Rulebook:
     def stirred(self, feed: Feed) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
+        at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()
         for controller in self.controllers:
             if feed.need in controller.needs:
-                self.controllers.all_again(controller)
+                cause = f"{feed.need.kind.versionless} is {feed.state.value}" if controller in at_work else START
+                self.controllers.all_again(controller, cause)
 
     async def stop(self) -> None:
         """Ends when no CR is being worked on any more."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
+from ruleop.engine.causes import Causes, told
 from ruleop.engine.controller import Verdict
 from ruleop.engine.queue import Urgency, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ruleop.engine.causes import Cause
     from ruleop.engine.metrics import Metrics
     from ruleop.engine.routes import Request
 
@@ -26,13 +29,15 @@ class Workers:
         self.limit = limit
         self.metrics = metrics
         self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
+        self.causes = Causes()
         self.log = structlog.get_logger().bind(controller=title)
         self._woken = asyncio.Event()
         self._open = False
         self._running: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, request: Request, urgency: Urgency = Urgency.CHANGE) -> None:
+    def add(self, request: Request, cause: Cause, urgency: Urgency = Urgency.CHANGE) -> None:
+        self.causes.came(request, cause)
         self.queue.add(request, now=time.monotonic(), urgency=urgency)
         self.metrics.adds.labels(self.title).inc()
         self._woken.set()
@@ -41,6 +46,10 @@ class Workers:
         """Work is done only while the stores are synced and this process leads."""
         self._open = is_open
         self._woken.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
 
     def start(self, work: Callable[[Request], Awaitable[Verdict]]) -> None:
         self._task = asyncio.create_task(self._run(work), name=f"controller {self.title}")
@@ -80,6 +89,9 @@ class Workers:
 
     async def _one(self, work: Callable[[Request], Awaitable[Verdict]], request: Request) -> None:
         start = time.monotonic()
+        causes = self.causes.take(request)
+        # This task's own, so that each line of the log about this pass has them.
+        structlog.contextvars.bind_contextvars(because=partial(told, causes), seconds=partial(_since, start))
         verdict = Verdict(failed=True)
         try:
             verdict = await work(request)
@@ -89,9 +101,17 @@ class Workers:
         finally:
             now = time.monotonic()
             self.queue.done(request, now=now, failed=verdict.failed, again_after=verdict.again)
+            if verdict.failed:
+                self.causes.plan(request, f"retry {self.queue.failures(request)}")
+            elif verdict.again is not None:
+                self.causes.plan(request, *((verdict.why,) if verdict.why else causes))
             result = "error" if verdict.failed else "requeue_after" if verdict.again else "success"
             self.metrics.reconciles.labels(self.title, result).inc()
             self.metrics.reconcile_time.labels(self.title).observe(now - start)
             if verdict.failed:
                 self.metrics.reconcile_errors.labels(self.title).inc()
                 self.metrics.retries.labels(self.title).inc()
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 4)
