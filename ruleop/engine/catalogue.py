@@ -65,7 +65,7 @@ class Catalogue:
     async def follow_discovery(self) -> None:
         """Looks at what is served when a definition changed, until it is what the definitions say: the server publishes it a moment later.
         Where definitions cannot be watched, now and then."""
-        pause = DISCOVERY_LAG
+        pause, trouble = DISCOVERY_LAG, ""
         while True:
             crds = self.feeds.feeds[Need(CRD)]
             wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
@@ -82,10 +82,12 @@ class Catalogue:
             try:
                 difference = await self.discovery.refresh()
             except RuleopError as error:
-                self.log.warning("discovery failed; trying again", error=str(error))
+                news, trouble = trouble != str(error), str(error)
+                (self.log.warning if news else self.log.debug)("discovery failed; trying again", error=trouble)
                 await asyncio.sleep(1.0)
                 self._refreshing.set()
                 continue
+            trouble = ""
             self._take(difference)
             if wait is not None and (known := self.schemas.known()):
                 await self._look_at_schemas(known)

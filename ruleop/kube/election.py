@@ -65,6 +65,7 @@ class Election:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: asyncio.Event | None = None
         self._releasing = False
+        self._trouble: tuple[Problem, str] | None = None  # with the last request
 
     def start(self) -> None:
         self._thread.start()
@@ -157,10 +158,19 @@ class Election:
                 self._candidate.read(await self._read(client), time.monotonic())
             else:
                 self._candidate.written(await client.send(self._limited(self._request(step))), begun, time.monotonic())
+            self._trouble = None
         except ApiError as error:
-            if error.problem not in {Problem.CONFLICT, Problem.EXISTS}:  # those mean that somebody else was faster
-                log.warning("leader election", lease=str(self._key), error=str(error))
+            self._tell(error)
             self._candidate.failed(time.monotonic())
+
+    def _tell(self, error: ApiError) -> None:
+        """Once, and not at each of its attempts."""
+        if error.problem in {Problem.CONFLICT, Problem.EXISTS}:
+            return  # somebody else was faster
+        news = self._trouble != (error.problem, error.verb)
+        self._trouble = (error.problem, error.verb)
+        grant = {"grant": "get, create and update"} if error.problem is Problem.FORBIDDEN else {}
+        (log.warning if news else log.debug)("the lease cannot be had; trying again", lease=str(self._key), error=str(error), **grant)
 
     async def _read(self, client: Client) -> Any:
         try:

@@ -38,6 +38,7 @@ class Problem(Enum):
     UNAUTHORIZED = "unauthorized"  # the credentials are not accepted, fresh ones neither
     SERVER = "server"  # its own trouble: later
     UNREACHABLE = "unreachable"  # no connection, so nothing was sent
+    UNTRUSTED = "untrusted"  # the same, because the other side could not show that it is the API server
     TIMEOUT = "timeout"  # sent, and no answer came
 
 
@@ -56,7 +57,7 @@ _BY_STATUS: Mapping[int, Problem] = {
     429: Problem.THROTTLED,
 }
 
-_RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.TIMEOUT})
+_RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.UNTRUSTED, Problem.TIMEOUT})
 
 # There is no reason or cause that says "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
 # usual rules in CRDs.

@@ -172,6 +172,7 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._trouble: Problem | None = None  # with the last one
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
@@ -218,12 +219,16 @@ class EventRecorder:
             letter = self._book.write(happening, self._clock(), datetime.now(UTC))
             if letter is not None:
                 await self._client.fetch(replace(letter.request, timeout=SEND_TIMEOUT))
+                self._trouble = None
         except ApiError as error:
             self._book.forget(happening)
             if error.problem is Problem.NOT_FOUND and error.verb == "patch":
                 return await self._send(happening)  # events are deleted after an hour: say it anew
             self.dropped += 1
-            log.debug("event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error))
+            news, self._trouble = self._trouble is not error.problem, error.problem  # of many that fail alike, the first is told
+            (log.warning if news else log.debug)(
+                "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
+            )
             return not error.retryable
         except (RuleopError, ValueError) as error:
             self.dropped += 1

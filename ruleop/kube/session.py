@@ -214,7 +214,9 @@ def _socket(address: Any) -> socket.socket:
 
 def connection_error(error: BaseException, request: Request, server: str) -> ApiError:
     """Three cases: there was no connection, so nothing was sent; there was one and no good answer came; and that for a mere read."""
+    problem = Problem.UNREACHABLE
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        problem = Problem.UNTRUSTED
         why = f"the certificate of {server} is not trusted: {error.certificate_error}"
     elif isinstance(error, aiohttp.ClientHttpProxyError):
         why = f"the proxy refuses to connect to {server}: {error.status} {error.message}"
@@ -232,4 +234,4 @@ def connection_error(error: BaseException, request: Request, server: str) -> Api
         what = "no answer in time" if isinstance(error, TimeoutError) else f"the connection broke ({type(error).__name__}: {error})"
         text = what if request.verb in READS else f"{what}; it may have been done or not"
         return ApiError(Problem.TIMEOUT, verb=request.verb, resource=request.resource, text=text)
-    return ApiError(Problem.UNREACHABLE, verb=request.verb, resource=request.resource, text=why)
+    return ApiError(problem, verb=request.verb, resource=request.resource, text=why)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.kube.errors import ApiError
+from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.reflector import Fetch, Follow, Reflector
 from ruleop.kube.store import Store
 
@@ -45,6 +45,7 @@ class Watcher:
         self._clock = clock
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._told = False  # that it does not go on
 
     def start(self) -> None:
         assert self._task is None, "a watcher is started once"
@@ -94,11 +95,26 @@ class Watcher:
                 before, state = self.store.problem, self.store.state
                 self.reflector.failed(error, self._clock())
                 if (before, state) != (self.store.problem, self.store.state):  # the same thing every 30 s is no news
-                    log.warning("watch interrupted", watch=str(self.store.source), state=self.store.state.value, error=str(error))
+                    self._tell(error)
+
+    def _tell(self, error: ApiError) -> None:
+        watch, said = str(self.store.source), str(error)
+        if error.problem is Problem.FORBIDDEN:
+            log.warning("not permitted to watch; looked at again now and then", watch=watch, error=said, grant="list and watch")
+        elif error.problem is Problem.THROTTLED:  # a kind that was defined a moment ago, too: its storage is not there yet
+            log.info("watch waits, as the server asks", watch=watch, error=said, again_in=error.retry_after)
+        elif error.problem is Problem.GONE:
+            log.info("watch begins anew", watch=watch, error=said)
+        else:
+            log.warning("watch interrupted", watch=watch, state=self.store.state.value, error=said)
+        self._told = True
 
     async def _follow(self, step: Follow) -> None:
         async with self._client.stream(step.request) as stream:
             self.reflector.opened(self._clock())
+            if self._told:
+                log.info("watch goes on", watch=str(self.store.source))
+                self._told = False
             while self.reflector.reading:
                 lines = await stream.lines(self.reflector.deadline)
                 if lines is None:

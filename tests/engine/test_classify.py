@@ -37,6 +37,7 @@ def status(code, reason, message="no", causes=(), verb="create", resource="secre
         (Problem.THROTTLED, Failure.OTHER),
         (Problem.UNAUTHORIZED, Failure.OTHER),
         (Problem.UNREACHABLE, Failure.OTHER),
+        (Problem.UNTRUSTED, Failure.OTHER),
     ],
     ids=str,
 )

@@ -429,7 +429,7 @@ def test_a_certificate_that_is_not_trusted_is_said(tmp_path: Path, certificates:
 
     with pytest.raises(ApiError, match=r"certificate of https://127.0.0.1:[0-9]+ is not trusted") as caught:
         asyncio.run(run())
-    assert caught.value.problem is Problem.UNREACHABLE
+    assert caught.value.problem is Problem.UNTRUSTED
 
 
 def test_secrets_are_not_in_the_representation(tmp_path: Path) -> None:
