@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.kinds import ObjectKey
+from tests.projects.cluster import Refused
 from tests.projects.snapshots import ROOT
 from tests.projects.test_lives import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
-from tests.projects.world import Refused, World
+from tests.projects.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

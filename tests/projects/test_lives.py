@@ -12,9 +12,10 @@ import pytest
 
 from ruleop.kinds import Kind, Object
 from ruleop.planning import Failure
+from tests.projects.cluster import Refused
 from tests.projects.rendering import document
 from tests.projects.snapshots import ROOT
-from tests.projects.world import FINALIZER, Refused, World
+from tests.projects.world import FINALIZER, World
 
 READY, PROGRESSING, WAITING = ("True", "Ready"), ("False", "Progressing"), ("False", "Waiting")
 EXISTS = ("False", "ErrResourceExists")
