@@ -105,6 +105,7 @@ class Wait:
     child: str
     for_what: str  # "config.status.x", or "db to be ready"
     site: Site | None = None
+    why: str = "value"  # one word: what is waited for is a value, child, condition, object, kind, right, write or deletion
 
 
 @dataclass(frozen=True, slots=True)

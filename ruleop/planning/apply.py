@@ -74,7 +74,7 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     """Raises ChildFails and ChildWaits."""
     live = observed.objects.get(wanted.key)
     if wanted.info.state is Served.FORBIDDEN:
-        raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site)
+        raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
         return Applied(*_creation(child, wanted, owner, refer=refer, strategy=strategy))

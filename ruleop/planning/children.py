@@ -156,9 +156,9 @@ class Children:
     def _may_write(self, child: Child, action: Action) -> None:
         for id_, other in self.planned.items():
             if id_ in child.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
-                raise ChildWaits(f"{id_} to be written")
+                raise ChildWaits(f"{id_} to be written", why="child")
             if id_ in child.depends_on and isinstance(action, Create) and not (other.ready or other.state is State.UNWANTED):
-                raise ChildWaits(f"{id_} to be ready")
+                raise ChildWaits(f"{id_} to be ready", why="child")
 
     # -- its state -----------------------------------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Children:
         if planned.state is not State.FAILED:
             planned.state = State.WAITING
         planned.message = planned.message or f"waits for {wait.for_what}"
-        self.said.wait(planned.child.id, wait.for_what, wait.site)
+        self.said.wait(planned.child.id, wait.for_what, wait.site, why=wait.why)
 
     def _fails(self, planned: Planned, error: ChildFails) -> str:
         message = error.message
@@ -186,7 +186,7 @@ class Children:
             return State.REFUSED, applied.refused
         if applied.terminating:
             planned.spares = True
-            self.said.wait(child.id, f"{key} to be gone")
+            self.said.wait(child.id, f"{key} to be gone", why="deletion")
             return State.TERMINATING, "is being deleted; it is made again when it is gone"
         if applied.action is not None:
             return self._written(child, key, applied.action)
@@ -208,7 +208,7 @@ class Children:
         message = told(self.rule, child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
-            self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""))
+            self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")
             return State.PROGRESSING, message
         if failed.failure is Failure.EXISTS:
             message = refusal(key.name, self.owner.kind.kind, Claim(ours=False))
@@ -238,7 +238,7 @@ class Children:
                 home = homes.get(piece.wanted.key.namespace)
                 if home is None or home[1].state is State.READY or not isinstance(piece.action, Create):
                     continue
-                wait = ChildWaits(f"{home[0].child.id} to be ready")
+                wait = ChildWaits(f"{home[0].child.id} to be ready", why="child")
                 piece.stop(State.WAITING, wait.for_what)
                 planned.message = ""
                 self._waits(planned, wait)

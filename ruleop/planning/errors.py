@@ -9,10 +9,11 @@ from ruleop.templating import Waiting
 class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
     """Something that the child needs is not there yet; what exists of it stays as it is."""
 
-    def __init__(self, for_what: str, site: Site | None = None) -> None:
+    def __init__(self, for_what: str, site: Site | None = None, *, why: str) -> None:
         super().__init__(for_what)
         self.for_what = for_what
         self.site = site
+        self.why = why
 
 
 class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child
@@ -27,4 +28,4 @@ class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of
 
 def stopped(error: RenderError) -> ChildWaits | ChildFails:
     """What an expression or template without a value means for its child."""
-    return ChildWaits(error.path, error.site) if isinstance(error, Waiting) else ChildFails(error.message, error.site)
+    return ChildWaits(error.path, error.site, why=error.why) if isinstance(error, Waiting) else ChildFails(error.message, error.site)

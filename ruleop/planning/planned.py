@@ -114,8 +114,8 @@ class Said:
         if found not in self.problems:
             self.problems.append(found)
 
-    def wait(self, child: str, for_what: str, site: Site | None = None) -> None:
-        found = Wait(child, for_what, site)
+    def wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
+        found = Wait(child, for_what, site, why)
         if found not in self.waits:
             self.waits.append(found)
 

@@ -83,9 +83,9 @@ class Scope:
         def force() -> Any:
             info = self.observed.kinds.info(observe.kind)
             if info.state is Served.UNSERVED:
-                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)")
+                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)", why="kind")
             if info.state is Served.FORBIDDEN:
-                raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})")
+                raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})", why="right")
             try:
                 return self._look_up(observe, namespaced=info.namespaced)
             except RenderError as error:
@@ -98,7 +98,7 @@ class Scope:
         if isinstance(query, ObjectKey):
             found = self.observed.objects.get(query)
             if found is None:
-                raise NotThereYet(f"{observe.id} ({query})")
+                raise NotThereYet(f"{observe.id} ({query})", why="object")
             return view(observe.id, without_server_noise(found), Origin.LATER)
         kind, namespace, matches = query
         found_all = [without_server_noise(obj) for obj in self.observed.objects.select(kind, namespace) if matches(labels_of(obj))]

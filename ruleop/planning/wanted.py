@@ -104,7 +104,7 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
             return
     except RenderError as error:
         raise stopped(error) from None
-    raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site)
+    raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site, why="condition")
 
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
@@ -149,7 +149,7 @@ def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON
     _refuse_fields(document, metadata, title, site)
     info = scope.observed.kinds.info(kind)
     if info.state is Served.UNSERVED:
-        raise ChildWaits(f"the kind {kind} to be served by the cluster", site)
+        raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ChildFails(f"the {kind.kind} has no metadata.name, or one that is no text", site)

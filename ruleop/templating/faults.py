@@ -37,13 +37,14 @@ class Fault(jinja2.TemplateRuntimeError):
 
 
 class NotThereYet(Fault):
-    """The value will come: what needs it waits for `path`."""
+    """The value will come: what needs it waits for `path`. `why` is one word for it, where it is more than a value."""
 
     kind = "later"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, why: str = "value") -> None:
         super().__init__(f"{path} is not there yet")
         self.path = path
+        self.why = why
 
 
 class RuleErrors(RuleopError):  # noqa: N818 - several of them
@@ -57,9 +58,10 @@ class RuleErrors(RuleopError):  # noqa: N818 - several of them
 class Waiting(RenderError):  # noqa: N818 - no mistake
     """What is rendered needs something that is not there yet. Not a mistake: it waits for `path`."""
 
-    def __init__(self, path: str, site: Site, *, expression: str = "") -> None:
+    def __init__(self, path: str, site: Site, *, expression: str = "", why: str = "value") -> None:
         super().__init__(f"{path} is not there yet", site, expression=expression)
         self.path = path
+        self.why = why
 
 
 def mistake(message: str, site: Site) -> RuleErrors:
@@ -72,14 +74,14 @@ def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
     at = fault.site or site
     said = fault.expression or expression
     if isinstance(fault, NotThereYet):
-        raise Waiting(fault.path, at, expression=said) from None
+        raise Waiting(fault.path, at, expression=said, why=fault.why) from None
     message = f"{{{{ {said} }}}}: {fault.reason}" if said and not fault.reason.startswith(said) else fault.reason
     raise RenderError(message, at, expression=said) from None
 
 
 def fault_of(error: RenderError) -> Fault:
     """The other way about: an error that one evaluation ended with, as a value of the next one."""
-    fault: Fault = NotThereYet(error.path) if isinstance(error, Waiting) else Fault(error.message)
+    fault: Fault = NotThereYet(error.path, why=error.why) if isinstance(error, Waiting) else Fault(error.message)
     fault.site = error.site
     fault.expression = error.expression
     return fault

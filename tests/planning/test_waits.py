@@ -1,0 +1,64 @@
+"""What is waited for, in one word: how many of each there are is a metric, whose labels must not grow with the names of objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.planning import Failed, Failure, Served
+from tests.planning.world import World, key
+
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+DB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: []}}}
+"""
+TWO = "children: {db: {template: db.yaml}, web: {template: web.yaml}}"
+DEPENDS = "children: {db: {template: db.yaml}, web: {template: web.yaml, dependsOn: [db]}}"
+OBSERVES = """
+children: {db: {template: db.yaml}, web: {template: web.yaml}}
+observe: {other: {version: v1, kind: Pod, name: other}}
+"""
+
+
+def web(data: str = "{}") -> str:
+    return f"{PLAIN.replace('NAME', 'web')}data: {data}\n"
+
+
+def why(world: World) -> list[tuple[str, str]]:
+    return [(wait.child, wait.why) for wait in world.plan().waits]
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "state", "expected"),
+    [
+        (TWO, web("{k: '{{ db.status.availableReplicas }}'}"), {}, "value"),
+        (DEPENDS, web(), {}, "child"),
+        (TWO.replace("web.yaml", "web.yaml, waitFor: 'false'"), web(), {}, "condition"),
+        (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {}, "object"),
+        (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.UNSERVED}, "kind"),
+        (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.FORBIDDEN}, "right"),
+        (TWO, web(), {"ConfigMap": Served.UNSERVED}, "kind"),
+        (TWO, web(), {"ConfigMap": Served.FORBIDDEN}, "right"),
+    ],
+)
+def test_a_wait_says_in_one_word_what_it_is_for(body, text, state, expected):
+    world = World.of(body, db=DB, web=text)
+    world.served.update(state)
+    world.settle(controllers=False)
+    assert why(world) == [("web", expected)]
+
+
+def test_an_object_that_is_being_deleted_is_waited_for():
+    world = World.of("children: {web: {template: web.yaml}}", web=web())
+    world.settle()
+    world.change(key("web"), {"metadata": {"finalizers": ["x/y"]}})
+    world.delete(key("web"))
+    assert why(world) == [("web", "deletion")]
+
+
+def test_a_write_that_will_be_tried_again_is_waited_for():
+    world = World.of("children: {web: {template: web.yaml}}", web=web())
+    found = world.plan(failed={key("web"): Failed(Failure.OTHER, "the server is busy", "")}, settled=True)
+    assert [(wait.child, wait.why) for wait in found.waits] == [("web", "write")]
