@@ -116,7 +116,8 @@ def _plain(error: click.ClickException) -> str:
 
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:
     parameter = getattr(error, "param", None)
-    name = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", "")
+    option = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", None)
+    name = option or getattr(error, "param_hint", None) or ""
     if isinstance(error, click.NoSuchOption):
         known = [option for each in (context.command.params if context else ()) for option in each.opts]
         return f"there is no option {error.option_name}{did_you_mean(error.option_name, [*known, '--help'])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -11,16 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.program import DONE, UNUSABLE
+from ruleop.cli.program import DONE, NO, UNUSABLE
 from ruleop.cli.project import Folder, load, project_options
 from ruleop.engine import logs
 from ruleop.engine.manager import Manager
 from ruleop.engine.options import Options
 from ruleop.errors import RuleopError
+from ruleop.kube.lease import Timing
 from ruleop.rules import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ruleop.rules import Project
 
@@ -41,16 +43,24 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--name", default="ruleop", show_default=True, help="Of the inventory, the lease and the finalizer.")
 @_flag("--operator-namespace", default="", help="Where they live. Default: the pod's, else the context's.")
 @_flag("--leader-elect", is_flag=True, help="Work only while holding the Lease of this name; others stand by.")
+@_flag("--leader-elect-lease-duration", default="15s", show_default=True, help="How long others wait after the leader's last renewal.")
+@_flag("--leader-elect-renew-deadline", default="10s", show_default=True, help="How long the leader tries to renew before it gives up.")
+@_flag("--leader-elect-retry-period", default="2s", show_default=True, help="How long all of them wait between two attempts.")
 @_flag("--metrics-bind-address", default=":8080", show_default=True, metavar="ADDRESS", help="Where /metrics is served; 0 is off.")
 @_flag(
     "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="Where /healthz and /readyz are; 0 is off."
 )
-@_flag("--max-concurrent-reconciles", type=int, default=None, help="CRs of one kind at once. Default: what the rules say, else 16.")
+@_flag(
+    "--max-concurrent-reconciles",
+    type=click.IntRange(min=1),
+    default=None,
+    help="CRs of one kind at once. Default: what the rules say, else 16.",
+)
 @_flag("--reload/--no-reload", default=True, show_default=True, help="Follow changes of the project's files.")
 @_flag("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
 @_flag("--log-format", type=click.Choice(["text", "json"]), default=None, help="Default: text on a terminal, else json.")
 @_flag("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
-@_flag("--kube-api-qps", type=float, default=None, help="At most so many requests a second. Default: no limit.")
+@_flag("--kube-api-qps", type=click.FloatRange(min=0), default=None, help="At most so many requests a second. Default: no limit.")
 @_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long running reconciles are waited for.")
 def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     """Run the operator against a cluster."""
@@ -60,37 +70,65 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     options = Options(
         kubeconfig=str(flags["kubeconfig"]),
         context=str(flags["context"]),
-        namespaces=tuple(name.strip() for name in namespaces.split(",") if name.strip()),
-        name=str(flags["name"]),
+        namespaces=tuple(dict.fromkeys(name.strip() for name in namespaces.split(",") if name.strip())),
+        name=_name(str(flags["name"])),
         operator_namespace=str(flags["operator_namespace"]),
         metrics_address=str(flags["metrics_bind_address"]),
         health_address=str(flags["health_probe_bind_address"]),
         leader_elect=bool(flags["leader_elect"]),
+        lease=_timing(flags),
         max_concurrent=flags["max_concurrent_reconciles"],  # type: ignore[arg-type]
         reload=bool(flags["reload"]),
         dry_run=bool(flags["dry_run"]),
         qps=flags["kube_api_qps"],  # type: ignore[arg-type]
-        grace=_seconds(str(flags["graceful_shutdown_timeout"])),
+        grace=_seconds(flags, "--graceful-shutdown-timeout"),
         environ=dict(os.environ),
     )
     return asyncio.run(_run(project, Path(folder), options))
 
 
-def _seconds(text: str) -> float:
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", text, re.ASCII):  # the finalizer has room for 63
+        raise click.BadParameter(f'"{text}" cannot name objects: up to 40 small letters, digits and "-"', param_hint="--name")
+    return text
+
+
+def _seconds(flags: Mapping[str, object], flag: str) -> float:
     try:
-        return parse_duration(text)
+        return parse_duration(str(flags[flag.removeprefix("--").replace("-", "_")]))
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--graceful-shutdown-timeout") from None
+        raise click.BadParameter(str(error), param_hint=flag) from None
+
+
+def _timing(flags: Mapping[str, object]) -> Timing:
+    duration, deadline, period = (
+        _seconds(flags, f"--leader-elect-{each}") for each in ("lease-duration", "renew-deadline", "retry-period")
+    )
+    if duration < 1 or duration != int(duration):
+        raise click.BadParameter("a lease lasts whole seconds", param_hint="--leader-elect-lease-duration")
+    if not duration > deadline > 1.2 * period > 0:
+        raise click.BadParameter(
+            "the lease lasts longer than the deadline, and the deadline longer than 1.2 periods: else a leader loses its lease in peace",
+            param_hint="--leader-elect-renew-deadline",
+        )
+    return Timing(duration, deadline, period)
 
 
 async def _run(project: Project, root: Path, options: Options) -> int:
     manager = Manager(project, root, options)
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if manager.stopping.is_set():
+            manager.log.warning("asked to end a second time: it ends at once")
+            os._exit(NO)  # whatever it is that does not end
+        manager.stopping.set()
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, manager.stopping.set)
+        loop.add_signal_handler(each, stop)
     try:
-        await manager.run()
+        in_order = await manager.run()
     except RuleopError as error:
         print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - why there is no operator, for whoever started it
         return UNUSABLE
-    return DONE
+    return DONE if in_order else NO

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from ruleop.engine.causes import RESYNC
+from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
 from ruleop.engine.routes import Interest, Request, Routes
 from ruleop.errors import RuleopError
@@ -118,8 +119,10 @@ class Reconciler:
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
         except RuleopError as error:  # what has to be known or written first: an object in the way, the inventory
-            self.log.warning("not reconciled; trying again", resource=_name(request), error=str(error))
+            news, memory.trouble = memory.trouble != str(error), str(error)
+            (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=_name(request), error=memory.trouble)
             return Verdict(failed=True, again=self.executor.classify(error)[1])
+        memory.trouble = ""
         return await self._conclude(rule, request, memory, planned, outcomes)
 
     # -- planning and writing ------------------------------------------------------------------------------------------------------------
@@ -198,6 +201,8 @@ class Reconciler:
                 await self.around.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
             except RuleopError as error:
                 return self._status_failed(request, error)
+        if self.dry_run:
+            self._tell_intents(request, memory, planned, resource)
         for event in planned.events:
             self.around.say(resource, event)
         self._tell(request, memory, planned, outcomes)
@@ -234,6 +239,16 @@ class Reconciler:
         (self.log.info if news else self.log.debug)("reconciled", resource=_name(request), reason=reason, written=written)
         for problem in planned.problems if reason != memory.reason else ():
             self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
+
+    def _tell_intents(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
+        """Once, until it would do something else."""
+        meant, memory.meant = memory.meant, tuple(intents(planned, resource, self.world))
+        if meant == memory.meant:
+            return
+        for would, fields in memory.meant:
+            self.log.info("dry run", resource=_name(request), would=would, **({"fields": list(fields)} if fields else {}))
+        if not memory.meant:
+            self.log.info("dry run", resource=_name(request), would="do nothing")
 
     # -- other people's objects, and CRs that no rule matches ------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from ruleop.engine.rulebook import CRD, Rulebook
 from ruleop.engine.schemas import Schemas
 from ruleop.engine.workers import Workers
 from ruleop.engine.world import World
+from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client import Client
 from ruleop.kube.credentials import Credentials, find_credentials
@@ -46,12 +47,20 @@ from ruleop.kube.store import Change, State
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
     from pathlib import Path
 
     from ruleop.engine.options import Options
     from ruleop.rules import Project, Rule
     from ruleop.schema.table import ResourceInfo
+
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
+INVENTORY_RIGHTS = "get, create and update on configmaps in the operator's namespace"
+_HOPELESS = {
+    Problem.UNAUTHORIZED: "the API server does not accept the credentials; log in again, or name others",
+    Problem.UNTRUSTED: "this may not be the API server; name the CA that signed its certificate",
+}
 
 
 class Manager:
@@ -64,46 +73,77 @@ class Manager:
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self.stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._waits_for = "the API server"  # before it can begin
+        self._in_order = True
 
     # -- start and stop ------------------------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Until `stopping` is set. Raises RuleopError where the surroundings are such that nothing can be begun."""
-        credentials = find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
-        session = await Session.open(credentials)
+    async def run(self) -> bool:
+        """Until `stopping` is set; whether it ended in order. Raises RuleopError where the surroundings are such that nothing can be
+        begun."""
         async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(session.close)
-            self._compose(session, credentials)
-            stack.push_async_callback(self.feeds.stop)
-            self.recorder.start()
-            stack.push_async_callback(self.recorder.stop)
-            health = Health(self._checks, self.metrics)
-            stack.push_async_callback(health.stop)
-            await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
-            await self._first_contact()
-            if self.options.leader_elect:
-                # Released last of all that writes: whoever takes over must find nobody else at work.
-                stack.push_async_callback(self._stand(credentials).release)
-            else:
-                self.rulebook.lead()
-            stack.push_async_callback(self._stop_workers)
-            self.rulebook.adopt(self.project)
-            for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas, self._beat):
-                self._tasks.append(asyncio.create_task(each(), name=each.__name__.strip("_")))
-            if self.options.reload:
-                reloader = Reloader(
-                    self.root,
-                    self.options.environ,
-                    current=self.project.digest,
-                    changed=self.rulebook.reloaded,
-                    refused=self.rulebook.refuse,
-                )
-                reloader.start()
-                stack.push_async_callback(reloader.stop)
-            kinds = [str(kind) for kind in self.controllers.by_kind]
-            self.log.info("started", server=session.server, kinds=kinds, project=str(self.root))
-            await self.stopping.wait()
+            beginning = asyncio.create_task(self._begin(stack), name="begin")
+            stopping = asyncio.create_task(self.stopping.wait(), name="stopping")
+            await asyncio.wait({beginning, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            beginning.cancel()  # nothing, where it has begun
+            with contextlib.suppress(asyncio.CancelledError):
+                await beginning
+            await stopping
             self.log.info("stopping")
+        return self._in_order
+
+    async def _begin(self, stack: contextlib.AsyncExitStack) -> None:
+        """What is begun here ends when the stack does, the last first."""
+        credentials = self._credentials()
+        session = await Session.open(credentials)
+        stack.push_async_callback(session.close)
+        self._compose(session, credentials)
+        stack.push_async_callback(self.feeds.stop)
+        health = Health(self._checks, self.metrics)
+        stack.push_async_callback(health.stop)
+        await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
+        await self._until_possible(self._first_contact)
+        if self.options.leader_elect and not self.options.dry_run:
+            # Released last of all that writes: whoever takes over must find nobody else at work.
+            stack.push_async_callback(self._release, self._stand())
+        else:
+            self.rulebook.lead()
+        self.recorder.start()
+        stack.push_async_callback(self.recorder.stop)
+        stack.push_async_callback(self._stop_workers)
+        self.rulebook.adopt(self.project)
+        for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas, self._beat):
+            self._spawn(each(), each.__name__.strip("_"))
+        if self.options.reload:
+            reloader = Reloader(
+                self.root,
+                self.options.environ,
+                current=self.project.digest,
+                changed=self.rulebook.reloaded,
+                refused=self.rulebook.refuse,
+            )
+            reloader.start()
+            stack.push_async_callback(reloader.stop)
+        kinds = [str(kind) for kind in self.controllers.by_kind]
+        namespaces = list(self.options.namespaces) or "all"
+        dry_run = {"dry_run": True} if self.options.dry_run else {}
+        self.log.info("started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run)
+
+    def _credentials(self) -> Credentials:
+        """Anew for each event loop that uses them."""
+        return find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
+
+    def _spawn(self, part: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(part, name=name)
+        task.add_done_callback(self._part_ended)
+        self._tasks.append(task)
+
+    def _part_ended(self, task: asyncio.Task[None]) -> None:
+        """Without it the rest would go on half blind; a new process is better."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.log.error("a part failed in a way that ruleop did not expect; this process ends", part=task.get_name(), exc_info=error)
+            self._in_order = False
+            self.stopping.set()
 
     def _compose(self, session: Session, credentials: Credentials) -> None:
         """All the parts, and who knows whom."""
@@ -138,38 +178,50 @@ class Manager:
         self.catalogue = Catalogue(self.discovery, schemas, world=self.world, feeds=self.feeds, rulebook=self.rulebook)
 
     async def _first_contact(self) -> None:
-        """The API server may be starting too; what cannot get better by waiting is told at once."""
-        wait = 0.5
-        while not self.stopping.is_set():
-            try:
-                await self.discovery.refresh()
-                if not self.options.dry_run:
-                    await self.inventory.load()
-            except ApiError as error:
-                if not error.retryable or error.problem is Problem.UNAUTHORIZED:
-                    raise
-                self.log.warning("the API server does not answer; trying again", error=str(error), again_in=wait)
-            else:
-                return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), wait)
-            wait = min(10.0, wait * 2)
+        await self.discovery.refresh()
+        await self.inventory.load()
 
-    def _stand(self, credentials: Credentials) -> Election:
+    async def _until_possible(self, step: Callable[[], Awaitable[None]]) -> None:
+        """The API server may be starting too, or a right be granted later; what cannot get better by waiting is told at once."""
+        wait = FIRST_WAIT
+        while True:
+            try:
+                await step()
+            except ApiError as error:
+                self._waits_for = str(error)
+                if error.problem in _HOPELESS:
+                    raise RuleopError(f"{_HOPELESS[error.problem]}: {error}") from error
+                if error.problem is Problem.FORBIDDEN:
+                    self.log.warning("not permitted; trying again", error=str(error), grant=INVENTORY_RIGHTS, again_in=wait)
+                elif error.retryable:
+                    self.log.warning("the API server does not answer; trying again", error=str(error), again_in=wait)
+                else:
+                    raise
+            else:
+                self._waits_for = ""
+                return
+            await asyncio.sleep(wait)
+            wait = min(LONGEST_WAIT, wait * 2)
+
+    def _stand(self) -> Election:
         """A candidate keeps its stores warm, and works when it leads. Losing the lease ends the process."""
-        election = Election(credentials, ObjectKey("coordination.k8s.io", "Lease", self.home, self.options.name), self.identity)
+        key = ObjectKey("coordination.k8s.io", "Lease", self.home, self.options.name)
+        election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
 
         async def lead() -> None:
             await election.leading()
-            if not self.options.dry_run:
-                await self.inventory.load()
+            await self._until_possible(self.inventory.load)
             self.metrics.leader.labels(self.options.name).set(1)
             self.rulebook.lead()
 
         self.metrics.leader.labels(self.options.name).set(0)
         election.start()
-        self._tasks.append(asyncio.create_task(lead(), name="election"))
+        self._spawn(lead(), "election")
         return election
+
+    async def _release(self, election: Election) -> None:
+        """Where work was cut off, a write of it may still be on its way: the lease is left to run out."""
+        await election.release(hand_over=self._in_order)
 
     async def _stop_workers(self) -> None:
         for task in self._tasks:
@@ -177,6 +229,9 @@ class Manager:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.options.grace):
                 await self.rulebook.stop()
+                return
+        self._in_order = False
+        self.log.error("the grace period is over; what still ran is cut off, and the next start finishes it", grace=self.options.grace)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(
@@ -248,6 +303,8 @@ class Manager:
             self.metrics.lag.set(max(0.0, time.monotonic() - start - 1.0))
 
     def _checks(self) -> Iterator[Check]:
+        if self._waits_for:
+            yield Check("begin", ok=False, message=self._waits_for)
         for need, feed in self.feeds.feeds.items():
             state = feed.state
             yield Check(f"watch {need.kind}", state is State.SYNCED, feed.problem or state.value, counts=state is State.PENDING)

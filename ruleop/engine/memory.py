@@ -12,6 +12,7 @@ from ruleop.planning import Failed, Failure
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from ruleop.engine.intents import Intent
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
 
@@ -39,6 +40,8 @@ class Memory:
     recreated: dict[ObjectKey, str] = field(default_factory=dict)
     foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
     reason: str = ""  # of Ready, after the last pass
+    meant: tuple[Intent, ...] | None = None  # in a dry run: what would be done
+    trouble: str = ""  # why the last pass could not begin
     written: int = 0  # objects, in a pass that was not told about yet
     namespace_ends: bool = False
 

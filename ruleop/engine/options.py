@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ruleop.kube.lease import Timing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,6 +21,7 @@ class Options:
     metrics_address: str = ":8080"
     health_address: str = ":8081"
     leader_elect: bool = False
+    lease: Timing = field(default_factory=Timing)
     max_concurrent: int | None = None
     reload: bool = True
     dry_run: bool = False

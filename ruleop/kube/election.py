@@ -90,17 +90,21 @@ class Election:
             return
         await started.wait()
 
-    async def release(self) -> None:
-        """Hands the lease over, if it is held, and ends the thread. Only after the last write."""
+    async def release(self, *, hand_over: bool = True) -> None:
+        """Hands the lease over, if it is held, and ends the thread. Only after the last write; where that is not sure, without handing
+        over."""
         self._releasing = True
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._begin_release)
+            loop.call_soon_threadsafe(self._begin_release, hand_over)
         while self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, self._timing.retry_period)
 
-    def _begin_release(self) -> None:
-        self._candidate.release()
+    def _begin_release(self, hand_over: bool) -> None:
+        if hand_over:
+            self._candidate.release()
+        else:
+            self._candidate.role = Role.OVER
         assert self._woken is not None, "the loop runs"
         self._woken.set()
 
