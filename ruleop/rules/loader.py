@@ -7,7 +7,7 @@ told apart by the digest, which covers every file and every environment variable
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ruleop.errors import Site
 from ruleop.rules.bodies import check_bodies
 from ruleop.rules.build import build_rule
 from ruleop.rules.definitions import check_definition, check_kinds, read_crds
+from ruleop.rules.digests import digest
 from ruleop.rules.drafts import Draft, Shared, join, read_file
 from ruleop.rules.environment import Constants, Environment
 from ruleop.rules.files import read_files
@@ -85,7 +86,8 @@ class _Loading:
         found = self.findings.sorted()
         if self.findings.failed:
             raise ProjectErrors(found)
-        rules = tuple(build_rule(draft, its_parts) for draft, its_parts in every_part)
+        built = [build_rule(draft, its_parts) for draft, its_parts in every_part]
+        rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
         return Project(root, rules, crds, self.reading.templates, self._digest(), found)
 
     def _drafts(self) -> Iterator[Draft]:
