@@ -162,6 +162,7 @@ class Reconciler:
             may_prune=self.may_prune,
             namespace_terminating=memory.namespace_ends,
             settled=outcomes is not None,
+            acted=outcomes.deleted | outcomes.written.keys() if outcomes is not None else (),
         )
         planned = plan(rule, resource, observed)
         self.metrics.plan_time.labels(self.title).observe(time.perf_counter() - start)

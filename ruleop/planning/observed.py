@@ -14,7 +14,7 @@ from ruleop.planning.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ruleop.merge import Learned
 
@@ -115,3 +115,4 @@ class Observed:
     may_prune: bool = True  # False in the first seconds after a reload
     namespace_terminating: bool = False
     settled: bool = False  # planned again after the writes, for the status only: no actions
+    acted: Collection[ObjectKey] = ()  # what was written or deleted before that; what became of it is told by the watch

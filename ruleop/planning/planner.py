@@ -166,8 +166,13 @@ class _Planner:
             status=status,
             conditions=tuple(conditions),
             events=(*(events or ()), *self._events(ready[0], actions)),
-            look_again=None if self.paused else look_again,
+            look_again=None if self.paused else self._made_possible(actions, look_again),
         )
+
+    def _made_possible(self, actions: list[Action], look_again: float | None) -> float | None:
+        """When to look again after writes: at once where their answers were what others waited for. No event tells of what is known already."""
+        possible = self.observed.settled and any(getattr(action, "key", None) not in self.observed.acted for action in actions)
+        return 0.0 if possible else look_again
 
     def _pause(self, ready: list[dict[str, Any]]) -> list[dict[str, Any]]:
         paused = triple(False, "Paused", f"the annotation {PAUSED} stops all changes", reconciling=False, stalled=False)

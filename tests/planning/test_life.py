@@ -99,3 +99,45 @@ def test_a_changed_value_is_written_before_what_mentions_it_and_both_in_one_pass
     world.writes.clear()
     world.step()
     assert world.writes[:2] == ["Patch ConfigMap/web-config", "Patch Deployment/web"]
+
+
+def test_what_the_answers_of_a_pass_have_made_possible_is_looked_at_at_once():
+    """No event tells of it: it is in the stores before the watch can tell. What was just written is not looked at for its own sake."""
+    world = World.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
+    assert world.plan().look_again is None
+    world.execute(world.plan().actions)
+    first = key("web-config")
+    assert world.plan(settled=True, acted={first}).look_again == 0
+    world.execute(world.plan().actions)
+    assert world.plan(settled=True, acted={first, key("web", "Deployment", group="apps")}).look_again is None
+    world.change(first, {"data": {"color": "blue"}})
+    assert world.plan(settled=True, acted={first}).look_again is None
+
+
+WAITS = """
+children:
+  config: {template: config.yaml}
+  web: {template: web.yaml, waitFor: "config.metadata.uid is defined"}
+"""
+READY_AT_ONCE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ metadata.name }}-config"}
+data: {color: red}
+"""
+
+
+def test_who_will_ask_again_gets_what_is_to_be_done_and_no_foretold_status():
+    """The engine acts and plans once more; a status for a world that is not there yet would be worked out for nobody."""
+    world = two()
+    foretold, bare = world.plan(), world.plan(foresee=False)
+    assert bare.actions == foretold.actions
+    assert (bare.status, bare.conditions) == (None, ())
+    world.settle()
+    assert world.plan(foresee=False) == world.plan(), "there is nothing to do, so there is no again"
+
+
+def test_a_paused_cr_does_nothing_so_its_status_is_told_at_once():
+    world = two()
+    world.patch_resource({"annotations": {"ruleop.dev/paused": "true"}})
+    assert world.plan(foresee=False) == world.plan()
