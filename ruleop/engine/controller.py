@@ -94,7 +94,7 @@ class Reconciler:
         self.title = str(self.kind.versionless)
         self.around = surroundings
         self.busy = busy
-        self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics
+        self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
@@ -165,7 +165,7 @@ class Reconciler:
             acted=outcomes.deleted | outcomes.written.keys() if outcomes is not None else (),
         )
         planned = plan(rule, resource, observed)
-        self.metrics.plan_time.labels(self.title).observe(time.perf_counter() - start)
+        self.metrics.plan_time.observe(time.perf_counter() - start)
         return planned
 
     def _remember(self, planned: Plan, memory: Memory, outcomes: Outcomes) -> None:
@@ -182,7 +182,7 @@ class Reconciler:
         for each in planned.actions:
             key = getattr(each, "key", None)
             outcome = outcomes.failed[key].failure.value if key in outcomes.failed else "done" if id(each) in carried_out else "held back"
-            self.metrics.writes.labels(self.title, type(each).__name__, outcome).inc()
+            self.metrics.wrote(type(each).__name__, outcome)
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
@@ -230,10 +230,10 @@ class Reconciler:
 
     def _tell(self, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> None:
         if outcomes is None:
-            self.metrics.quiet.labels(self.title).inc()
+            self.metrics.quiet.inc()
         reason = planned.conditions[0]["reason"] if planned.conditions else ""
-        for wait in planned.waits:
-            self.metrics.waits.labels(self.title, wait.child).inc()
+        memory.states = tuple(child.state.value for child in planned.children)
+        memory.waits = tuple((wait.child, wait.why) for wait in planned.waits)
         written = memory.written + (outcomes.writes if outcomes is not None else 0)
         memory.written = 0
         news = written or reason != memory.reason  # the same refusal at every retry is none

@@ -14,11 +14,13 @@ import time
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import structlog
 
 from ruleop.engine.api import ConfigMapShelf, ServerApi
 from ruleop.engine.catalogue import Catalogue
+from ruleop.engine.census import Census
 from ruleop.engine.classify import classify
 from ruleop.engine.controller import Reconciler, Surroundings
 from ruleop.engine.controllers import Controller, Controllers
@@ -28,10 +30,12 @@ from ruleop.engine.feeds import Feed, Feeds
 from ruleop.engine.health import Check, Health
 from ruleop.engine.inventory import Entry, Inventory
 from ruleop.engine.metrics import Metrics
+from ruleop.engine.queue import Urgency
 from ruleop.engine.reload import Reloader
 from ruleop.engine.room import Room
 from ruleop.engine.rulebook import CRD, Rulebook
 from ruleop.engine.schemas import Schemas
+from ruleop.engine.tide import Tide
 from ruleop.engine.workers import Workers
 from ruleop.engine.world import World
 from ruleop.errors import RuleopError
@@ -147,6 +151,7 @@ class Manager:
 
     def _compose(self, session: Session, credentials: Credentials) -> None:
         """All the parts, and who knows whom."""
+        self.host = urlsplit(session.server).netloc
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
@@ -161,8 +166,11 @@ class Manager:
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
         self.recorder = EventRecorder(self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic)
+        self.tide = Tide(time.monotonic, asyncio.get_running_loop().call_later)
         self.surroundings = self._surroundings()
         self.controllers = Controllers(self.world)
+        census = Census(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
+        self.metrics.registry.register(census)
         self.dispatch = Dispatch(self.world, self.controllers)
         schemas = Schemas(self.discovery, self.world)
         self.rulebook = Rulebook(
@@ -241,6 +249,7 @@ class Manager:
             say=self._say,
             before_writes=self._before_writes,
             metrics=self.metrics,
+            tide=self.tide,
             clock=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             seed=lambda: secrets.token_bytes(32),
             finalizer=f"ruleop.dev/{self.options.name}",
@@ -251,7 +260,12 @@ class Manager:
         kind = rules[0].kind
         limit = self.options.max_concurrent or max(rule.max_concurrent for rule in rules)
         workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics)
-        reconciler = Reconciler(rules, self.surroundings, busy=workers.queue.has_ready)
+        reconciler = Reconciler(
+            rules,
+            self.surroundings,
+            busy=workers.queue.has_ready,
+            wake=lambda request: workers.add(request, "status", Urgency.RETRY),
+        )
         return Controller(kind, rules, reconciler, workers)
 
     # -- what the stores say -------------------------------------------------------------------------------------------------------------
@@ -292,15 +306,14 @@ class Manager:
     # -- what is measured ----------------------------------------------------------------------------------------------------------------
 
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
-        self.metrics.requests.labels(str(status), verb).inc()
-        self.metrics.request_time.labels(verb).observe(seconds)
+        self.metrics.request_done(self.host, verb, status, seconds)
 
     async def _beat(self) -> None:
         """Measures how late the event loop turns."""
         while True:
             start = time.monotonic()
             await asyncio.sleep(1.0)
-            self.metrics.lag.set(max(0.0, time.monotonic() - start - 1.0))
+            self.metrics.lag.observe(max(0.0, time.monotonic() - start - 1.0))
 
     def _checks(self) -> Iterator[Check]:
         if self._waits_for:

@@ -40,10 +40,13 @@ class Memory:
     recreated: dict[ObjectKey, str] = field(default_factory=dict)
     foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
     reason: str = ""  # of Ready, after the last pass
+    states: tuple[str, ...] = ()  # of its children
+    waits: tuple[tuple[str, str], ...] = ()  # children that wait, and what kind of thing for
     meant: tuple[Intent, ...] | None = None  # in a dry run: what would be done
     trouble: str = ""  # why the last pass could not begin
     written: int = 0  # objects, in a pass that was not told about yet
     namespace_ends: bool = False
+    status_in: float | None = None  # seconds until the status is written, which waits for others' children
 
     def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:
         """From the answers to our writes: what the server makes of values that we send."""

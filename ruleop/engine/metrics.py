@@ -1,53 +1,129 @@
-"""What can be measured while ruleop runs, under the names that dashboards of the field already know, and a few of our own.
+"""What is counted while ruleop runs, under the names that dashboards of the field already know, and a few of our own. What is a state and
+no event (how many wait, how old, how large) is in `census`, worked out when somebody asks.
 
-Labels are kinds and outcomes, never names of objects: their number must not grow with the cluster.
+Labels are kinds, outcomes, and names that stand in the rules, never names of objects: their number must not grow with the cluster.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 FRACTIONS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1)
+METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+NO_ANSWER = "<error>"  # as client-go says it
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a time of birth for each counter: a third of all series, and nobody asks
+
+M = TypeVar("M", Counter, Histogram)
+
+
+class ControllerMetrics:
+    """What happens at one watched kind. To find a counter by its labels costs more than to count, so each is looked for once."""
+
+    def __init__(self, metrics: Metrics, title: str) -> None:
+        self._metrics = metrics
+        self._title = title
+        self._bound: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
+        self._removed = False
+        self._results: dict[str, Counter] = {}
+        self._writes: dict[tuple[str, str], Counter] = {}
+        self._errors, self._retries = self._bind(metrics.reconcile_errors), self._bind(metrics.retries)
+        self._reconcile_time, self._work_time = self._bind(metrics.reconcile_time), self._bind(metrics.work_time)
+        self.adds, self.queue_time = self._bind(metrics.adds), self._bind(metrics.queue_time)
+        self.plan_time, self.quiet = self._bind(metrics.plan_time), self._bind(metrics.quiet)
+        self.panics, self.fights = self._bind(metrics.panics), self._bind(metrics.fights)
+
+    def reconciled(self, result: str, seconds: float) -> None:
+        if self._removed:
+            return
+        if result not in self._results:
+            self._results[result] = self._bind(self._metrics.reconciles, result)
+        self._results[result].inc()
+        self._reconcile_time.observe(seconds)
+        self._work_time.observe(seconds)
+        if result == "error":
+            self._errors.inc()
+            self._retries.inc()
+
+    def wrote(self, action: str, outcome: str) -> None:
+        if self._removed:
+            return
+        if (action, outcome) not in self._writes:
+            self._writes[action, outcome] = self._bind(self._metrics.writes, action, outcome)
+        self._writes[action, outcome].inc()
+
+    def remove(self) -> None:
+        """No series is left of it, and the end of work that is still going on makes none."""
+        self._removed = True
+        for metric, labels in self._bound:
+            metric.remove(self._title, *labels)
+
+    def _bind(self, metric: M, *labels: str) -> M:
+        self._bound.append((metric, labels))
+        return metric.labels(self._title, *labels)
 
 
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
+        self._controllers: dict[str, ControllerMetrics] = {}
+        self._requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         counter = self._counter
         # The field's usual names (controller-runtime, client-go).
         self.reconciles = counter("controller_runtime_reconcile", "Reconciles by controller and result.", "controller", "result")
         self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Reconciles that failed.", "controller")
+        self.panics = counter(
+            "controller_runtime_reconcile_panics", "Reconciles that failed in a way that ruleop did not expect.", "controller"
+        )
         self.reconcile_time = self._histogram(
             "controller_runtime_reconcile_time_seconds", "How long a reconcile took.", SECONDS, "controller"
         )
-        self.active = self._gauge("controller_runtime_active_workers", "Reconciles going on now.", "controller")
-        self.depth = self._gauge("workqueue_depth", "Keys that wait for a worker.", "name")
         self.adds = counter("workqueue_adds", "Keys added to the queue.", "name")
         self.queue_time = self._histogram("workqueue_queue_duration_seconds", "How long a key waited for a worker.", SECONDS, "name")
         self.work_time = self._histogram("workqueue_work_duration_seconds", "How long a key was worked on.", SECONDS, "name")
-        self.unfinished = self._gauge("workqueue_unfinished_work_seconds", "The sum of what goes on now.", "name")
         self.retries = counter("workqueue_retries", "Keys added again after a failure.", "name")
-        self.longest_running = self._gauge("workqueue_longest_running_processor_seconds", "The longest reconcile going on now.", "name")
-        self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method")
-        self.request_time = self._histogram("rest_client_request_duration_seconds", "How long a request took.", SECONDS, "verb")
+        self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method", "host")
+        self.request_time = self._histogram(
+            "rest_client_request_duration_seconds", "How long a request took; of a watch, until it was open.", SECONDS, "verb", "host"
+        )
         self.leader = self._gauge("leader_election_master_status", "1 while this process leads.", "name")
         # ruleop's own.
-        self.children = self._gauge("ruleop_children", "Children by kind of CR and state.", "controller", "state")
-        self.waits = counter("ruleop_waits", "Passes in which a child waited, by child.", "controller", "child")
         self.writes = counter("ruleop_writes", "Writes by kind of action and outcome.", "controller", "action", "outcome")
         self.quiet = counter("ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller")
         self.plan_time = self._histogram("ruleop_plan_seconds", "How long rendering and planning took.", FRACTIONS, "controller")
+        self.fights = counter("ruleop_fights", "Fields over which another controller fights.", "controller")
         self.reloads = counter("ruleop_reloads", "Times the rules were read anew, by outcome.", "outcome")
         self.reload_failed = self._gauge("ruleop_reload_failed", "1 while the rules on disk are refused and the last good ones run.")
-        self.objects = self._gauge("ruleop_store_objects", "Objects in a store.", "kind")
-        self.bytes = self._gauge("ruleop_store_bytes", "Bytes of objects in a store.", "kind")
-        self.stream_age = self._gauge("ruleop_watch_silence_seconds", "How long a watch has been silent.", "kind")
-        self.relists = counter("ruleop_relists", "Times a store was read anew.", "kind")
-        self.lag = self._gauge("ruleop_event_loop_lag_seconds", "How late the event loop turns.")
-        self.fights = counter("ruleop_fights", "Fields over which another controller fights.", "controller")
+        self.lag = self._histogram("ruleop_event_loop_lag_seconds", "How late the event loop turns, looked at once a second.", SECONDS)
+        for outcome in ("done", "refused"):
+            self.reloads.labels(outcome)  # so that the first refusal is an increase
+
+    def of(self, title: str) -> ControllerMetrics:
+        found = self._controllers.get(title)
+        if found is None:
+            found = self._controllers[title] = ControllerMetrics(self, title)
+        return found
+
+    def forget(self, title: str) -> None:
+        """A watch was removed: its series go with it."""
+        if (gone := self._controllers.pop(title, None)) is not None:
+            gone.remove()
+
+    def request_done(self, host: str, verb: str, status: int, seconds: float) -> None:
+        found = self._requests.get((host, verb, status))
+        if found is None:
+            code = str(status) if status else NO_ANSWER
+            found = self.requests.labels(code, METHODS.get(verb, "GET"), host), self.request_time.labels(verb, host)
+            self._requests[host, verb, status] = found
+        requests, request_time = found
+        requests.inc()
+        request_time.observe(seconds)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
@@ -55,7 +131,7 @@ class Metrics:
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+    def _histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
         return Histogram(name, text, labels, registry=self.registry, buckets=buckets)
 
     def text(self) -> bytes:

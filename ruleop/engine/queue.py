@@ -82,12 +82,13 @@ class _Line(Generic[Key]):
             del self.groups[group]
         return since
 
-    def pop(self) -> Key:
+    def pop(self) -> tuple[Key, float]:
+        """The key that is next, and since when it has waited."""
         group, keys = self.groups.popitem(last=False)
-        key, _ = keys.popitem(last=False)
+        next_ = keys.popitem(last=False)
         if keys:
             self.groups[group] = keys  # to the end: the others' turn comes first
-        return key
+        return next_
 
     def next_since(self) -> float:
         """Since when the key waits that is next."""
@@ -102,10 +103,17 @@ def _alone(_key: Hashable) -> Hashable:
     return None
 
 
+def _ignore(_seconds: float) -> None:
+    return
+
+
 @dataclass(slots=True)
 class WorkQueue(Generic[Key]):
+    """`waited` is told how long each key waited for a worker."""
+
     backoff: Backoff = field(default_factory=Backoff)
     group: Callable[[Key], Hashable] = _alone
+    waited: Callable[[float], None] = _ignore
     _ready: dict[Urgency, _Line[Key]] = field(default_factory=dict)
     _delayed: dict[Key, tuple[float, Urgency]] = field(default_factory=dict)
     _timers: list[tuple[float, int, Key]] = field(default_factory=list)
@@ -153,8 +161,9 @@ class WorkQueue(Generic[Key]):
             return None
         self._turn += 1
         overdue = [line for line in lines[1:] if now - line.next_since() > PATIENCE] if self._turn % FOURTH == 0 else []
-        key = min(overdue, key=_Line.next_since).pop() if overdue else lines[0].pop()
+        key, since = min(overdue, key=_Line.next_since).pop() if overdue else lines[0].pop()
         self._active[key] = None
+        self.waited(now - since)
         return key
 
     def done(self, key: Key, *, now: float, failed: bool = False, again_after: float | None = None) -> None:
@@ -179,10 +188,12 @@ class WorkQueue(Generic[Key]):
         return self._timers[0][0] if self._timers else None
 
     def statistics(self, *, now: float) -> dict[str, float]:
-        ready = [since for line in self._ready.values() for since in line.waiting_since()]
+        # What is due and not woken yet, because nobody is free to take it, waits too.
+        due = [due for key, (due, _) in self._delayed.items() if due <= now and key not in self._active]
+        ready = [*due, *(since for line in self._ready.values() for since in line.waiting_since())]
         return {
             "ready": len(ready),
-            "delayed": len(self._delayed),
+            "delayed": len(self._delayed) - len(due),
             "active": len(self._active),
             "failing": len(self._failures),
             "longest_wait": max((now - since for since in ready), default=0.0),
@@ -207,7 +218,7 @@ class WorkQueue(Generic[Key]):
             due, tick, key = heapq.heappop(self._timers)
             if not self._is_stale(due, tick, key):
                 _, urgency = self._delayed.pop(key)
-                self.add(key, now=now, urgency=urgency)
+                self.add(key, now=due, urgency=urgency)
 
     def _is_stale(self, due: float, _tick: int, key: Key) -> bool:
         """A timer outlives the wish it was set for: the key was added at once, or is planned for another time."""

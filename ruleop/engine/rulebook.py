@@ -67,6 +67,7 @@ class Rulebook:
             by_kind.setdefault(rule.kind.versionless, []).append(rule)
         for gone in [kind for kind in self.controllers.by_kind if kind not in by_kind]:
             controller = self.controllers.by_kind.pop(gone)
+            self.metrics.forget(controller.workers.title)
             task = asyncio.create_task(controller.workers.stop(), name=f"end {gone}")
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)

@@ -27,19 +27,19 @@ class Workers:
     def __init__(self, title: str, *, limit: int, metrics: Metrics) -> None:
         self.title = title
         self.limit = limit
-        self.metrics = metrics
-        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
+        self.metrics = metrics.of(title)
+        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self.metrics.queue_time.observe)
         self.causes = Causes()
         self.log = structlog.get_logger().bind(controller=title)
         self._woken = asyncio.Event()
         self._open = False
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], float] = {}  # since when
         self._task: asyncio.Task[None] | None = None
 
     def add(self, request: Request, cause: Cause, urgency: Urgency = Urgency.CHANGE) -> None:
         self.causes.came(request, cause)
         self.queue.add(request, now=time.monotonic(), urgency=urgency)
-        self.metrics.adds.labels(self.title).inc()
+        self.metrics.adds.inc()
         self._woken.set()
 
     def open(self, is_open: bool) -> None:
@@ -50,6 +50,19 @@ class Workers:
     @property
     def is_open(self) -> bool:
         return self._open
+
+    def statistics(self) -> dict[str, float]:
+        now = time.monotonic()
+        queue, running = self.queue.statistics(now=now), [now - since for since in self._running.values()]
+        return {
+            "depth": queue["ready"],
+            "longest_wait_seconds": queue["longest_wait"],
+            "failing": queue["failing"],
+            "active_workers": len(running),
+            "max_concurrent_reconciles": self.limit,
+            "unfinished_work_seconds": sum(running),
+            "longest_running_processor_seconds": max(running, default=0.0),
+        }
 
     def start(self, work: Callable[[Request], Awaitable[Verdict]]) -> None:
         self._task = asyncio.create_task(self._run(work), name=f"controller {self.title}")
@@ -66,16 +79,17 @@ class Workers:
         while True:
             self._woken.clear()
             while self._open and len(self._running) < self.limit:
-                request = self.queue.take(now=time.monotonic())
+                now = time.monotonic()
+                request = self.queue.take(now=now)
                 if request is None:
                     break
                 task = asyncio.create_task(self._one(work, request))
-                self._running.add(task)
+                self._running[task] = now
                 task.add_done_callback(self._ended)
             await self._until_something()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         self._woken.set()
 
     async def _until_something(self) -> None:
@@ -97,6 +111,7 @@ class Workers:
             verdict = await work(request)
         except Exception:
             # A bug, or something nobody thought of. It costs this CR its backoff, and nobody else anything.
+            self.metrics.panics.inc()
             self.log.exception("reconcile failed in a way that ruleop did not expect", resource=f"{request.namespace}/{request.name}")
         finally:
             now = time.monotonic()
@@ -106,11 +121,7 @@ class Workers:
             elif verdict.again is not None:
                 self.causes.plan(request, *((verdict.why,) if verdict.why else causes))
             result = "error" if verdict.failed else "requeue_after" if verdict.again else "success"
-            self.metrics.reconciles.labels(self.title, result).inc()
-            self.metrics.reconcile_time.labels(self.title).observe(now - start)
-            if verdict.failed:
-                self.metrics.reconcile_errors.labels(self.title).inc()
-                self.metrics.retries.labels(self.title).inc()
+            self.metrics.reconciled(result, now - start)
 
 
 def _since(start: float) -> float:

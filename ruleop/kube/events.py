@@ -164,7 +164,7 @@ class EventRecorder:
     """Sends in the background, one at a time, so that events never compete with the work. Started by `start`; `stop` sends what waits."""
 
     def __init__(self, client: Client, *, reporter: str, instance: str, clock: Callable[[], float]) -> None:
-        self.dropped = 0
+        self.sent = self.dropped = 0
         self._client = client
         self._book = EventBook(reporter, instance)
         self._clock = clock
@@ -198,7 +198,7 @@ class EventRecorder:
             await self._task
 
     def statistics(self) -> dict[str, int]:
-        return {"waiting": len(self._waiting), "dropped": self.dropped, "suppressed": self._book.suppressed}
+        return {"waiting": len(self._waiting), "sent": self.sent, "dropped": self.dropped, "suppressed": self._book.suppressed}
 
     async def _run(self) -> None:
         while True:
@@ -219,6 +219,7 @@ class EventRecorder:
             letter = self._book.write(happening, self._clock(), datetime.now(UTC))
             if letter is not None:
                 await self._client.fetch(replace(letter.request, timeout=SEND_TIMEOUT))
+                self.sent += 1
                 self._trouble = None
         except ApiError as error:
             self._book.forget(happening)

@@ -105,6 +105,7 @@ class Reflector:
         self.phase = Phase.RESTING
         self.heard_at: float | None = None  # when the server was last known to be there, for readiness
         self.lists = 0  # how many lists were begun: in peace, one
+        self.lists_done = 0
         self._sink = sink
         self._chance = chance
         self._can_stream = True
@@ -152,6 +153,14 @@ class Reflector:
             return heard + STREAMING_SILENCE
         end = self._opened_at + self._seconds + CLOSE_MARGIN
         return min(end, heard + SILENCE) if self._bookmarked else end
+
+    def overdue(self, now: float) -> bool:
+        """Whether the server should have been heard again by now: on an open stream by its deadline, else after as long as between two
+        bookmarks."""
+        if self.heard_at is None:
+            return False
+        is_open = self.reading and self.heard_at >= self._opened_at
+        return now > (self.deadline if is_open else self.heard_at + SILENCE)
 
     def wake(self, now: float) -> None:
         """There is reason to believe that it would work now: its CRD was established, a right was granted."""
@@ -206,6 +215,7 @@ class Reflector:
             return
         if lasted >= HEALTHY:
             self._failures = 0
+        self.heard_at = now
         self.phase = Phase.RESTING
 
     def silent(self, now: float) -> None:
@@ -278,6 +288,7 @@ class Reflector:
 
     def _end_list(self, version: int) -> None:
         self._sink.end_list(version)
+        self.lists_done += 1
         self._version = self._highest = max(version, self._highest)
         self._listed = True
         self._token, self._page_size = "", PAGE

@@ -40,6 +40,7 @@ class Watcher:
         self.store = Store(source)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
+        self._lists_before = 0  # the last crash
         self._client = client
         self._chance = chance
         self._clock = clock
@@ -67,6 +68,16 @@ class Watcher:
         heard = self.reflector.heard_at
         return None if heard is None else self._clock() - heard
 
+    @property
+    def overdue(self) -> bool:
+        """Whether the server should have been heard again by now: what the store holds may be the past."""
+        return self.reflector.overdue(self._clock())
+
+    @property
+    def relists(self) -> int:
+        """How often all was read again; in peace, never."""
+        return max(0, self._lists_before + self.reflector.lists_done - 1)
+
     async def _supervised(self) -> None:
         while True:
             try:
@@ -77,7 +88,9 @@ class Watcher:
                 log.exception("a watch failed in a way that ruleop did not expect", watch=str(self.store.source), again_in=wait)
                 self.store.set_problem(f"watch {self.store.source}: {type(error).__name__}: {error}")
                 # Where it was is of no use: what half of an event did is not known.
+                heard_at, self._lists_before = self.reflector.heard_at, self._lists_before + self.reflector.lists_done
                 self.reflector = Reflector(self.store.source, self.store, chance=self._chance, highest=self.store.version)
+                self.reflector.heard_at = heard_at
                 await asyncio.sleep(wait)
 
     async def _run(self) -> None:

@@ -1,80 +1,303 @@
-"""The names that dashboards of the field know, and a text that Prometheus reads."""
+"""The names that dashboards of the field know, in a text that Prometheus reads; each moves when the thing happens."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
-from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
+from ruleop.engine.census import COUNTERS, GAUGES, Census
 from ruleop.engine.metrics import Metrics
+from tests.engine.watched import Watched
+
+FIELD = {
+    "controller_runtime_reconcile_total": ("counter", {"controller", "result"}),
+    "controller_runtime_reconcile_errors_total": ("counter", {"controller"}),
+    "controller_runtime_reconcile_panics_total": ("counter", {"controller"}),
+    "controller_runtime_reconcile_time_seconds": ("histogram", {"controller"}),
+    "controller_runtime_active_workers": ("gauge", {"controller"}),
+    "controller_runtime_max_concurrent_reconciles": ("gauge", {"controller"}),
+    "workqueue_depth": ("gauge", {"name"}),
+    "workqueue_adds_total": ("counter", {"name"}),
+    "workqueue_queue_duration_seconds": ("histogram", {"name"}),
+    "workqueue_work_duration_seconds": ("histogram", {"name"}),
+    "workqueue_unfinished_work_seconds": ("gauge", {"name"}),
+    "workqueue_longest_running_processor_seconds": ("gauge", {"name"}),
+    "workqueue_retries_total": ("counter", {"name"}),
+    "rest_client_requests_total": ("counter", {"code", "method", "host"}),
+    "rest_client_request_duration_seconds": ("histogram", {"verb", "host"}),
+    "leader_election_master_status": ("gauge", {"name"}),
+}
+"""What dashboards of the field ask for: name, type and labels."""
 
 
-def parsed(metrics):
+def families(metrics):
     return {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
 
 
-def all_of(metrics):
-    return {name: each for name, each in vars(metrics).items() if isinstance(each, (Counter, Gauge, Histogram))}
+def samples(metrics):
+    """What Prometheus would keep: name and labels, and the value."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families(metrics).values()
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
 
 
-def touched():
-    """Metrics of which each has been used once."""
-    metrics = Metrics()
-    for each in all_of(metrics).values():
-        labelled = each.labels(*("x" for _ in each._labelnames)) if each._labelnames else each
-        if isinstance(each, Counter):
-            labelled.inc()
-        elif isinstance(each, Gauge):
-            labelled.set(1)
-        else:
-            labelled.observe(0.02)
-    return metrics
+def moved(before, after):
+    return {series: value - before.get(series, 0) for series, value in after.items() if value != before.get(series, 0)}
 
 
-@pytest.mark.parametrize(
-    ("sample", "labels"),
-    [
-        ("controller_runtime_reconcile_total", {"controller", "result"}),
-        ("controller_runtime_reconcile_errors_total", {"controller"}),
-        ("controller_runtime_reconcile_time_seconds_count", {"controller"}),
-        ("controller_runtime_active_workers", {"controller"}),
-        ("workqueue_depth", {"name"}),
-        ("workqueue_adds_total", {"name"}),
-        ("workqueue_queue_duration_seconds_count", {"name"}),
-        ("workqueue_work_duration_seconds_count", {"name"}),
-        ("workqueue_unfinished_work_seconds", {"name"}),
-        ("workqueue_longest_running_processor_seconds", {"name"}),
-        ("workqueue_retries_total", {"name"}),
-        ("rest_client_requests_total", {"code", "method"}),
-        ("leader_election_master_status", {"name"}),
-    ],
-)
-def test_the_fields_names_are_there(sample, labels):
-    samples = {each.name: each for family in parsed(touched()).values() for each in family.samples}
-    assert set(samples[sample].labels) >= labels
+@pytest.fixture
+def busy(run):
+    """Metrics of an operator with one watched kind, in which something of everything has happened."""
+
+    async def story():
+        watched = Watched()
+        watched.happened()
+        await watched.look("a")
+        watched.metrics.request_done("api:6443", "get", 200, 0.01)
+        watched.metrics.leader.labels("ruleop").set(1)
+        watched.metrics.lag.observe(0.1)
+        watched.metrics.of(watched.title).wrote("Create", "done")
+        await watched.stop()
+        return watched
+
+    return run(story())
 
 
-def test_each_is_explained_and_written_as_it_should_be():
-    families = parsed(touched())
-    assert len(families) == len(all_of(Metrics()))
-    for family in families.values():
+@pytest.mark.parametrize("name", FIELD)
+def test_the_fields_names_are_there_with_their_labels(busy, name):
+    type_, labels = FIELD[name]
+    family = families(busy.metrics)[name.removesuffix("_total")]
+    assert family.type == type_
+    sample = name if type_ != "histogram" else f"{name}_count"
+    assert {frozenset(each.labels) for each in family.samples if each.name == sample} == {frozenset(labels)}
+
+
+def test_each_is_explained_and_written_as_it_should_be(busy):
+    for family in families(busy.metrics).values():
         assert re.fullmatch(r"(controller_runtime|workqueue|rest_client|leader_election|ruleop)_[a-z_]+", family.name)
         assert family.documentation.endswith("."), "a sentence"
         if family.type == "histogram":
             assert family.name.endswith("_seconds")
             assert [each for each in family.samples if each.name.endswith("_bucket") and each.labels["le"] == "+Inf"]
+        assert family.samples, f"nothing happened at {family.name}"
         assert not [each for each in family.samples if each.name.endswith("_created")]
 
 
-def test_no_label_names_an_object():
-    for each in all_of(Metrics()).values():
-        assert not {"namespace", "resource", "uid", "object", "cr"} & set(each._labelnames)
+def test_no_label_names_an_object(busy):
+    for family in families(busy.metrics).values():
+        for sample in family.samples:
+            assert set(sample.labels) <= {
+                *("controller", "name", "kind", "child"),  # stand in the rules
+                *("result", "outcome", "action", "state", "reason", "code", "method", "verb", "host", "le"),  # there are only so many
+            }
+
+
+def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
+    metrics = Metrics()
+    for verb, status in (("list", 200), ("watch", 200), ("create", 409), ("update", 200), ("patch", 200), ("delete", 404), ("get", 0)):
+        metrics.request_done("api:6443", verb, status, 0.2)
+    counted = samples(metrics)
+    told = {
+        (dict(series)["method"], dict(series)["code"]): value
+        for (name, *series), value in counted.items()
+        if name == "rest_client_requests_total"
+    }
+    assert told == {
+        ("GET", "200"): 2,
+        ("POST", "409"): 1,
+        ("PUT", "200"): 1,
+        ("PATCH", "200"): 1,
+        ("DELETE", "404"): 1,
+        ("GET", "<error>"): 1,
+    }
+    assert counted["rest_client_request_duration_seconds_count", ("host", "api:6443"), ("verb", "watch")] == 1
 
 
 def test_two_operators_in_one_process_count_apart():
     one, two = Metrics(), Metrics()
-    one.quiet.labels("App").inc()
+    one.of("App").quiet.inc()
     assert b'controller="App"' in one.text()
     assert b'controller="App"' not in two.text()
+
+
+# -- the queue and the workers -----------------------------------------------------------------------------------------------------------
+
+BY_NAME, BY_CONTROLLER = ("name", "App.example.com"), ("controller", "App.example.com")
+
+
+def test_a_reconcile_is_counted_with_its_result(run):
+    async def story():
+        watched = Watched()
+        before = samples(watched.metrics)
+        for name, result in (("a", "rest"), ("b", "again"), ("c", "failed"), ("d", "bug")):
+            await watched.look(name, result)
+        change = moved(before, samples(watched.metrics))
+        assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
+            ("workqueue_adds_total", BY_NAME): 4,
+            ("workqueue_queue_duration_seconds_count", BY_NAME): 4,
+            ("workqueue_work_duration_seconds_count", BY_NAME): 4,
+            ("workqueue_retries_total", BY_NAME): 2,
+            ("controller_runtime_reconcile_time_seconds_count", BY_CONTROLLER): 4,
+            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "success")): 1,
+            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue_after")): 1,
+            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "error")): 2,
+            ("controller_runtime_reconcile_errors_total", BY_CONTROLLER): 2,
+            ("controller_runtime_reconcile_panics_total", BY_CONTROLLER): 1,
+            ("ruleop_failing", BY_CONTROLLER): 2,
+        }
+        await watched.stop()
+
+    run(story())
+
+
+def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
+    async def story():
+        watched = Watched(limit=2)
+        release = watched.hold()
+        for name in "abc":
+            watched.add(name)
+        await watched.until(lambda: watched.going_on == 2)
+        now = samples(watched.metrics)
+        assert now["workqueue_depth", BY_NAME] == 1
+        assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
+        assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
+        await asyncio.sleep(0.01)
+        later = samples(watched.metrics)
+        longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
+        assert longest >= 0.01
+        assert later["workqueue_unfinished_work_seconds", BY_NAME] > longest, "the sum of two"
+        assert later["ruleop_longest_wait_seconds", BY_CONTROLLER] >= 0.01
+        release()
+        await watched.until(lambda: watched.ended == 3)
+        after = samples(watched.metrics)
+        assert after["workqueue_depth", BY_NAME] == after["controller_runtime_active_workers", BY_CONTROLLER] == 0
+        assert after["workqueue_unfinished_work_seconds", BY_NAME] == 0
+        assert after["workqueue_longest_running_processor_seconds", BY_NAME] == 0
+        assert after["workqueue_queue_duration_seconds_sum", BY_NAME] >= 0.01, "c waited"
+        await watched.stop()
+
+    run(story())
+
+
+def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run):
+    async def story():
+        watched = Watched()
+        watched.happened()
+        release = watched.hold("failed")
+        watched.add("a")
+        await watched.until(lambda: watched.going_on == 1)
+        assert watched.title in watched.metrics.text().decode()
+        watched.remove()
+        assert watched.title not in watched.metrics.text().decode()
+        release()
+        await watched.until(lambda: watched.ended == 1)
+        watched.metrics.of("Other")
+        watched.reconciler_metrics.wrote("Create", "done")
+        assert watched.title not in watched.metrics.text().decode()
+        await watched.stop()
+
+    run(story())
+
+
+# -- what is counted when it is asked for ------------------------------------------------------------------------------------------------
+
+
+def test_children_and_crs_are_counted_by_how_they_stand_now(run):
+    async def story():
+        watched = Watched()
+        for name in "abc":
+            watched.stands(name, "Ready", ("ready", "ready"))
+        watched.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
+        watched.stands("e", "", ())  # not concluded yet
+        now = {
+            series: value
+            for series, value in samples(watched.metrics).items()
+            if series[0] in {"ruleop_children", "ruleop_resources", "ruleop_waits"}
+        }
+        assert now == {
+            ("ruleop_children", BY_CONTROLLER, ("state", "ready")): 7,
+            ("ruleop_children", BY_CONTROLLER, ("state", "waiting")): 1,
+            ("ruleop_resources", BY_CONTROLLER, ("reason", "Ready")): 3,
+            ("ruleop_resources", BY_CONTROLLER, ("reason", "Waiting")): 1,
+            ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")): 1,
+        }
+        watched.stands("d", "Ready", ("ready", "ready"))
+        watched.gone("a")
+        now = samples(watched.metrics)
+        assert now["ruleop_children", BY_CONTROLLER, ("state", "ready")] == 6
+        assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
+
+    run(story())
+
+
+KIND = ("kind", "v1 ConfigMap")
+
+
+def test_stores_and_watches_are_counted_by_kind(run):
+    async def story():
+        watched = Watched()
+        watched.watch("shop").brings("a", "b")
+        watched.watch("bank").brings("c")
+        watched.watch("dark")
+        watched.unserved()
+        watched.time += 70
+        now = samples(watched.metrics)
+        assert now["ruleop_store_objects", KIND] == 3
+        assert now["ruleop_store_bytes", KIND] > 3 * 50
+        assert now["ruleop_watches", KIND, ("state", "synced")] == 2
+        assert now["ruleop_watches", KIND, ("state", "pending")] == 1
+        assert now["ruleop_watches", ("kind", "cert-manager.io/v1 Certificate"), ("state", "unserved")] == 1
+        assert now["ruleop_watch_silence_seconds", KIND] == 70
+        assert now["ruleop_relists_total", KIND] == 0
+
+    run(story())
+
+
+def test_a_list_that_is_read_again_is_counted(run):
+    async def story():
+        watched = Watched()
+        watch = watched.watch("shop")
+        watch.brings("a")
+        watch.brings("a")
+        assert samples(watched.metrics)["ruleop_relists_total", KIND] == 1
+
+    run(story())
+
+
+def test_what_nobody_expected_is_counted(run):
+    async def story():
+        watched = Watched()
+        watch = watched.watch("shop")
+        watch.store.subscribe(lambda change: 1 / 0)
+        watch.brings("a")
+        watch.watcher.crashes += 1
+        now = samples(watched.metrics)
+        assert now["ruleop_listener_failures_total", KIND] == 1
+        assert now["ruleop_watch_crashes_total", KIND] == 1
+
+    run(story())
+
+
+def test_events_are_counted_by_what_became_of_them():
+    watched = Watched()
+    watched.recorder.sent, watched.recorder.dropped, watched.recorder._book.suppressed = 3, 2, 1
+    now = samples(watched.metrics)
+    assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
+        "sent": 3,
+        "dropped": 2,
+        "suppressed": 1,
+    }
+
+
+def test_the_census_declares_what_it_counts():
+    """So that two of one name are found when the operator starts, and the documentation can be held against it."""
+    watched = Watched()
+    assert {metric.name for metric in watched.census.describe()} == {*GAUGES, *COUNTERS}
+    with pytest.raises(ValueError, match="Duplicated"):
+        watched.metrics.registry.register(Census(controllers=(), feeds=list, recorder=watched.recorder))

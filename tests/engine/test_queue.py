@@ -201,6 +201,23 @@ def test_it_says_how_it_is():
     assert queue.statistics(now=5) == {"ready": 0, "delayed": 2, "active": 1, "failing": 1, "longest_wait": 0}
 
 
+def test_it_tells_how_long_each_key_waited_for_a_worker():
+    told = []
+    queue = WorkQueue[str](waited=told.append)
+    queue.add("a", now=0)
+    queue.add("b", now=1, urgency=Urgency.SWEEP)
+    queue.add_after("c", 10, now=0)
+    queue.add("b", now=2)
+    assert [queue.take(now=12) for _ in range(4)] == ["a", "b", "c", None]
+    assert told == [12, 11, 2], "a key that is looked at later waits from when it is due"
+
+
+def test_what_is_due_waits_also_while_nobody_is_free_to_take_it():
+    queue = WorkQueue[str]()
+    queue.add_after("a", 10, now=0)
+    assert queue.statistics(now=13) == {"ready": 1, "delayed": 0, "active": 0, "failing": 0, "longest_wait": 3}
+
+
 def test_a_more_urgent_reason_keeps_the_time_that_was_waited():
     queue = WorkQueue[str]()
     queue.add("a", now=0, urgency=Urgency.SWEEP)
@@ -324,6 +341,8 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def it_knows_what_comes_next(self):
+        waiting = self.owed | {key for key, due in self.later.items() if due <= self.now}
+        assert self.queue.statistics(now=self.now)["ready"] == len(waiting - self.active)
         assert self.queue.statistics(now=self.now)["active"] == len(self.active)
         assert self.queue.next_due() == min(self.later.values(), default=None)
 

@@ -134,7 +134,7 @@ def test_a_server_that_takes_none_holds_up_nobody() -> None:
         events = recorder(sender)
         for number in range(3000):
             events.record(happening(regarding=APP._replace(name=str(number))))
-        assert events.statistics() == {"waiting": 1000, "dropped": 2000, "suppressed": 0}
+        assert events.statistics() == {"waiting": 1000, "sent": 0, "dropped": 2000, "suppressed": 0}
         events.start()
         await events.stop()
         assert events.statistics()["waiting"] == 0

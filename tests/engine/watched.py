@@ -1,0 +1,143 @@
+"""One watched kind with its workers, some watches, and all that is counted about them; what happens is said by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+from ruleop.engine.census import Census
+from ruleop.engine.controller import Verdict
+from ruleop.engine.feeds import Feed, Need
+from ruleop.engine.memory import Memory
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.queue import Backoff
+from ruleop.engine.routes import Request
+from ruleop.engine.workers import Workers
+from ruleop.kinds import Kind
+from ruleop.kube.events import EventRecorder
+from ruleop.kube.requests import Source
+from ruleop.kube.watcher import Watcher
+from ruleop.schema.table import ResourceInfo
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap")
+CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
+CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
+VERDICTS = {"rest": Verdict(), "again": Verdict(again=60), "failed": Verdict(failed=True)}
+
+
+class Watch:
+    """A watch whose lists are what the test says."""
+
+    def __init__(self, namespace, clock):
+        self.namespace = namespace
+        self.clock = clock
+        self.watcher = Watcher(None, Source(CONFIG_MAPS, namespace), clock=clock)
+        self.store = self.watcher.store
+
+    def brings(self, *names):
+        """A list with these objects, from the server."""
+        reflector = self.watcher.reflector
+        reflector._forget()
+        reflector.next(self.clock())
+        reflector.opened(self.clock())
+        objects = [{"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}} for name in names]
+        for obj in objects:
+            reflector._initial_event("ADDED", obj, 5, self.clock())
+        end = {"metadata": {"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}}}
+        reflector._initial_event("BOOKMARK", end, 5, self.clock())
+        return self
+
+
+class Watched:
+    title = "App.example.com"
+
+    def __init__(self, limit=4):
+        self.time = 1000.0
+        self.metrics = Metrics()
+        self.reconciler_metrics = self.metrics.of(self.title)
+        self.workers = Workers(self.title, limit=limit, metrics=self.metrics)
+        self.workers.queue.backoff = Backoff(first=60)
+        self.reconciler = SimpleNamespace(memory={})
+        self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
+        self.feed = Feed(Need(CONFIG_MAP))
+        self.feeds = [self.feed]
+        self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
+        self.census = Census(controllers=self.controllers, feeds=lambda: self.feeds, recorder=self.recorder)
+        self.metrics.registry.register(self.census)
+        self.going_on = self.ended = 0
+        self._ends = {}
+        self._held = None
+        self._holds_to = "rest"
+        self._started = False
+
+    def clock(self):
+        return self.time
+
+    # -- work ----------------------------------------------------------------------------------------------------------------------------
+
+    def add(self, name):
+        if not self._started:
+            self._started = True
+            self.workers.start(self._work)
+            self.workers.open(True)
+        self.workers.add(Request("shop", name), "a test")
+
+    async def look(self, name, result="rest"):
+        """A reconcile of it that ends so."""
+        self._ends[name] = result
+        ended = self.ended
+        self.add(name)
+        await self.until(lambda: self.ended > ended)
+
+    def hold(self, result="rest"):
+        """Reconciles do not end until what this returns is called."""
+        self._held, self._holds_to = asyncio.Event(), result
+        return self._held.set
+
+    async def until(self, holds):
+        while not holds():  # noqa: ASYNC110 - workers tell nobody
+            await asyncio.sleep(0.001)
+        for _ in range(5):  # what follows at once has followed
+            await asyncio.sleep(0)
+
+    async def stop(self):
+        await self.workers.stop()
+
+    async def _work(self, request):
+        self.going_on += 1
+        try:
+            if self._held is not None:
+                await self._held.wait()
+            result = self._ends.get(request.name, self._holds_to)
+            if result == "bug":
+                raise ZeroDivisionError
+            return VERDICTS[result]
+        finally:
+            self.going_on -= 1
+            self.ended += 1
+
+    def remove(self):
+        self.controllers.clear()
+        self.metrics.forget(self.title)
+
+    # -- how things stand ----------------------------------------------------------------------------------------------------------------
+
+    def stands(self, name, reason, states, waits=()):
+        self.reconciler.memory[Request("shop", name)] = Memory(reason=reason, states=states, waits=waits)
+
+    def gone(self, name):
+        del self.reconciler.memory[Request("shop", name)]
+
+    def watch(self, namespace):
+        watch = Watch(namespace, self.clock)
+        self.feed.watchers.append(watch.watcher)
+        return watch
+
+    def unserved(self):
+        self.feeds.append(Feed(Need(CERTIFICATE)))
+
+    def happened(self):
+        """Something of everything that is counted when it is asked for."""
+        self.stands("x", "Waiting", ("waiting",), (("web", "child"),))
+        self.watch("shop").brings("a")
+        self.unserved()
