@@ -1,36 +1,57 @@
 """Follows the project's files, and says when they have become something else.
 
 Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap is swapped by turning its `..data` link,
-of which a watch on the files themselves sees nothing. So any event below the project's folder is only a reason to look again, once the
+of which a watch on the files themselves sees nothing. So an event in one of the project's places is only a reason to look again, once the
 files have been still for a moment, and a project is new when its digest is.
 
-Events may be missing altogether: some file systems give none, a watch ends with its folder, and there are only so many watches on a
-machine. So the files are looked at now and then anyway, and each look makes sure that what is watched is the folder that is there now.
+Events may be missing altogether: some file systems give none, a watch ends with its folder, a folder is replaced together with the one
+around it, and there are only so many watches on a machine. So each second it is made sure that the folders that are watched are the ones
+that are there, and now and then the files are looked at anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.events import (
+    DirAttribEvent,
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileAttribEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
 from watchdog.observers import Observer
 
-from ruleop.rules import Project, ProjectErrors, load_project
+from ruleop.rules import Place, Project, ProjectErrors, files_digest, load_project, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
-    from watchdog.observers.api import BaseObserver
+    from watchdog.observers.api import BaseObserver, ObservedWatch
 
 STILL = 0.15  # seconds without an event before the files are read: one edit is several events
-STILL_AT_MOST = 0.6  # a folder that somebody writes to without end is read all the same
+STILL_AT_MOST = 0.6  # files that somebody writes to without end are read all the same
 LOOK_ANYWAY = 30.0  # seconds; file systems that give no events exist (some network mounts)
-LOOK_FOR_FOLDER = 1.0  # seconds; of a folder that is gone nothing tells that it is there again
-READING = frozenset({"opened", "closed_no_write"})  # is no change, and we read ourselves
+LOOK_AT_FOLDERS = 1.0  # seconds; a folder that is put in the place of another gives no event in either
+# Of all else, reading above all, nobody is woken. A folder's "modified" only repeats what happened to a file in it.
+CHANGES: list[type[FileSystemEvent]] = [
+    FileCreatedEvent, FileModifiedEvent, FileAttribEvent, FileClosedEvent, FileMovedEvent, FileDeletedEvent,
+    DirCreatedEvent, DirAttribEvent, DirMovedEvent, DirDeletedEvent,
+]  # fmt: skip
+
+Identity = tuple[int, int]  # device and inode
 
 
 class Reloader:
@@ -57,20 +78,21 @@ class Reloader:
         self._stirred = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._observer: BaseObserver = Observer()
-        self._watched: tuple[int, int] | None = None  # device and inode of the folder that is watched
+        self._watches: dict[Place, tuple[ObservedWatch, Identity | None]] = {}
+        self._named: tuple[Identity | None, ...] = ()  # what had the names of the project's folders when their places were found
         self._unwatchable = ""
         self._task: asyncio.Task[None] | None = None
+        self._read = ""  # the digest of the files as they were last looked at
         self._said = ""
 
     def start(self) -> None:
         self._observer.daemon = True
         self._observer.start()
-        self._watch_the_folder()
         self._stirred.set()  # what changed since the project was loaded has given no event
         self._task = asyncio.create_task(self._follow(), name="reload")
 
     def _stir(self) -> None:
-        """Called by the observer's thread."""
+        """Called by the observer's threads."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._stirred.set)
 
@@ -84,17 +106,26 @@ class Reloader:
 
     async def _follow(self) -> None:
         while True:
-            wait = self.look_anyway if self.root.exists() else min(LOOK_FOR_FOLDER, self.look_anyway)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._stirred.wait()
+            await self._until_stirred()
             await self._until_still()
             try:
-                self._watch_the_folder()
+                # Watched first, then read: what changes while it is read is looked at once more.
+                await asyncio.to_thread(self._watch)
                 await self.look()
             except Exception:
                 # A bug, or a file system that fails as nobody thought of. To stop following would be to run old rules for ever, in silence.
                 self.log.exception("the rules could not be read again in a way that ruleop did not expect")
+
+    async def _until_stirred(self) -> None:
+        """Until an event, until a folder is another, or until it is time to look anyway."""
+        end = self._loop.time() + self.look_anyway
+        while (left := end - self._loop.time()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, LOOK_AT_FOLDERS)):
+                    await self._stirred.wait()
+                    return
+            if self._names() != self._named or not all(map(self._stands, self._watches)):
+                return
 
     async def _until_still(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -104,45 +135,76 @@ class Reloader:
                     await asyncio.sleep(STILL)
         self._stirred.clear()  # whatever it was, it is read now
 
-    def _watch_the_folder(self) -> None:
-        """Watches the folder that has the project's name now; it may have been removed and made again, or be a link that was turned."""
-        problem = ""
-        try:
-            found = self.root.stat()
-            # A watch ends with its folder, and the next folder may get the old one's number.
-            if self._watched == (found.st_dev, found.st_ino) and all(emitter.is_alive() for emitter in self._observer.emitters):
-                return
-            self._watched = None
-            self._observer.unschedule_all()
-            self._observer.schedule(_Stirring(self._stir), str(self.root.resolve()), recursive=True)
-            self._watched = (found.st_dev, found.st_ino)
-        except OSError as error:
-            problem = error.strerror or str(error)
-            if problem != self._unwatchable:
-                self.log.warning(
-                    "the folder of the rules cannot be watched; it is looked at now and then", folder=str(self.root), error=problem
-                )
+    # -- what is watched -----------------------------------------------------------------------------------------------------------------
+
+    def _names(self) -> tuple[Identity | None, ...]:
+        """What has the names of the project's folders now: each may be removed and made again, or be a link that was turned."""
+        return tuple(_identity(self.root / name) for name in ("", "watches.yaml", "templates", "crds"))
+
+    def _stands(self, place: Place) -> bool:
+        """Whether the folder that is watched is the one that is there. A watch ends with its folder, whose number the next may get."""
+        watch, identity = self._watches[place]
+        alive = any(emitter.watch == watch and emitter.is_alive() for emitter in self._observer.emitters)
+        return alive and identity == _identity(place.folder)
+
+    def _watch(self) -> None:
+        """Watches the project's places as they are now, and no others."""
+        self._named = self._names()
+        there = self.root.is_dir()
+        wanted = places(self.root) if there else ()
+        for place in [place for place in self._watches if place not in wanted or not self._stands(place)]:
+            watch, _ = self._watches.pop(place)
+            self._observer.unschedule(watch)
+        problem = "" if there else "there is no such folder"
+        for place in wanted:
+            if place not in self._watches:
+                identity = _identity(place.folder)
+                try:
+                    handler = _Stirring(place, self._stir)
+                    watch = self._observer.schedule(handler, str(place.folder), recursive=place.deep, event_filter=CHANGES)
+                except OSError as error:
+                    problem = error.strerror or str(error)
+                else:
+                    self._watches[place] = (watch, identity)
+        if problem and problem != self._unwatchable:
+            message = "the folder of the rules cannot be watched; it is looked at now and then"
+            self.log.warning(message, folder=str(self.root), error=problem)
         self._unwatchable = problem
+
+    # -- what is read --------------------------------------------------------------------------------------------------------------------
 
     async def look(self) -> None:
         """Reads the files once, beside the event loop: a large project takes its time. Mistakes are told once, not at every look."""
+        read = await asyncio.to_thread(files_digest, self.root)
+        if read == self._read:
+            return
         try:
             project = await asyncio.to_thread(load_project, self.root, environ=self.environ)
         except ProjectErrors as errors:
             if str(errors) != self._said:
                 self._said = str(errors)
                 self.refused(errors)
-            return
-        if project.digest != self.digest or self._said:
-            self._said = ""
-            self.digest = project.digest
-            self.changed(project)
+        else:
+            if project.digest != self.digest or self._said:
+                self._said = ""
+                self.digest = project.digest
+                self.changed(project)
+        self._read = read
 
 
 class _Stirring(FileSystemEventHandler):
-    def __init__(self, stir: Callable[[], None]) -> None:
+    def __init__(self, place: Place, stir: Callable[[], None]) -> None:
+        self.place = place
         self._stir = stir
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.event_type not in READING:
+        if any(path and self.place.concerns(Path(os.fsdecode(path))) for path in (event.src_path, event.dest_path)):
             self._stir()
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

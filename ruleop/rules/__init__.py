@@ -2,7 +2,7 @@
 
 from ruleop.rules.durations import parse_duration
 from ruleop.rules.findings import Finding, ProjectErrors
-from ruleop.rules.loader import build_project, load_project
+from ruleop.rules.loader import build_project, files_digest, load_project
 from ruleop.rules.model import (
     Apply,
     Child,
@@ -16,6 +16,7 @@ from ruleop.rules.model import (
     Strategy,
     Validation,
 )
+from ruleop.rules.places import Place, places
 from ruleop.rules.schema_json import watches_schema
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Finding",
     "Ignore",
     "Observe",
+    "Place",
     "Project",
     "ProjectErrors",
     "Requirement",
@@ -33,7 +35,9 @@ __all__ = [
     "Strategy",
     "Validation",
     "build_project",
+    "files_digest",
     "load_project",
     "parse_duration",
+    "places",
     "watches_schema",
 ]

@@ -34,7 +34,7 @@ from ruleop.rules.watches import check_watch, check_watches
 from ruleop.templating import Library, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.rules.language import FileTable
     from ruleop.schema.crds import CustomResourceDefinition
@@ -49,6 +49,14 @@ def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
     return _Loading.of(files, environ, findings).project(str(root))
+
+
+def files_digest(root: Path | str) -> str:
+    """Of what is in a project's files, and of what cannot be read of them. To tell that nothing has changed costs no loading."""
+    files: dict[str, str] = {}
+    findings = Findings(files)
+    files.update(read_files(Path(root), findings))
+    return _digest([*sorted(files.items()), *(("", str(each)) for each in findings.sorted())])
 
 
 def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
@@ -144,11 +152,16 @@ class _Loading:
         warn_of_looks(its_parts, self.reading.library, findings)
 
     def _digest(self) -> str:
-        """Of every file and every variable that was read; each part with its length, so that no two projects run together."""
-        digest = hashlib.sha256()
+        """Of every file and every variable that was read."""
         read = self.constants.environment.read
-        for name, text in [*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())]:
-            for part in (name, "" if text is None else f"={text}"):
-                data = part.encode("utf-8", "surrogatepass")
-                digest.update(len(data).to_bytes(8, "big") + data)
-        return digest.hexdigest()
+        return _digest([*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())])
+
+
+def _digest(parts: Iterable[tuple[str, str | None]]) -> str:
+    """Each part counts with its length, so that no two sequences run together."""
+    found = hashlib.sha256()
+    for name, text in parts:
+        for part in (name, "" if text is None else f"={text}"):
+            data = part.encode("utf-8", "surrogatepass")
+            found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 import ruleop.engine.reload as module
 from ruleop.engine.reload import Reloader
-from ruleop.rules import load_project
+from ruleop.rules import Project, load_project
 
+CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
 WATCHES = """
 - group: example.com
   version: v1
@@ -48,6 +51,12 @@ class Follower:
             refused=lambda errors: self.told.put_nowait(str(errors)),
             **options,
         )
+        self.looked = asyncio.Event()
+        self._look, self.reloader.look = self.reloader.look, self.look
+
+    async def look(self):
+        await self._look()
+        self.looked.set()
 
     async def next(self):
         return await asyncio.wait_for(self.told.get(), 15)
@@ -63,6 +72,10 @@ class Follower:
         while not isinstance(told := await self.next(), str):
             pass
         return told
+
+    async def watched(self):
+        """When it watches: from then on no change is found by the look at its start."""
+        await asyncio.wait_for(self.looked.wait(), 15)
 
     async def rest(self):
         """When all that happened up to here has been looked at."""
@@ -83,7 +96,7 @@ async def following(root, **options):
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch):
     monkeypatch.setattr(module, "STILL", 0.02)
-    monkeypatch.setattr(module, "LOOK_FOR_FOLDER", 0.05)
+    monkeypatch.setattr(module, "LOOK_AT_FOLDERS", 0.05)
 
 
 @pytest.fixture
@@ -129,12 +142,81 @@ def a_file_removed(root):
     (root / "templates/unused.txt").unlink()
 
 
-@pytest.mark.parametrize("change", [in_place, atomic_rename, a_folder_replaced, a_new_file, a_file_in_a_new_folder, a_file_removed])
+def deleted_and_written(root):
+    (root / "templates/config.yaml.j2").unlink()
+    (root / "templates/config.yaml.j2").write_text(TEMPLATE % "second")
+
+
+def backup_and_rename(root):
+    file = root / "templates/config.yaml.j2"
+    file.rename(file.with_name("config.yaml.j2~"))
+    file.write_text(TEMPLATE % "second")
+
+
+def many_at_once(root):
+    """As a checkout of another branch does it."""
+    for number in range(200):
+        file = root / f"templates/many/{number % 7}/{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    a_new_file(root)
+
+
+def an_included_file(root):
+    (root / "rules/more.yaml").write_text(WATCHES.replace("App", "More"))
+
+
+def a_new_included_file(root):
+    (root / "rules/new.yaml").write_text(WATCHES.replace("App", "New"))
+
+
+def a_definition(root):
+    (root / "crds").mkdir()
+    shutil.copy(CRD, root / "crds")
+
+
+def a_link_turned(root):
+    write(root / "v2", "second")
+    (root / "watches.yaml").unlink()
+    (root / "templates").rename(root / "v1")
+    (root / "templates").symlink_to("v2/templates")
+    (root / "watches.yaml").symlink_to("v2/watches.yaml")
+
+
+def the_project_replaced(root):
+    write(root.parent / "new", "second")
+    root.rename(root.parent / "old")
+    (root.parent / "new").rename(root)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        in_place,
+        atomic_rename,
+        deleted_and_written,
+        backup_and_rename,
+        a_folder_replaced,
+        a_new_file,
+        a_file_in_a_new_folder,
+        a_file_removed,
+        many_at_once,
+        an_included_file,
+        a_new_included_file,
+        a_definition,
+        a_link_turned,
+        the_project_replaced,
+    ],
+)
 def test_each_way_to_change_a_file_is_followed(run, root, change):
     (root / "templates/unused.txt").write_text("not used")
+    (root / "rules").mkdir()
+    (root / "rules/more.yaml").write_text(WATCHES.replace("App", "Other"))
+    (root / "watches.yaml").write_text("include: [rules/*.yaml]\nwatches:" + WATCHES)
 
     async def story():
         async with following(root) as follower:
+            await follower.watched()
             change(root)
             assert (await follower.until(digest(root))).digest != ""
             await follower.rest()
@@ -177,6 +259,125 @@ def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
                 shutil.rmtree(root / f"..2026_01_0{number + 1}")
                 await follower.until(digest(root))
             await follower.rest()
+
+    run(story())
+
+
+def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_path):
+    """Three ConfigMaps: one for the project's folder, one for templates/, one for crds/."""
+    root = tmp_path / "mounted"
+
+    def publish(folder, date, files):
+        (folder / date).mkdir(parents=True)
+        for name, text in files.items():
+            (folder / date / name).write_text(text)
+        old = (folder / "..data").readlink() if (folder / "..data").is_symlink() else None
+        (folder / "..data_tmp").symlink_to(date)
+        (folder / "..data_tmp").rename(folder / "..data")
+        for name in files:
+            if not (folder / name).is_symlink():
+                (folder / name).symlink_to(f"..data/{name}")
+        if old is not None:
+            shutil.rmtree(folder / old)
+
+    publish(root, "..1", {"watches.yaml": WATCHES})
+    publish(root / "templates", "..1", {"config.yaml.j2": TEMPLATE % "first"})
+    publish(root / "crds", "..1", {"apps.yaml": CRD.read_text()})
+
+    async def story():
+        async with following(root) as follower:
+            await follower.watched()
+            for date in ("..2", "..3"):
+                publish(root / "templates", date, {"config.yaml.j2": TEMPLATE % f"at{date.strip('.')}"})
+                await follower.until(digest(root))
+                publish(root / "crds", date, {"apps.yaml": CRD.read_text() + f"# {date}\n"})
+                await follower.until(digest(root))
+                publish(root, date, {"watches.yaml": WATCHES + f"# {date}\n"})
+                await follower.until(digest(root))
+
+    run(story())
+
+
+def test_a_release_behind_a_link_is_turned(run, tmp_path):
+    """The project's folder is a link itself, as deployments of files do it."""
+    write(tmp_path / "releases/1", "first")
+    (tmp_path / "current").symlink_to("releases/1")
+
+    async def story():
+        async with following(tmp_path / "current") as follower:
+            await follower.watched()
+            for number in (2, 3):
+                write(tmp_path / f"releases/{number}", f"release{number}")
+                (tmp_path / "next").symlink_to(f"releases/{number}")
+                (tmp_path / "next").rename(tmp_path / "current")
+                await follower.until(digest(tmp_path / "current"))
+            in_place(tmp_path / "releases/3")
+            await follower.until(digest(tmp_path / "current"))
+
+    run(story())
+
+
+def test_what_does_not_belong_to_the_project_wakes_nobody(run, root):
+    (root / "build").mkdir()
+
+    async def story():
+        follower = Follower(root)
+        stirred = queue.SimpleQueue()
+        follower.reloader._stir = lambda: stirred.put(1)
+        follower.reloader.start()
+        try:
+            await follower.watched()
+            for name in ("notes.txt", "build/output", ".git", "templates/.config.yaml.j2.swp", "templates/config.yaml.j2~"):
+                (root / name).write_text("x")
+            (root / "watches.yaml").read_text()
+            (root / "templates/last.txt").write_text("x")
+            await asyncio.to_thread(stirred.get, True, 15)
+            await asyncio.sleep(0.1)
+            assert stirred.qsize() < 4, "what happened to the last file: made, written, closed"
+        finally:
+            await follower.reloader.stop()
+
+    run(story())
+
+
+def test_a_file_that_cannot_be_read_is_refused_until_it_can(run, root):
+    async def story():
+        async with following(root) as follower:
+            await follower.watched()
+            before = follower.reloader.digest
+            file = root / "templates/config.yaml.j2"
+            file.unlink()
+            file.symlink_to("nowhere")
+            assert "this link leads nowhere" in await follower.until_refused()
+            file.unlink()
+            file.write_bytes(b"\xff")
+            assert "is no UTF-8 text" in await follower.until_refused()
+            file.write_text(TEMPLATE % "first")
+            await follower.until(before)
+
+    run(story())
+
+
+def test_writes_without_end_are_followed(run, root):
+    async def story():
+        async with following(root) as follower:
+            await follower.watched()
+            ended = threading.Event()
+
+            def write_on():
+                number = 0
+                while not ended.is_set():
+                    (root / "templates/noise.txt").write_text(str(number := number + 1))
+
+            writing = asyncio.create_task(asyncio.to_thread(write_on))
+            try:
+                in_place(root)
+                wanted = (TEMPLATE % "second").strip()
+                while not isinstance(told := await follower.next(), Project) or wanted not in told.templates["config.yaml.j2"]:
+                    pass
+            finally:
+                ended.set()
+                await writing
 
     run(story())
 
