@@ -42,17 +42,18 @@ if TYPE_CHECKING:
 
     from ruleop.engine.executor import Executor, Outcomes
     from ruleop.engine.metrics import Metrics
+    from ruleop.engine.tide import Tide
     from ruleop.rules import Observe, Rule
 
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
-SETTLE = 0.05  # seconds that a status waits while other CRs have no children yet
 
 
 class World(Objects, Kinds, Protocol):
     """What the stores hold, and what can be read live."""
 
     def resource(self, key: ObjectKey) -> Object | None: ...
+    def seen_from(self, namespace: str) -> Kinds: ...
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         """An object's metadata, read live: somebody else's object in the place of a child."""
         ...
@@ -81,6 +82,7 @@ class Surroundings:
     say: Callable[[Object, Event], None]  # an Event on a CR
     before_writes: Callable[[Rule, Plan], Awaitable[None]]  # the inventory has to know first
     metrics: Metrics
+    tide: Tide
     clock: Callable[[], str]
     seed: Callable[[], bytes]
     finalizer: str
@@ -88,12 +90,15 @@ class Surroundings:
 
 
 class Reconciler:
-    def __init__(self, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool]) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool], wake: Callable[[Request], None]
+    ) -> None:
+        """`busy` says whether other CRs of the kind wait to be looked at; `wake` has one looked at soon."""
         self.rules = tuple(rules)
         self.kind = rules[0].kind
         self.title = str(self.kind.versionless)
         self.around = surroundings
-        self.busy = busy
+        self.busy, self.wake = busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
@@ -136,22 +141,38 @@ class Reconciler:
             if not planned.actions or self.dry_run:
                 return planned, None
             await self.around.before_writes(rule, planned)
-            outcomes = await self.executor.execute(planned.actions, resource)
+            outcomes, others = await self._execute(planned, resource)
             self._remember(planned, memory, outcomes)
             now = outcomes.resource or self.world.resource(self.key(request))
             if now is None or not outcomes.replan:
                 break
             resource = now
         assert outcomes is not None
-        if now is None or _ends(planned, resource) or (outcomes.clean and self.busy()):
-            return planned, outcomes  # it is gone; or children first, and the status when the others have theirs
+        if now is None or _ends(planned, resource):
+            return planned, outcomes
+        if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory):
+            return planned, outcomes  # children first, and the status when the others have theirs
         return self._plan(rule, now, memory, outcomes), outcomes
+
+    async def _execute(self, planned: Plan, resource: Object) -> tuple[Outcomes, bool]:
+        """What became of it, and whether children of other CRs are being written, too."""
+        tide = self.around.tide
+        tide.begin()
+        try:
+            outcomes = await self.executor.execute(planned.actions, resource)
+        finally:
+            others = tide.end()
+        return outcomes, others
+
+    def _may_wait(self, request: Request, memory: Memory) -> bool:
+        memory.status_in = self.around.tide.may_wait((self.kind, request), lambda: self.wake(request))
+        return memory.status_in is not None
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
         start = time.perf_counter()
         observed = Observed(
             objects=_Seen(self.world, memory),
-            kinds=self.world,
+            kinds=self.world.seen_from(resource["metadata"].get("namespace") or ""),
             now=self.around.clock(),
             seed=self.around.seed(),
             finalizer=self.around.finalizer,
@@ -161,6 +182,7 @@ class Reconciler:
             last_reason=memory.reason,
             may_prune=self.may_prune,
             namespace_terminating=memory.namespace_ends,
+            foresee=self.dry_run,
             settled=outcomes is not None,
             acted=outcomes.deleted | outcomes.written.keys() if outcomes is not None else (),
         )
@@ -196,8 +218,11 @@ class Reconciler:
             return Verdict()
         if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
             memory.written += outcomes.writes
-            return Verdict(again=SETTLE)
+            return Verdict(again=memory.status_in)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
+            if outcomes is None and self.around.tide.high and self._may_wait(request, memory):
+                return Verdict(again=memory.status_in)
+            self.around.tide.paid((self.kind, request))
             try:
                 await self.around.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
             except RuleopError as error:
@@ -288,7 +313,7 @@ class Reconciler:
     # -- routes --------------------------------------------------------------------------------------------------------------------------
 
     def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
-        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), self.world)) if rule.observe else None
+        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), self.world.seen_from(request.namespace))) if rule.observe else None
         interests = [interest for observe in rule.observe.values() if scope and (interest := _interest(scope, observe)) is not None]
         self.routes.keep(request, Owner.of(resource).part_of, interests)
 

@@ -155,7 +155,7 @@ class Manager:
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
-        self.world = World(self.api, self.lookup)
+        self.world = World(self.api, self.lookup, divided=len(self.options.namespaces) > 1)
         self.feeds = Feeds(
             self.client,
             self.lookup,
@@ -165,8 +165,10 @@ class Manager:
         )
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
-        self.recorder = EventRecorder(self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic)
         self.tide = Tide(time.monotonic, asyncio.get_running_loop().call_later)
+        self.recorder = EventRecorder(
+            self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.tide.high
+        )
         self.surroundings = self._surroundings()
         self.controllers = Controllers(self.world)
         census = Census(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)

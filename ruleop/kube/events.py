@@ -39,6 +39,7 @@ KNOWN = 4096  # objects and series that are remembered
 QUEUE = 1000
 NOTE, REASON = 1024, 128  # longer ones are refused by the server
 SEND_TIMEOUT = 10.0
+HOLD, HOLD_LOOK = 5.0, 0.1  # seconds that an event makes way for what is more urgent, and between looks whether it has to
 PAUSE_AFTER_FAILURE = 5.0
 
 
@@ -161,14 +162,18 @@ def _stamp(wall: datetime) -> str:
 
 
 class EventRecorder:
-    """Sends in the background, one at a time, so that events never compete with the work. Started by `start`; `stop` sends what waits."""
+    """Sends in the background, one at a time, and after what is more urgent, so that events never compete with the work. Started by
+    `start`; `stop` sends what waits."""
 
-    def __init__(self, client: Client, *, reporter: str, instance: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, client: Client, *, reporter: str, instance: str, clock: Callable[[], float], busy: Callable[[], bool] = lambda: False
+    ) -> None:
         self.sent = self.dropped = 0
         self._client = client
         self._book = EventBook(reporter, instance)
         self._clock = clock
-        self._waiting: deque[Happening] = deque()
+        self._busy = busy
+        self._waiting: deque[tuple[float, Happening]] = deque()
         self._arrived = asyncio.Event()
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -182,7 +187,7 @@ class EventRecorder:
         if len(self._waiting) >= QUEUE:
             self._waiting.popleft()  # the newest news are worth most
             self.dropped += 1
-        self._waiting.append(happening)
+        self._waiting.append((self._clock(), happening))
         self._arrived.set()
 
     async def stop(self, grace: float = 2.0) -> None:
@@ -204,14 +209,23 @@ class EventRecorder:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            while (sent := await self._send_next()) is not None:
+            while True:
+                await self._make_way()
+                sent = await self._send_next()
+                if sent is None:
+                    break
                 if not sent:
                     await asyncio.sleep(PAUSE_AFTER_FAILURE)
+
+    async def _make_way(self) -> None:
+        """While there is something more urgent, but for no event longer than `HOLD`."""
+        while self._waiting and self._busy() and self._clock() - self._waiting[0][0] < HOLD:  # noqa: ASYNC110 - a look now and then
+            await asyncio.sleep(HOLD_LOOK)
 
     async def _send_next(self) -> bool | None:
         """None when nothing waits, and nothing is on its way."""
         async with self._sending:
-            return await self._send(self._waiting.popleft()) if self._waiting else None
+            return await self._send(self._waiting.popleft()[1]) if self._waiting else None
 
     async def _send(self, happening: Happening) -> bool:
         """False if the server has other worries now."""

@@ -114,5 +114,6 @@ class Observed:
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
     may_prune: bool = True  # False in the first seconds after a reload
     namespace_terminating: bool = False
+    foresee: bool = True  # False: what the status will be is not asked for while there is something to do
     settled: bool = False  # planned again after the writes, for the status only: no actions
     acted: Collection[ObjectKey] = ()  # what was written or deleted before that; what became of it is told by the watch

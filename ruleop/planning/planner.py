@@ -142,6 +142,9 @@ class _Planner:
     ) -> Plan:
         """`ready` says what Ready, Reconciling and Stalled are; None: what the children amount to."""
         problems = self.children.said.problems
+        acts = bool(actions) and not self.paused and not self.observed.settled
+        if acts and not self.observed.foresee:
+            return self._bare(actions, events or [], look_again)
         fields, ours = projected(self.rule, self.scope, problems)
         extra = users(self.rule, self.scope, problems)
         if ready is None:
@@ -158,15 +161,29 @@ class _Planner:
             resource=ObjectKey.of(self.resource),
             uid=self.owner.uid,
             rule=self.rule.title,
-            actions=() if self.paused or self.observed.settled else tuple(actions),
+            actions=tuple(actions) if acts else (),
             waits=tuple(self.children.said.waits),
             children=self.children.reports(),
             rendered=self.children.rendered(),
             problems=tuple(problems),
             status=status,
             conditions=tuple(conditions),
-            events=(*(events or ()), *self._events(ready[0], actions)),
+            events=(*(events or ()), *(() if acts else self._events(ready[0]))),  # what is done is said when it is done
             look_again=None if self.paused else self._made_possible(actions, look_again),
+        )
+
+    def _bare(self, actions: list[Action], events: list[Event], look_again: float | None) -> Plan:
+        """What is to be done, for somebody who does it and then asks again."""
+        said = self.children.said
+        return Plan(
+            resource=ObjectKey.of(self.resource),
+            uid=self.owner.uid,
+            rule=self.rule.title,
+            actions=tuple(actions),
+            waits=tuple(said.waits),
+            problems=tuple(said.problems),
+            events=tuple(events),
+            look_again=look_again,
         )
 
     def _made_possible(self, actions: list[Action], look_again: float | None) -> float | None:
@@ -191,10 +208,8 @@ class _Planner:
             return f"the annotation {RECONCILE_PERIOD} has no effect: {error}"
         return ""
 
-    def _events(self, ready: dict[str, Any], actions: list[Action]) -> list[Event]:
+    def _events(self, ready: dict[str, Any]) -> list[Event]:
         """Only on a transition: what was said before is in the status, or in the engine's memory where there is none."""
-        if actions and not self.observed.settled and not self.paused:
-            return []  # it is said when the writes are done
         before = condition_of(self.resource, "Ready")
         said = before.get("reason") or self.observed.last_reason
         reason, message = ready["reason"], ready["message"]

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
-
 from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.events import EventBook, EventRecorder, Happening
+from ruleop.kube.events import HOLD, EventBook, EventRecorder, Happening
 
 if TYPE_CHECKING:
+    import pytest
+
     from ruleop.kube.requests import Request
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -141,3 +142,27 @@ def test_a_server_that_takes_none_holds_up_nobody() -> None:
         assert events.dropped == 3000
 
     asyncio.run(run())
+
+
+def test_an_event_makes_way_for_what_is_more_urgent_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ruleop.kube.events.HOLD_LOOK", 0.001)
+
+    async def run() -> None:
+        sender, now, busy = Sender(), [0.0], [True]
+        events = EventRecorder(sender, reporter="ruleop", instance="me", clock=lambda: now[0], busy=lambda: busy[0])  # type: ignore[arg-type]
+        events.start()
+        events.record(happening())
+        await asyncio.sleep(0.05)
+        assert not sender.sent
+        now[0] = HOLD
+        while not sender.sent:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        events.record(happening(note="another"))
+        await asyncio.sleep(0.05)
+        assert len(sender.sent) == 1
+        busy[0] = False
+        while len(sender.sent) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await events.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
