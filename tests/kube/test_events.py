@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
 from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.events import HOLD, EventBook, EventRecorder, Happening
