@@ -50,6 +50,13 @@ class Feed:
         states = {watcher.store.state for watcher in self.watchers}
         return next(state for state in WORST if state in states)
 
+    def state_in(self, namespace: str) -> State:
+        """For objects of this namespace; '': for all."""
+        for watcher in self.watchers if namespace else ():
+            if watcher.store.source.namespace == namespace:
+                return watcher.store.state
+        return self.state
+
     @property
     def problem(self) -> str:
         return next((watcher.store.problem for watcher in self.watchers if watcher.store.problem), "")

@@ -19,6 +19,7 @@ from ruleop.schema.table import builtin_shape
 if TYPE_CHECKING:
     from ruleop.engine.api import ServerApi
     from ruleop.engine.feeds import Feed
+    from ruleop.planning import Kinds
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.schema.table import ResourceInfo
 
@@ -31,16 +32,18 @@ _SERVED = {
 
 
 class World:
-    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None]) -> None:
+    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, divided: bool = False) -> None:
+        """`divided`: each namespace is watched for itself, and a right may be missing in one of them."""
         self.api = api
         self.lookup = lookup
+        self.divided = divided
         self.primary: dict[GroupKind, Feed] = {}
         self.children_of: dict[GroupKind, Feed] = {}
         self.observed: dict[GroupKind, list[Feed]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
         self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
-        self._infos: dict[Kind, KindInfo] = {}
+        self._infos: dict[tuple[Kind, str], KindInfo] = {}
 
     def forget(self) -> None:
         """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
@@ -107,13 +110,18 @@ class World:
 
     # -- kinds ---------------------------------------------------------------------------------------------------------------------------
 
-    def info(self, kind: Kind) -> KindInfo:
-        found = self._infos.get(kind)
+    def info(self, kind: Kind, namespace: str = "") -> KindInfo:
+        """As seen from a namespace, where that matters."""
+        found = self._infos.get((kind, namespace))
         if found is None:
-            found = self._infos[kind] = self._work_out(kind)
+            found = self._infos[kind, namespace] = self._work_out(kind, namespace)
         return found
 
-    def _work_out(self, kind: Kind) -> KindInfo:
+    def seen_from(self, namespace: str) -> Kinds:
+        """For a CR of this namespace. What may not be read in another is nothing to it."""
+        return _From(self, namespace) if self.divided else self
+
+    def _work_out(self, kind: Kind, namespace: str) -> KindInfo:
         resource = self.lookup(kind)
         definition = self.definitions.get(kind.versionless)
         version = definition.version(kind.version) if definition is not None else None
@@ -123,20 +131,28 @@ class World:
         return KindInfo(
             kind,
             namespaced=resource.namespaced if resource is not None else True,
-            state=self._state(kind, resource),
+            state=self._state(kind, resource, namespace),
             shape=shape,
             status_schema=_schema(version.schema) if version is not None else self.published.get(kind),
             status_subresource=resource.status_subresource if resource is not None else True,
         )
 
-    def _state(self, kind: Kind, resource: ResourceInfo | None) -> Served:
+    def _state(self, kind: Kind, resource: ResourceInfo | None, namespace: str) -> Served:
         if resource is None:
             return Served.UNSERVED
-        states = [feed.state for feed in self._feeds(kind.versionless)]
+        states = [feed.state_in(namespace) for feed in self._feeds(kind.versionless)]
         for state in (State.PENDING, State.UNSERVED, State.FORBIDDEN):
             if state in states:
                 return _SERVED[state]
         return Served.SYNCED
+
+
+class _From:
+    def __init__(self, world: World, namespace: str) -> None:
+        self.world, self.namespace = world, namespace
+
+    def info(self, kind: Kind) -> KindInfo:
+        return self.world.info(kind, self.namespace)
 
 
 def _schema(schema: Any) -> Mapping[str, Any] | None:

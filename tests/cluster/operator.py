@@ -101,7 +101,10 @@ class Operator:
         self.log_file = log
         self.arguments = arguments
         self.admin = Client(plane)
-        self.name = f"operator-{uuid.uuid4().hex[:6]}"
+        self.name = self.home = f"operator-{uuid.uuid4().hex[:6]}"
+        self.user = "operator"  # as the audit log has it
+        self.kubeconfig = plane.kubeconfig("operator")
+        self.environment: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -132,10 +135,10 @@ class Operator:
     def launch(self) -> None:
         (self.port,) = free_ports(1)
         command = [sys.executable, "-m", "ruleop", "run", "-C", str(self.project)]
-        command += ["--kubeconfig", str(self.plane.kubeconfig("operator")), "--operator-namespace", self.name, "--log-format", "json"]
+        command += ["--kubeconfig", str(self.kubeconfig), "--operator-namespace", self.home, "--log-format", "json"]
         command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--metrics-bind-address", "0", *self.arguments]
         # Nothing of the user's: no proxy, no kubeconfig, no settings.
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.plane.layout.work)}
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.plane.layout.work), **self.environment}
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
@@ -189,7 +192,7 @@ class Operator:
 
     def requests(self, mark: int, namespace: str | None = None) -> list[Event]:
         """What it asked of the API server since then, once each."""
-        return [each for each in self.plane.audit(mark=mark, user="operator", namespace=namespace) if _counts(each)]
+        return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
 
     def writes(self, mark: int, namespace: str | None = None) -> list[str]:
         """Verb, resource and name of each; without events and its inventory."""

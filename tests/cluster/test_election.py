@@ -1,0 +1,139 @@
+"""Several processes of one operator: one leads, the others stand by with warm stores. Who writes what, and when, is in the audit log."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+from controlplane.audit import moment
+
+from tests.cluster.operator import WRITES, told
+from tests.cluster.pod import Pod
+from tests.cluster.seeds import Life
+from tests.cluster.test_seed_app import APP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+PATIENT = ("300s", "200s", "1s")  # nobody waits for such a lease to expire
+SHORT = ("6s", "4s", "500ms")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kind(control_plane: ControlPlane) -> Iterator[None]:
+    control_plane.kubectl("apply", f"--filename={APP.crd}")
+    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+
+
+Two = tuple[Pod, Pod]
+
+
+@pytest.fixture
+def two(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[[tuple[str, str, str]], Two]]:
+    """A leader and a standby."""
+    with contextlib.ExitStack() as stack:
+
+        def start(lease: tuple[str, str, str]) -> Two:
+            names = ("lease-duration", "renew-deadline", "retry-period")
+            flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
+            leader = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "one" / "log", *flags))
+            leader.says("this process leads")
+            standby = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "two" / "log", *flags, home=leader.home))
+            return leader, standby
+
+        yield start
+
+
+def life_of(operator: Pod, namespace: str, kubectl: Kubectl) -> Life:
+    return Life(APP, operator, namespace, kubectl)
+
+
+def claims(pod: Pod) -> list[float]:
+    """When it took the lease or renewed it."""
+    writes = [each for each in pod.requests(0) if each["verb"] in WRITES and each["responseStatus"]["code"] < 300]
+    return [moment(each["requestReceivedTimestamp"]) for each in writes if each["objectRef"]["resource"] == "leases"]
+
+
+def edited(life: Life) -> None:
+    """An edit is carried out by whoever leads now."""
+    life.admin.merge(life.path, {"spec": APP.edit}, "somebody")
+    life.settled(APP.edited, APP.edited_status)
+
+
+def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(
+    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
+) -> None:
+    leader, standby = two(PATIENT)
+    life = life_of(standby, namespace, kubectl)
+    life.apply()
+    life.settled()
+    assert standby.is_standby()
+    assert [told(each) for each in standby.requests(0) if each["verb"] in WRITES] == [], "not even an event or the inventory"
+    mark = standby.mark()
+    assert leader.terminate() == 0
+    standby.says("this process leads")  # long before a lease of five minutes would be over
+    edited(life)
+    since = standby.requests(mark)
+    assert [told(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
+    assert [told(each) for each in since if each["verb"] == "create" and each["objectRef"]["resource"] in {"deployments", "services"}] == []
+    standby.check()
+    leader.check()
+
+
+def test_the_lease_of_a_leader_that_died_runs_out(two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl) -> None:
+    leader, standby = two(SHORT)
+    life = life_of(standby, namespace, kubectl)
+    life.apply()
+    life.settled()
+    leader.kill()
+    standby.says("this process leads")
+    edited(life)
+    assert claims(standby)[0] - claims(leader)[-1] > 6, "the dead leader might not have been dead"
+    standby.check()
+
+
+def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_clock(
+    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
+) -> None:
+    """Somebody takes the lease and is never heard of again; by its clock it will lead for decades."""
+    leader, standby = two(SHORT)
+    life = life_of(standby, namespace, kubectl)
+    life.apply()
+    life.settled()
+    theirs = {"holderIdentity": "somebody", "renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 6}
+    leader.admin.merge(leader.lease_path, {"spec": theirs}, "somebody")
+    assert leader.ended() == 1
+    assert leader.says("the lease is lost; this process ends")["holder"] == "somebody"
+    standby.says("this process leads")
+    edited(life)
+    leader.check()
+    standby.check()
+
+
+def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(
+    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
+) -> None:
+    leader, standby = two(SHORT)
+    life = life_of(standby, namespace, kubectl)
+    life.apply()
+    life.settled()
+    leader.revoke("leases", leader.home)
+    assert leader.ended() == 1
+    complaint = leader.says("the lease cannot be had; trying again")
+    assert complaint["grant"] == "get, create and update"
+    assert "leases" in complaint["error"]
+    assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
+    leader.says("the lease is lost; this process ends")
+    standby.says("this process leads")
+    edited(life)
+    late = [told(each) for each in leader.requests(0) if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
+    assert late == []
+    leader.check()
+    standby.check()

@@ -1,0 +1,115 @@
+"""An operator for two namespaces, with rights in these and none in the cluster: it cannot even read the definition of its kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.operator import RBAC, Rights, eventually, told
+from tests.cluster.pod import Pod
+from tests.cluster.seeds import Life
+from tests.cluster.server import RefusedError
+from tests.cluster.test_seed_app import APP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+RIGHTS = Rights(["apps.myapp.k8s.io"], ["deployments.apps", "services"], ["pods"], definitions=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kind(control_plane: ControlPlane) -> Iterator[None]:
+    control_plane.kubectl("apply", f"--filename={APP.crd}")
+    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+
+
+class Tenant(Pod):
+    """It may work in some namespaces, and look at nothing else."""
+
+    def __init__(self, plane: ControlPlane, log: Path, rights: dict[str, list[dict[str, Any]]], *arguments: str) -> None:
+        super().__init__(plane, APP.project, None, log, *arguments)
+        self.by_namespace = rights
+
+    def _grant(self) -> None:
+        super()._grant()
+        for namespace, rules in self.by_namespace.items():
+            self.bind("Role", rules, namespace)
+            self.may(namespace, rules[-1]["verbs"][-1], rules[-1]["resources"][0], rules[-1]["apiGroups"][0])
+
+
+@pytest.fixture
+def other(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """A second namespace."""
+    name = f"{namespace[:50]}-other"
+    admin = control_plane.api()
+    admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_it_works_in_each_and_looks_nowhere_else(
+    control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl, by: str
+) -> None:
+    named = f"{namespace},{other}"
+    tenant = Tenant(
+        control_plane,
+        tmp_path / "log",
+        {namespace: RIGHTS.rules(), other: RIGHTS.rules()},
+        *([f"--namespaces={named}"] if by == "flag" else []),
+    )
+    tenant.environment = {"WATCH_NAMESPACE": named} if by == "variable" else {}
+    with tenant:
+        mark = tenant.mark()
+        for each in (namespace, other, "default"):
+            life = Life(APP, tenant, each, kubectl)
+            life.admin.post(life.path.rpartition("/")[0], APP.manifest)
+        for each in (namespace, other):
+            Life(APP, tenant, each, kubectl).settled()
+        life = Life(APP, tenant, namespace, kubectl)
+        life.admin.merge(life.path, {"spec": APP.edit}, "somebody")
+        life.settled(APP.edited, APP.edited_status)
+        with pytest.raises(RefusedError):
+            life.admin.get("/apis/apps/v1/namespaces/default/deployments/web-app")
+        asked = {
+            each["objectRef"].get("namespace", "the cluster")
+            for each in tenant.requests(0)
+            if "objectRef" in each and each["objectRef"]["resource"] != "customresourcedefinitions"
+        }
+        assert asked == {namespace, other, tenant.home}
+        refused = [told(each) for each in tenant.requests(mark) if each["responseStatus"]["code"] == 403]
+        assert len(refused) <= 3, "the definitions, looked at again now and then"
+        complaints = [line for line in tenant.log() if line["level"] in {"warning", "error"}]
+        assert ["customresourcedefinitions" in line["error"] for line in complaints] == [True], complaints
+        tenant.check()
+        assert tenant.terminate() == 0
+        control_plane.kubectl("delete", "--namespace=default", "apps.myapp.k8s.io", APP.name)
+
+
+def test_a_right_that_is_missing_in_one_namespace_costs_only_that_one(
+    control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl
+) -> None:
+    fewer = [rule for rule in RIGHTS.rules() if "services" not in rule["resources"]]
+    rights = {namespace: RIGHTS.rules(), other: fewer}
+    with Tenant(control_plane, tmp_path / "log", rights, f"--namespaces={namespace},{other}") as tenant:
+        good, poor = Life(APP, tenant, namespace, kubectl), Life(APP, tenant, other, kubectl)
+        for life in (poor, good):
+            life.admin.post(life.path.rpartition("/")[0], APP.manifest)
+        good.settled()
+        deployment, service = APP.children
+        eventually("the child that it may make", lambda: poor.get(deployment))
+        condition = eventually(
+            "why it is not ready", lambda: "ervice" in poor.condition("Ready").get("message", "") and poor.condition("Ready")
+        )
+        assert condition["status"] == "False"
+        assert not poor.exists(service)
+        tenant.admin.merge(f"{RBAC}/namespaces/{other}/roles/{tenant.name}", {"rules": RIGHTS.rules()}, "somebody")
+        eventually("it to be ready", lambda: poor.condition("Ready").get("status") == "True", 60)
+        tenant.check()
