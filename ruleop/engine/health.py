@@ -1,14 +1,20 @@
 """What Kubernetes and people ask the operator: is it alive, is it ready, and what has it measured.
 
-`/healthz` says that the event loop turns. `/readyz` says that every store is synced and fresh and that the rules on disk are the ones that
-run; `?verbose` says which of these holds. A store whose kind is not served or not permitted is named there, and keeps nobody from being
-ready: it stops the children that need it and nothing else.
+`/healthz` says that the event loop turns. `/readyz` says that every store is synced and fresh; `?verbose` says which of them is, what more
+there is to know, and whether the rules on disk are the ones that run. A store whose kind is not served or not permitted is named there, and
+keeps nobody from being ready: it stops the children that need it and nothing else.
+
+They are asked in a thread with an event loop of its own. So what is asked is answered in time while the operator's loop is busy, and who
+asks `/healthz` learns of a loop that hangs by the answer, and not by having none: whether that is a reason to begin anew is not a question
+of how patient a probe is. All else is asked on the operator's loop, because only there its state stands still.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -16,11 +22,16 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     from ruleop.engine.metrics import Metrics
+    from ruleop.engine.pulse import Pulse
 
-    Answer = Callable[[web.Request], web.Response]
+    Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+T = TypeVar("T")
+
+PATIENCE = 10.0  # seconds that the operator's loop is given to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +45,14 @@ class Check:
 
 
 class Health:
-    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics) -> None:
+    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, pulse: Pulse) -> None:
         self.checks = checks
         self.metrics = metrics
+        self.pulse = pulse
         self._runners: list[web.AppRunner] = []
+        self._operator: asyncio.AbstractEventLoop | None = None
+        self._own: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     async def serve(self, *, health: str, metrics: str) -> None:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
@@ -46,8 +61,13 @@ class Health:
             routes[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
         if _wanted(metrics):
             routes.setdefault(metrics, {})["/metrics"] = self._metrics
+        if not routes:
+            return
+        self._operator, self._own = asyncio.get_running_loop(), asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._own.run_forever, name="health", daemon=True)
+        self._thread.start()
         for address, answers in routes.items():
-            await self._listen(address, answers)
+            await self._there(self._listen(address, answers))
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -57,15 +77,11 @@ class Health:
     async def _listen(self, address: str, answers: Mapping[str, Answer]) -> None:
         app = web.Application()
         for path, answer in answers.items():
-
-            async def handler(request: web.Request, answer: Answer = answer) -> web.Response:
-                return answer(request)
-
-            app.router.add_get(path, handler)
+            app.router.add_get(path, answer)
         host, _, port = address.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
             raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._runners.append(runner)
         try:
@@ -74,21 +90,49 @@ class Health:
             raise RuleopError(f"cannot listen on {address}: {error.strerror or error}; choose another address, or 0 for none") from error
 
     async def stop(self) -> None:
+        if self._own is None or self._thread is None:
+            return
         while self._runners:
-            await self._runners.pop().cleanup()
+            await self._there(self._runners.pop().cleanup())
+        self._own.call_soon_threadsafe(self._own.stop)
+        await asyncio.to_thread(self._thread.join)
+        self._own.close()
+        self._own = None
 
-    def _alive(self, _request: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def _there(self, what: Coroutine[Any, Any, T]) -> T:
+        """In the thread."""
+        assert self._own is not None, "it serves"
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what, self._own))
 
-    def _ready(self, request: web.Request) -> web.Response:
-        checks = list(self.checks())
+    async def _asked(self, question: Callable[[], T]) -> T:
+        """On the operator's loop. Raises HTTPServiceUnavailable where that does not come to it."""
+
+        async def answer() -> T:
+            return question()
+
+        assert self._operator is not None, "it serves"
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
+        except TimeoutError:
+            raise web.HTTPServiceUnavailable(text=self._silence()) from None
+
+    def _silence(self) -> str:
+        return f"the event loop has not turned for {self.pulse.silence():.0f} s\n"
+
+    async def _alive(self, _request: web.Request) -> web.Response:
+        hangs = self.pulse.hangs
+        return web.Response(text=self._silence() if hangs else "ok", status=503 if hangs else 200)
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        checks = await self._asked(lambda: list(self.checks()))
         ready = all(check.ok for check in checks if check.counts)
         lines = [_line(check) for check in checks]
         text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in request.query or not ready else "ok"
         return web.Response(text=text + "\n", status=200 if ready else 503)
 
-    def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=self.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=await self._asked(self.metrics.text), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _line(check: Check) -> str:

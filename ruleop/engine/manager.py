@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from ruleop.engine import checks
 from ruleop.engine.api import ConfigMapShelf, ServerApi
 from ruleop.engine.catalogue import Catalogue
 from ruleop.engine.census import Census
@@ -30,6 +31,7 @@ from ruleop.engine.feeds import Feed, Feeds
 from ruleop.engine.health import Check, Health
 from ruleop.engine.inventory import Entry, Inventory
 from ruleop.engine.metrics import Metrics
+from ruleop.engine.pulse import Pulse
 from ruleop.engine.queue import Urgency
 from ruleop.engine.reload import Reloader
 from ruleop.engine.room import Room
@@ -47,7 +49,6 @@ from ruleop.kube.election import Election
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.events import EventRecorder, Happening
 from ruleop.kube.session import Session
-from ruleop.kube.store import Change, State
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.engine.options import Options
+    from ruleop.kube.store import Change
     from ruleop.rules import Project, Rule
     from ruleop.schema.table import ResourceInfo
 
@@ -73,6 +75,8 @@ class Manager:
         self.root = root
         self.options = options
         self.metrics = Metrics()
+        self.pulse = Pulse(self.metrics.lag.observe)
+        self.election: Election | None = None
         self.log = structlog.get_logger()
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self.stopping = asyncio.Event()
@@ -103,7 +107,8 @@ class Manager:
         stack.push_async_callback(session.close)
         self._compose(session, credentials)
         stack.push_async_callback(self.feeds.stop)
-        health = Health(self._checks, self.metrics)
+        stack.callback(self._keep(self.pulse.beat(), "pulse").cancel)
+        health = Health(self._checks, self.metrics, self.pulse)
         stack.push_async_callback(health.stop)
         await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
         await self._until_possible(self._first_contact)
@@ -116,8 +121,8 @@ class Manager:
         stack.push_async_callback(self.recorder.stop)
         stack.push_async_callback(self._stop_workers)
         self.rulebook.adopt(self.project)
-        for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas, self._beat):
-            self._spawn(each(), each.__name__.strip("_"))
+        for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas):
+            self._spawn(each(), each.__name__)
         if self.options.reload:
             reloader = Reloader(
                 self.root,
@@ -138,9 +143,12 @@ class Manager:
         return find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
 
     def _spawn(self, part: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(self._keep(part, name))
+
+    def _keep(self, part: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(part, name=name)
         task.add_done_callback(self._part_ended)
-        self._tasks.append(task)
+        return task
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """Without it the rest would go on half blind; a new process is better."""
@@ -216,7 +224,7 @@ class Manager:
     def _stand(self) -> Election:
         """A candidate keeps its stores warm, and works when it leads. Losing the lease ends the process."""
         key = ObjectKey("coordination.k8s.io", "Lease", self.home, self.options.name)
-        election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
+        election = self.election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
 
         async def lead() -> None:
             await election.leading()
@@ -261,7 +269,7 @@ class Manager:
     def _controller(self, rules: tuple[Rule, ...]) -> Controller:
         kind = rules[0].kind
         limit = self.options.max_concurrent or max(rule.max_concurrent for rule in rules)
-        workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics)
+        workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, ended=self._part_ended)
         reconciler = Reconciler(
             rules,
             self.surroundings,
@@ -310,17 +318,12 @@ class Manager:
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.request_done(self.host, verb, status, seconds)
 
-    async def _beat(self) -> None:
-        """Measures how late the event loop turns."""
-        while True:
-            start = time.monotonic()
-            await asyncio.sleep(1.0)
-            self.metrics.lag.observe(max(0.0, time.monotonic() - start - 1.0))
-
     def _checks(self) -> Iterator[Check]:
         if self._waits_for:
             yield Check("begin", ok=False, message=self._waits_for)
-        for need, feed in self.feeds.feeds.items():
-            state = feed.state
-            yield Check(f"watch {need.kind}", state is State.SYNCED, feed.problem or state.value, counts=state is State.PENDING)
-        yield Check("rules", not self.rulebook.refused, self.rulebook.refused, counts=False)
+        yield checks.of_rules(self.rulebook)
+        if self.election is not None:
+            yield checks.of_election(self.election.leads(), self.election.holder)
+        yield from checks.of_watches(self.feeds)
+        for controller in self.controllers:
+            yield checks.of_controller(controller, self.rulebook)

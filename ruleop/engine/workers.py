@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """Works on each due request, at most `limit` at once, while `open_` says that work may be done."""
+    """Works on each due request, at most `limit` at once, while `open_` says that work may be done. `ended` is told of the task that does
+    it, which does not end by itself."""
 
-    def __init__(self, title: str, *, limit: int, metrics: Metrics) -> None:
+    def __init__(self, title: str, *, limit: int, metrics: Metrics, ended: Callable[[asyncio.Task[None]], object]) -> None:
         self.title = title
         self.limit = limit
         self.metrics = metrics.of(title)
+        self.ended = ended
         self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self.metrics.queue_time.observe)
         self.causes = Causes()
         self.log = structlog.get_logger().bind(controller=title)
@@ -66,6 +68,7 @@ class Workers:
 
     def start(self, work: Callable[[Request], Awaitable[Verdict]]) -> None:
         self._task = asyncio.create_task(self._run(work), name=f"controller {self.title}")
+        self._task.add_done_callback(self.ended)
 
     async def stop(self) -> None:
         """Takes no new work, and ends when what runs is done."""

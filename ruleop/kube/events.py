@@ -248,4 +248,7 @@ class EventRecorder:
         except (RuleopError, ValueError) as error:
             self.dropped += 1
             log.warning("event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error))
+        except Exception:
+            self.dropped += 1
+            log.exception("event dropped in a way that ruleop did not expect", regarding=str(happening.regarding), reason=happening.reason)
         return True

@@ -76,7 +76,7 @@ def passes(run, *verdicts):
                 ended.set()
             return verdict
 
-        workers = Workers("App", limit=1, metrics=Metrics())
+        workers = Workers("App", limit=1, metrics=Metrics(), ended=lambda task: None)
         workers.start(work)
         workers.add(WEB, DEPLOYMENT)
         workers.open(True)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import socket
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ruleop.engine import health
 from ruleop.engine.health import Check, Health
 from ruleop.engine.metrics import Metrics
+from ruleop.engine.pulse import HUNG, Pulse
 from ruleop.errors import RuleopError
 
 ANY = "127.0.0.1:0"
@@ -21,7 +26,8 @@ class Asking:
     def __init__(self, *checks, health=ANY, metrics="0"):
         self.checks = list(checks)
         self.metrics = Metrics()
-        self.health = Health(lambda: self.checks, self.metrics)
+        self.time = 0.0
+        self.health = Health(lambda: self.checks, self.metrics, Pulse(self.metrics.lag.observe, clock=lambda: self.time))
         self.listen = {"health": health, "metrics": metrics}
 
     async def __aenter__(self):
@@ -38,6 +44,25 @@ class Asking:
         async with self.client.get(f"http://{host}:{port}{path}") as answer:
             return answer.status, await answer.text()
 
+    def get_while_the_loop_is_busy(self, path):
+        """The loop does not turn before the answer is there."""
+        host, port = self.health.addresses[0]
+
+        def ask():
+            try:
+                with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=20) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(ask).result()
+
+
+def nothing():
+    return Health(list, Metrics(), Pulse(lambda late: None))
+
 
 GOOD = Check("watch App", True)
 BAD = Check("watch ConfigMap", False, "the first list has not been answered")
@@ -49,6 +74,37 @@ def test_it_is_alive_whatever_the_checks_say(run, path):
     async def story():
         async with Asking(BAD) as asking:
             assert await asking.get(path) == (200, "ok")
+
+    run(story())
+
+
+def test_a_loop_that_is_busy_for_a_while_is_alive(run):
+    async def story():
+        async with Asking(GOOD) as asking:
+            asking.time += HUNG
+            assert asking.get_while_the_loop_is_busy("/healthz") == (200, "ok")
+
+    run(story())
+
+
+def test_a_loop_that_hangs_is_told_by_an_answer(run):
+    async def story():
+        async with Asking(GOOD) as asking:
+            asking.time += HUNG + 1
+            assert asking.get_while_the_loop_is_busy("/healthz") == (503, "the event loop has not turned for 61 s\n")
+
+    run(story())
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/metrics"])
+def test_what_only_a_turning_loop_can_tell_is_not_waited_for_long(run, monkeypatch, path):
+    monkeypatch.setattr(health, "PATIENCE", 0.05)
+
+    async def story():
+        async with Asking(GOOD, metrics=ANY) as asking:
+            asking.time += 7
+            assert asking.get_while_the_loop_is_busy(path) == (503, "the event loop has not turned for 7 s\n")
+            assert (await asking.get(path))[0] == 200, "it turns again"
 
     run(story())
 
@@ -163,7 +219,7 @@ def test_an_address_in_use_is_told_in_a_sentence(run):
     async def story():
         async with Asking() as first:
             host, port = first.health.addresses[0]
-            second = Health(list, Metrics())
+            second = nothing()
             with pytest.raises(RuleopError, match=rf"cannot listen on {host}:{port}: .*in use.*; choose another"):
                 await second.serve(health=f"{host}:{port}", metrics="0")
             await second.stop()
@@ -171,10 +227,17 @@ def test_an_address_in_use_is_told_in_a_sentence(run):
     run(story())
 
 
+async def refused(health_, address):
+    try:
+        await health_.serve(health=address, metrics="0")
+    finally:
+        await health_.stop()
+
+
 @pytest.mark.parametrize("address", [":http", "localhost", ":70000", "host:-1", "host:²"])
 def test_what_is_no_address_is_told_in_a_sentence(run, address):
     with pytest.raises(RuleopError, match="an address is host:port"):
-        run(Health(list, Metrics()).serve(health=address, metrics="0"))
+        run(refused(nothing(), address))
 
 
 def test_after_its_end_nobody_answers(run):

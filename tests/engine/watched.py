@@ -47,15 +47,19 @@ class Watch:
         reflector._initial_event("BOOKMARK", end, 5, self.clock())
         return self
 
+    def fails(self, error):
+        self.watcher.reflector.failed(error, self.clock())
+
 
 class Watched:
     title = "App.example.com"
 
     def __init__(self, limit=4):
         self.time = 1000.0
+        self.tasks = []  # that have ended
         self.metrics = Metrics()
         self.reconciler_metrics = self.metrics.of(self.title)
-        self.workers = Workers(self.title, limit=limit, metrics=self.metrics)
+        self.workers = Workers(self.title, limit=limit, metrics=self.metrics, ended=self.tasks.append)
         self.workers.queue.backoff = Backoff(first=60)
         self.reconciler = SimpleNamespace(memory={})
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
@@ -64,7 +68,7 @@ class Watched:
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
         self.census = Census(controllers=self.controllers, feeds=lambda: self.feeds, recorder=self.recorder)
         self.metrics.registry.register(self.census)
-        self.going_on = self.ended = 0
+        self.going_on = self.most = self.ended = 0
         self._ends = {}
         self._held = None
         self._holds_to = "rest"
@@ -105,6 +109,7 @@ class Watched:
 
     async def _work(self, request):
         self.going_on += 1
+        self.most = max(self.most, self.going_on)
         try:
             if self._held is not None:
                 await self._held.wait()

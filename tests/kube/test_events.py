@@ -130,6 +130,20 @@ def test_an_event_that_is_gone_is_said_anew() -> None:
     asyncio.run(run())
 
 
+def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    async def run() -> None:
+        sender = Sender(ZeroDivisionError())
+        events = recorder(sender)
+        events.start()
+        events.record(happening())
+        events.record(happening(note="another"))
+        await events.stop()
+        assert events.statistics() == {"waiting": 0, "sent": 1, "dropped": 1, "suppressed": 0}
+
+    asyncio.run(run())
+    assert "did not expect" in capsys.readouterr().out
+
+
 def test_a_server_that_takes_none_holds_up_nobody() -> None:
     async def run() -> None:
         sender = Sender(*[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)])

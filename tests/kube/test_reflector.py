@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import orjson
 import pytest
 
-from ruleop.kube.reflector import Fetch, Follow, Phase, Reflector, Rest
+from ruleop.kube.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
 from ruleop.kube.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
 
@@ -275,3 +275,47 @@ def test_an_answer_that_is_no_list_is_a_failure(reflector: Reflector, store: Sto
     reflector.page(body, 0.0)
     assert isinstance(reflector.next(0.0), Rest)
     assert "no list" in store.problem
+
+
+# -- whether what is known may be the past -----------------------------------------------------------------------------------------------
+
+
+def test_an_open_stream_may_be_silent_until_its_deadline(reflector: Reflector) -> None:
+    watching(reflector)
+    assert not reflector.overdue(reflector.deadline)
+    assert reflector.overdue(reflector.deadline + 1)
+    reflector.lines([bookmark(101)], 50.0)
+    assert reflector.deadline == 50.0 + SILENCE
+    assert not reflector.overdue(50.0 + SILENCE)
+    assert reflector.overdue(50.0 + SILENCE + 1)
+
+
+def test_a_stream_that_ended_as_it_should_is_no_silence(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.closed(232.0)
+    assert not reflector.overdue(232.0)
+    reflector.next(232.0)
+    assert not reflector.overdue(232.0 + SILENCE), "it is being opened"
+
+
+def test_a_server_that_is_away_is_overdue_after_the_time_between_two_bookmarks(reflector: Reflector) -> None:
+    watching(reflector)
+    reflector.lines([bookmark(101)], 10.0)
+    reflector.failed(refusal(503), 20.0)
+    now = 20.0
+    for _ in range(40):  # whether it rests or tries at the moment
+        step = reflector.next(now)
+        assert reflector.overdue(now) == (now > 10.0 + SILENCE)
+        if isinstance(step, Rest):
+            now = step.until
+        else:
+            reflector.failed(refusal(503), now)
+    assert now > 200
+    reflector.next(now)
+    reflector.opened(now)
+    assert not reflector.overdue(now)
+
+
+def test_before_the_first_answer_there_is_nothing_to_be_late(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    assert not reflector.overdue(10_000.0)

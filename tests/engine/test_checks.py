@@ -1,0 +1,130 @@
+"""What `/readyz` says of each part, and what of it makes the operator not ready."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ruleop.engine import checks
+from ruleop.engine.feeds import Feed, Need
+from ruleop.engine.health import Check
+from ruleop.kinds import Kind
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.reflector import SILENCE
+from tests.engine.watched import CONFIG_MAP, Watched
+
+REFUSED = ApiError(Problem.FORBIDDEN, verb="list", resource="configmaps", text="no")
+AWAY = ApiError(Problem.TIMEOUT, verb="watch", resource="configmaps", text="nobody is there")
+
+
+@pytest.fixture
+def watched():
+    return Watched()
+
+
+def test_a_store_that_is_synced_and_fresh_is_well(watched, run):
+    async def story():
+        watched.watch("shop").brings("a", "b")
+        watched.watch("bank").brings("c")
+        watched.time += 14
+        assert checks.of_watch(watched.feed) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
+
+    run(story())
+
+
+def test_a_store_whose_first_list_is_not_there_makes_not_ready(watched, run):
+    async def story():
+        watched.watch("shop").brings("a")
+        pending = watched.watch("bank")
+        assert checks.of_watch(watched.feed) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
+        pending.fails(AWAY)
+        found = checks.of_watch(watched.feed)
+        assert (found.ok, found.counts) == (False, True)
+        assert "nobody is there" in found.message
+
+    run(story())
+
+
+def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(watched, run):
+    async def story():
+        watched.watch("shop").fails(REFUSED)
+        found = checks.of_watch(watched.feed)
+        assert (found.ok, found.counts) == (False, False)
+        assert "list" in found.message
+        assert "configmaps" in found.message
+
+    run(story())
+
+
+def test_a_kind_that_is_not_served_is_told_and_no_reason_not_to_be_ready():
+    found = checks.of_watch(Feed(Need(Kind("x.io", "v1", "Thing"))))
+    assert found == Check("watch x.io/v1 Thing", False, "the cluster does not serve it", counts=False)
+
+
+def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(watched, run):
+    async def story():
+        watch = watched.watch("shop").brings("a")
+        watch.fails(AWAY)
+        watched.time += SILENCE
+        assert checks.of_watch(watched.feed).ok, "as long as between two bookmarks"
+        watched.time += 1
+        found = checks.of_watch(watched.feed)
+        assert (found.ok, found.counts) == (False, True)
+        assert found.message.startswith("the server has not been heard for 91 s: ")
+        assert "nobody is there" in found.message
+        watch.brings("a")
+        assert checks.of_watch(watched.feed).ok
+
+    run(story())
+
+
+def test_two_watches_of_a_kind_can_be_told_apart():
+    one = Feed(Need(CONFIG_MAP, labels="ruleop.dev/part-of"))
+    other = Feed(Need(CONFIG_MAP, fields="metadata.name=ca", namespace="kube-public", metadata_only=True))
+    assert checks.of_watch(one).name == "watch v1 ConfigMap where ruleop.dev/part-of"
+    assert checks.of_watch(other).name == "watch v1 ConfigMap in kube-public where metadata.name=ca metadata only"
+
+
+def rulebook(watched, *, leading=True, refused=""):
+    for controller in watched.controllers:
+        controller.rules = ("a rule", "another")
+        controller.needs = frozenset({watched.feed.need})
+    return SimpleNamespace(
+        leading=leading, refused=refused, feeds=SimpleNamespace(feeds={watched.feed.need: watched.feed}), controllers=watched.controllers
+    )
+
+
+def test_refused_rules_are_told_and_no_reason_not_to_be_ready(watched):
+    assert checks.of_rules(rulebook(watched)) == Check("rules", True, "2 at work", counts=False)
+    assert checks.of_rules(rulebook(watched, refused="watches.yaml:1: no")) == Check("rules", False, "watches.yaml:1: no", counts=False)
+
+
+def test_a_standby_is_ready_and_says_who_leads():
+    assert checks.of_election(True, "me") == Check("leader election", True, "this process leads")
+    assert checks.of_election(False, "other_1") == Check("leader election", True, "standing by; other_1 leads")
+    assert checks.of_election(False, "") == Check("leader election", True, "standing by; nobody leads")
+
+
+def test_a_controller_says_what_it_does_or_waits_for(watched, run):
+    async def story():
+        book = rulebook(watched)
+        name = "controller App.example.com"
+        (controller,) = watched.controllers
+        watched.watch("shop")
+        assert checks.of_controller(controller, book) == Check(name, False, "waits for v1 ConfigMap")
+        watched.feed.watchers.clear()
+        assert checks.of_controller(controller, book) == Check(name, False, "waits for the schemas of what it writes")
+        book.leading = False
+        assert checks.of_controller(controller, book) == Check(name, True, "standing by")
+        release = watched.hold("failed")
+        watched.add("a")
+        await watched.until(lambda: watched.going_on)
+        watched.workers.open(True)
+        assert checks.of_controller(controller, book) == Check(name, True, "1 at work, 0 waiting, 0 failing")
+        release()
+        await watched.until(lambda: watched.ended)
+        assert checks.of_controller(controller, book) == Check(name, True, "0 at work, 0 waiting, 1 failing")
+        await watched.stop()
+
+    run(story())
