@@ -61,8 +61,8 @@ class Stores(Protocol):
         """False where no store holds such objects: it is not labelled as a child."""
         ...
 
-    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None:
-        """The object with this uid is no child any more: it is gone, or has lost our label. What is kept of it is out of date."""
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        """The object with this uid is no child any more: it is gone, or, with a version, it has lost our label by then."""
         ...
 
 
@@ -197,37 +197,37 @@ class _Run:
         if sent is not None:
             self.outcomes.written[key] = (sent, answer)
         if not self.stores.put(answer):  # released, or a webhook took our label: the store must not go on showing what was
-            self.stores.remove(Kind.of(answer), key, _uid(answer))
+            self.stores.remove(key, _uid(answer), _version(answer))
 
     async def _delete(self, action: Delete) -> bool:
         """After a live read: what is deleted is the very object that the plan was made for, and still ours."""
         kind, metadata = Kind.of(action.live), action.live["metadata"]
         live = await self.api.read(kind, action.key)
         if live is None:
-            return self._gone(action, kind)
+            return self._gone(action)
         if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
-            self._saw(kind, action.key, action.live, live)
+            self._saw(action.key, action.live, live)
             self.outcomes.replan = True
             return False
         answer = await self.api.delete(
             kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation=action.propagation.capitalize()
         )
         if answer is None or not answer["metadata"].get("deletionTimestamp"):
-            return self._gone(action, kind)
+            return self._gone(action)
         self.outcomes.deleted.add(action.key)
         self.stores.put(answer)
         return True
 
-    def _gone(self, action: Delete, kind: Kind) -> bool:
+    def _gone(self, action: Delete) -> bool:
         self.outcomes.deleted.add(action.key)
-        self.stores.remove(kind, action.key, _uid(action.live))
+        self.stores.remove(action.key, _uid(action.live))
         return True
 
-    def _saw(self, kind: Kind, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
+    def _saw(self, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
         """An object as it was read live, into the stores."""
         held = live is not None and self.stores.put(live)
         if not held and planned is not None:
-            self.stores.remove(kind, key, _uid(planned))
+            self.stores.remove(key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else "")
         if not held and live is not None:
             self.outcomes.foreign[key] = live
 
@@ -274,7 +274,7 @@ class _Run:
             return self._refused(action, failure or Failure.OTHER, unread)
         if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
             self.outcomes.deleted.add(key)
-            self._saw(kind, key, planned, live)
+            self._saw(key, planned, live)
             return True
         if isinstance(action, (AddFinalizer, RemoveFinalizer)):
             if live is None:  # there is nothing left to plan for; the watch will tell
@@ -282,7 +282,7 @@ class _Run:
             self.outcomes.resource = live
             self.stores.put(live)
         else:
-            self._saw(kind, key, planned, live)
+            self._saw(key, planned, live)
         if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
             return self._refused(action, Failure.OTHER, error)
         self.outcomes.replan = True
@@ -309,6 +309,10 @@ class _Run:
 
 def _uid(obj: Object) -> str:
     return obj["metadata"].get("uid") or ""
+
+
+def _version(obj: Object) -> str:
+    return obj["metadata"].get("resourceVersion") or ""
 
 
 def _same(one: Object | None, two: Object | None) -> bool:

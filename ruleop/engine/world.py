@@ -105,8 +105,17 @@ class World:
                 held = held or feed is self.children_of.get(key.group_kind) or feed is self.primary.get(key.group_kind)
         return held
 
-    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None:
-        """Nothing to do: the watch tells of the deletion, and until then each write on the object is refused by its preconditions."""
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        """A live read did not find the object with this uid; or, with a version, found it without our label."""
+        gone = not version
+        feeds = [
+            self.children_of.get(key.group_kind),
+            *((self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if gone else ()),
+        ]
+        for feed in feeds:
+            store = feed.store_of(key) if feed is not None else None
+            if store is not None:
+                store.remove(key, uid, version)
 
     # -- kinds ---------------------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ body. (Without the status subresource it changes the generation, which is why th
 
 Two sources feed it. The reflector says what the server said, in the server's order; `put` says what the server answered to our own write,
 which is newer than what the watch has brought so far. Of two versions of an object the newer one stands, whichever comes first: nothing
-here ever goes back in time.
+here ever goes back in time. Neither does a deletion: what a live read showed to be gone (`remove`) stays gone, although the watch may still
+bring older versions of it, until the watch tells of its end too.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Origin(Enum):
     LIST = "list"  # the first list, or one that followed a lost watch
     WATCH = "watch"
     WRITE = "write"  # our own, by `put`; the watch's echo of it will be no change any more
+    READ = "read"  # a live read, or the answer to a deletion, that says what the watch will no more have to tell
 
 
 class Entry(NamedTuple):
@@ -85,6 +87,17 @@ class Change(NamedTuple):
         return self.old is None or self.new is None or self.old.body != self.new.body
 
 
+class _Ended(NamedTuple):
+    """What was removed before the watch told of it, and must not come back by what the watch still has to tell."""
+
+    uid: str
+    version: int  # as it was here
+    last: int | None  # the last version of this uid that is of no interest; None: all of them
+
+    def covers(self, entry: Entry) -> bool:
+        return entry.version <= self.version or (entry.uid == self.uid and (self.last is None or entry.version <= self.last))
+
+
 Listener = Callable[[Change], None]
 
 
@@ -112,6 +125,7 @@ class Store:
         self._children: dict[str, tuple[ObjectKey, ...]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
         self._listed: dict[ObjectKey, Entry] | None = None
+        self._ended: dict[ObjectKey, _Ended] = {}
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[Store], None]] = []
         self.listener_failures = 0
@@ -214,6 +228,8 @@ class Store:
         for key, entry in list(self._entries.items()):
             if key not in listed and entry.version <= version:
                 self._remove(key, Origin.LIST)
+        for key in [key for key in self._ended if key not in listed]:
+            del self._ended[key]
         for key, entry in listed.items():
             self._set(key, entry, Origin.LIST)
         self.set_state(State.SYNCED)
@@ -228,6 +244,8 @@ class Store:
         version = parse_version(metadata.get("resourceVersion"))
         self.version = max(self.version, version)
         key = self._key(metadata)
+        if (ended := self._ended.get(key)) is not None and ended.uid == metadata.get("uid"):
+            del self._ended[key]
         known = self._entries.get(key)
         # The version of a deletion is newer than every version of what it deletes; one that is not is about an earlier object.
         if known is not None and (known.version <= version or not version):
@@ -248,8 +266,17 @@ class Store:
         # All up to self.version is known here, and if the object is not, it was deleted since.
         if entry.version <= self.version or (known is not None and known.version >= entry.version):
             return False
-        self._set(key, entry, Origin.WRITE)
-        return True
+        return self._set(key, entry, Origin.WRITE)
+
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        """A live read, or the answer to a write, says that the object is none of this store's any more. With a version: up to there (it
+        lost our label, and may get it back). Without: it was deleted, and its uid never comes back."""
+        last = parse_version(version) if version else None
+        known = self._entries.get(key)
+        # One that is not here either went by the watch, or the watch will tell its short life from end to end: both need no note.
+        if known is not None and known.uid == uid and (last is None or known.version <= last):
+            self._ended[key] = _Ended(uid, known.version, last)
+            self._remove(key, Origin.READ)
 
     def entry_of(self, obj: dict[str, Any]) -> tuple[ObjectKey, Entry]:
         """Cuts the object into pieces, and in doing so takes it apart."""
@@ -272,11 +299,16 @@ class Store:
 
     # How a change is made
 
-    def _set(self, key: ObjectKey, entry: Entry, origin: Origin) -> None:
+    def _set(self, key: ObjectKey, entry: Entry, origin: Origin) -> bool:
+        """Whether it is news."""
+        if self._ended and (ended := self._ended.get(key)) is not None:
+            if ended.covers(entry):
+                return False
+            del self._ended[key]  # what comes after it is newer
         old = self._entries.get(key)
         if old is not None:
             if old.version > entry.version > 0 or (old.version == entry.version and old.uid == entry.uid):
-                return
+                return False
             if old.uid != entry.uid:
                 self._remove(key, origin)
                 old = None
@@ -290,6 +322,7 @@ class Store:
             if entry.part_of:
                 self._children[entry.part_of] = tuple(sorted((*self._children.get(entry.part_of, ()), key)))
         self._tell(Change(key, old, entry, origin))
+        return True
 
     def _remove(self, key: ObjectKey, origin: Origin) -> None:
         old = self._entries.pop(key)

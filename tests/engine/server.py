@@ -204,8 +204,7 @@ class Shelves:
         self.objects[ObjectKey.of(obj)] = obj
         return True
 
-    def remove(self, kind: Kind, key: ObjectKey, uid: str) -> None:
-        assert kind.versionless == key.group_kind
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         found = self.objects.get(key)
         if found is not None and found["metadata"]["uid"] == uid:
             del self.objects[key]

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError
 from ruleop.kube.reflector import Fetch, Follow, Reflector, Rest
 from ruleop.kube.store import Change, State, Store
@@ -35,6 +36,7 @@ class World(RuleBasedStateMachine):
         self.stream: list[bytes] | None = None
         self.sent = 0  # the stream has brought the log up to here
         self.answers: list[dict[str, Any]] = []
+        self.dead: set[str] = set()  # uids that a live read did not find
 
     def new_reflector(self) -> Reflector:
         return Reflector(SOURCE, self.store, chance=lambda: 0.5, highest=self.store.version)
@@ -46,6 +48,7 @@ class World(RuleBasedStateMachine):
         if change.new is None:
             del self.mirror[change.key]
             return
+        assert change.new.uid not in self.dead, "gone is gone"
         assert change.new.version > self.newest.get(change.key, 0), "back in time"
         assert change.old is None or change.old.uid == change.new.uid, "a new uid is another object"
         self.newest[change.key] = change.new.version
@@ -66,6 +69,9 @@ class World(RuleBasedStateMachine):
 
     @rule(name=NAMES, again=st.booleans())
     def somebody_deletes(self, name, again):
+        self.delete(name, again)
+
+    def delete(self, name, again):
         if name in self.server.objects:
             self.server.delete(name)
             if again:
@@ -75,6 +81,26 @@ class World(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_answer_to_our_write_arrives(self, data):
         self.store.put(self.answers.pop(data.draw(st.integers(0, len(self.answers) - 1))))
+
+    @rule(name=NAMES)
+    def a_live_read_tells_what_is_gone(self, name):
+        self.look_for(name)
+
+    def look_for(self, name):
+        """Whoever reads looks for the object that the store has."""
+        key = ObjectKey("example.com", "Widget", f"ns-{name}", name)
+        entry, live = self.store.entry(key), self.server.objects.get(name)
+        if entry is not None and (live is None or live["metadata"]["uid"] != entry.uid):
+            self.dead.add(entry.uid)
+            self.store.remove(key, entry.uid)
+            assert self.store.entry(key) is None
+
+    @rule(name=NAMES, again=st.booleans())
+    def we_write_what_somebody_deletes(self, name, again):
+        """And read that it is gone, before the watch has told of either."""
+        self.store.put(self.server.write(name, spec={"size": 4}))
+        self.delete(name, again)
+        self.look_for(name)
 
     @rule()
     def the_server_forgets(self):
@@ -192,6 +218,7 @@ class World(RuleBasedStateMachine):
 
     @invariant()
     def nothing_goes_back(self):
+        assert self.store.listener_failures == 0, "what `hear` found wrong stands in the log"
         assert self.store.version >= self.version
         self.version = self.store.version
         assert self.mirror == {

@@ -150,6 +150,60 @@ def test_an_answer_survives_a_list_that_is_older(store: Store) -> None:
     assert key("ours") not in store
 
 
+def test_what_a_live_read_did_not_find_is_gone_at_once_and_stays_gone(store: Store, changes: list[Change]) -> None:
+    """The watch may be behind: it still tells how the object changed before it went."""
+    store.put(widget(version=7))
+    store.remove(key(), "another")
+    assert key() in store, "the read was about another object"
+    store.remove(key(), "u1")
+    assert key() not in store
+    assert changes[-1].origin is Origin.READ, "whoever waits for its end hears of it: the watch will bring no change"
+    store.apply(widget(version=6))
+    store.apply(widget(version=8))
+    assert not store.put(widget(version=9)), "a late answer"
+    store.begin_list()
+    store.list_object(widget(version=8))
+    store.end_list(8)
+    assert key() not in store
+    store.delete(widget(version=12))
+    assert len(changes) == 2
+
+
+def test_another_object_of_the_name_comes_after_what_is_gone(store: Store) -> None:
+    store.put(widget(version=7, uid="u2"))
+    store.remove(key(), "u2")
+    store.apply(widget(version=5, uid="u1"))
+    assert key() not in store, "it went before the one that is gone was made"
+    store.apply(widget(version=9, uid="u3"))
+    store.apply(widget(version=8, uid="u2"))
+    assert store.get(key())["metadata"]["uid"] == "u3"
+    store.delete(widget(version=10, uid="u3"))
+    assert key() not in store
+
+
+def test_what_lost_our_label_may_get_it_back(store: Store) -> None:
+    """There the object goes on, and only its versions up to the one that was read are of no interest."""
+    store.put(widget(version=7))
+    store.remove(key(), "u1", "9")
+    store.apply(widget(version=8))
+    assert key() not in store
+    store.apply(widget(version=10))
+    assert store.get(key())["metadata"]["resourceVersion"] == "10"
+    store.remove(key(), "u1", "9")
+    assert key() in store, "the watch knows better by now"
+
+
+def test_what_is_gone_is_not_remembered_for_ever(store: Store) -> None:
+    for version, name in enumerate("abc", start=5):
+        store.put(widget(name, version))
+        store.remove(key(name), "u1")
+    store.delete(widget("a", 10))
+    store.apply(widget("b", 11, uid="u2"))
+    store.begin_list()
+    store.end_list(12)
+    assert store._ended == {}
+
+
 def test_a_put_leaves_what_it_was_given_as_it_was(store: Store) -> None:
     given = widget(version=7)
     before = orjson.dumps(given)
