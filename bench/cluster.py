@@ -105,17 +105,43 @@ def show(results: dict[str, dict[str, Any]]) -> None:
                     print(_row(phase, name, row))
 
 
-def _row(phase: str, name: str, row: dict[str, Any]) -> str:
+def show_ratios(results: dict[str, dict[str, Any]], measured: str = "ruleop") -> None:
+    """Within one run the machine's moods mostly cancel out, so these are the figures to compare from run to run."""
+    rows = {(name, row["phase"].removeprefix("bare_")): row for name, result in results.items() for row in result["phases"]}
+    for other in [name for name in results if name != measured and measured in results]:
+        print(f"\n{measured} as a multiple of {other}\n{'phase':<18}{'speed':>8}{'p50':>8}{'op. CPU':>10}{'API CPU':>10}{'requests':>10}")
+        for phase in [phase for name, phase in rows if name == measured and (other, phase) in rows]:
+            ours, theirs = _figures(rows[measured, phase]), _figures(rows[other, phase])
+            cells = ("speed", 8), ("p50", 8), ("cpu", 10), ("api", 10), ("requests", 10)
+            print(f"{phase:<18}" + "".join(f"{_ratio(ours[cell], theirs[cell]):>{width}}" for cell, width in cells))
+
+
+def _ratio(ours: float, theirs: float) -> str:
+    return f"{ours / theirs:.2f}" if theirs else "-"
+
+
+def _figures(row: dict[str, Any]) -> dict[str, float]:
+    """Of one phase, per App."""
     items, seconds = max(1, row.get("items") or 1), row.get("seconds") or 0.0
-    latency = row.get("latency_ms") or {}
-    own, server = row.get("operator") or {}, row.get("apiserver") or {}
-    cpu = (own.get("cpu_settled_s") or 0.0) * 1000 / items
-    figures = (
-        f"{seconds:>8.2f}{items / seconds if seconds else 0:>8.0f}{latency.get('p50', 0):>9.1f}{latency.get('p99', 0):>9.1f}",
-        f"{cpu:>12.2f}{own.get('rss_mib', 0):>9.0f}{(server.get('cpu_settled_s') or 0) * 1000 / items:>12.2f}",
-        f"{sum((row.get('requests') or {}).values()) / items:>10.2f}",
+    return {
+        "seconds": seconds,
+        "speed": items / seconds if seconds else 0.0,
+        "p50": (row.get("latency_ms") or {}).get("p50", 0.0),
+        "p99": (row.get("latency_ms") or {}).get("p99", 0.0),
+        "cpu": ((row.get("operator") or {}).get("cpu_settled_s") or 0.0) * 1000 / items,
+        "rss": (row.get("operator") or {}).get("rss_mib", 0.0),
+        "api": ((row.get("apiserver") or {}).get("cpu_settled_s") or 0.0) * 1000 / items,
+        "requests": sum((row.get("requests") or {}).values()) / items,
+    }
+
+
+def _row(phase: str, name: str, row: dict[str, Any]) -> str:
+    of = _figures(row)
+    cells = (
+        f"{of['seconds']:>8.2f}{of['speed']:>8.0f}{of['p50']:>9.1f}{of['p99']:>9.1f}",
+        f"{of['cpu']:>12.2f}{of['rss']:>9.0f}{of['api']:>12.2f}{of['requests']:>10.2f}",
     )
-    return f"{phase:<18}{name:<10}{''.join(figures)}"
+    return f"{phase:<18}{name:<10}{''.join(cells)}"
 
 
 def main() -> None:
@@ -129,6 +155,7 @@ def main() -> None:
     arguments = parser.parse_args()
     results = {name: run(name, arguments) for name in arguments.operators.split(",")}
     show(results)
+    show_ratios(results)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 
