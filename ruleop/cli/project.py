@@ -55,12 +55,17 @@ class Folder:
 def load(folder: Folder, env_files: Iterable[str]) -> Project:
     """Raises UsageError where there is no project to read, and ProjectErrors where there is one with mistakes."""
     root = Path(folder.name)
-    environ = {**os.environ, **_variables(env_files)}
+    environ = variables(env_files)
     try:
         _look(root)
         return load_project(root, environ=environ)
     except OSError as error:
         raise UsageError(f"{error.filename or root}: cannot be read: {error.strerror}") from None
+
+
+def variables(env_files: Iterable[str]) -> Mapping[str, str]:
+    """What watches.yaml can read: what the files say, over what the environment says."""
+    return {**os.environ, **_read(env_files)}
 
 
 def is_unreadable(errors: ProjectErrors) -> bool:
@@ -81,8 +86,8 @@ def _look(root: Path) -> None:
             next(part.iterdir(), None)  # a folder that cannot be read would look like an empty one
 
 
-def _variables(files: Iterable[str]) -> Mapping[str, str]:
-    """What the files say, over what the environment says. A value is taken as it stands, without the quotes around it."""
+def _read(files: Iterable[str]) -> Mapping[str, str]:
+    """A value is taken as it stands, without the quotes around it."""
     found: dict[str, str] = {}
     for name in files:
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.cli.program import DONE, NO, UNUSABLE
-from ruleop.cli.project import Folder, load, project_options
+from ruleop.cli.project import Folder, load, project_options, variables
 from ruleop.engine import logs
 from ruleop.engine.manager import Manager
 from ruleop.engine.options import Options
@@ -57,6 +57,7 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
     help="CRs of one kind at once. Default: what the rules say, else 16.",
 )
 @_flag("--reload/--no-reload", default=True, show_default=True, help="Follow changes of the project's files.")
+@_flag("--prune-after-reload", default="30s", hidden=True)  # for tests, which cannot wait so long
 @_flag("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
 @_flag("--log-format", type=click.Choice(["text", "json"]), default=None, help="Default: text on a terminal, else json.")
 @_flag("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
@@ -79,10 +80,12 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         lease=_timing(flags),
         max_concurrent=flags["max_concurrent_reconciles"],  # type: ignore[arg-type]
         reload=bool(flags["reload"]),
+        prune_after_reload=_seconds(flags, "--prune-after-reload"),
         dry_run=bool(flags["dry_run"]),
         qps=flags["kube_api_qps"],  # type: ignore[arg-type]
         grace=_seconds(flags, "--graceful-shutdown-timeout"),
         environ=dict(os.environ),
+        variables=variables(env_files),
     )
     return asyncio.run(_run(project, Path(folder), options))
 

@@ -91,11 +91,11 @@ class Surroundings:
 
 class Reconciler:
     def __init__(
-        self, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool], wake: Callable[[Request], None]
+        self, kind: Kind, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool], wake: Callable[[Request], None]
     ) -> None:
         """`busy` says whether other CRs of the kind wait to be looked at; `wake` has one looked at soon."""
         self.rules = tuple(rules)
-        self.kind = rules[0].kind
+        self.kind = kind
         self.title = str(self.kind.versionless)
         self.around = surroundings
         self.busy, self.wake = busy, wake
@@ -104,6 +104,7 @@ class Reconciler:
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
         self.may_prune = True
+        self.finalizer_troubles: set[Failure] = set()  # of CRs that no rule matches; each is told once, until one succeeds
         self.log = structlog.get_logger().bind(controller=self.title)
 
     def key(self, request: Request) -> ObjectKey:
@@ -302,18 +303,25 @@ class Reconciler:
         return found is None or bool(found["metadata"].get("deletionTimestamp"))
 
     async def _unmatched(self, request: Request, resource: Object) -> Verdict:
-        """A CR that matches no rule keeps its children, and loses our finalizer."""
+        """A CR that matches no rule keeps its children, and loses our finalizer; not in the first seconds after a reload: its rule may be
+        in a file that is yet to come."""
         self.routes.forget(request)
         self.memory.pop(request, None)
-        if self.around.finalizer in (resource["metadata"].get("finalizers") or ()) and not self.dry_run:
-            outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
-            return Verdict(failed=not outcomes.clean)
-        return Verdict()
+        if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
+            return Verdict()
+        outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
+        troubles = {each.failure: each.message for each in outcomes.failed.values()}
+        news = troubles.keys() - self.finalizer_troubles
+        for each in sorted(troubles[failure] for failure in news):
+            self.log.warning("a finalizer that no rule needs cannot be removed; trying again", resource=_name(request), error=each)
+        self.finalizer_troubles = set(troubles) if outcomes.clean else self.finalizer_troubles | set(troubles)
+        return Verdict(failed=not outcomes.clean, again=outcomes.retry_after)
 
     # -- routes --------------------------------------------------------------------------------------------------------------------------
 
     def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
-        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), self.world.seen_from(request.namespace))) if rule.observe else None
+        kinds = self.world.seen_from(request.namespace)
+        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), kinds)) if rule.observe else None
         interests = [interest for observe in rule.observe.values() if scope and (interest := _interest(scope, observe)) is not None]
         self.routes.keep(request, Owner.of(resource).part_of, interests)
 

@@ -23,13 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Controller:
-    """One watched kind at work."""
+    """One watched kind at work. Without rules it is on its way out: its watch was removed, and no CR may keep our finalizer."""
 
     kind: Kind
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
     needs: frozenset[Need] = frozenset()  # without which no CR of it is looked at; worked out with the watches
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """By which its rules are known again."""
+        return tuple(rule.digest for rule in self.rules)
+
+    def take(self, kind: Kind, rules: tuple[Rule, ...]) -> None:
+        """From now on by these rules; what runs goes on by those that it began with."""
+        self.kind = self.reconciler.kind = kind
+        self.rules = self.reconciler.rules = rules
+
+    def is_idle(self) -> bool:
+        return not self.workers.statistics()["active_workers"]
 
     def kinds(self) -> list[Kind]:
         """What it writes: CRs and children."""

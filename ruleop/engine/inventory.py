@@ -17,7 +17,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 MOST_TRIES = 5
@@ -75,19 +75,29 @@ class Inventory:
             if not self.of(watched).covers(entry):
                 raise RuleopError(f"the inventory does not keep what is written to it about {watched}: who else writes this ConfigMap?")
 
-    async def shrink(self, watched: GroupKind, entry: Entry) -> None:
-        """When the last object of a kind is gone, its name goes too. The caller has seen to it that none is being made meanwhile; where
-        somebody else wrote, nothing is done, and it looks again another time."""
+    async def shrink(self, watched: GroupKind, left: Callable[[], Entry]) -> bool:
+        """When the last object of a kind is gone, its name goes too: `left` says what is to be remembered still. It is asked when nothing
+        else is being written, and believed until it is asked again, so whoever is about to make such an object meanwhile has its name
+        written again first. False: somebody else wrote, and nothing was done."""
         async with self._writing:
-            if self.of(watched) != entry:
-                await self._write({**self.entries, watched: entry})
+            entry = left()
+            if entry == self.of(watched):
+                return True
+            # Forgotten here before it is there: from now on `ensure` finds that it has to be written, and waits for its turn.
+            self.entries = {**self.entries, watched: entry}
+            return await self._write(self.entries)
 
-    async def _write(self, entries: Mapping[GroupKind, Entry]) -> None:
+    async def _write(self, entries: Mapping[GroupKind, Entry]) -> bool:
         written = await self.shelf.write(encode(entries), self._version)
-        if written is None:  # somebody else wrote: theirs is read, and the caller looks again
-            await self.load()
-        else:
+        if written is not None:
             self._take(written)
+            return True
+        # Somebody else wrote, or deleted it: theirs is read, and the caller looks again. What is known here stays known, for theirs may be
+        # an edit by hand; what says too much is found out.
+        known = self.entries
+        await self.load()
+        self.entries = {each: self.of(each).joined(known.get(each, Entry())) for each in {*known, *self.entries}}
+        return False
 
     def _take(self, obj: Object | None) -> None:
         if obj is None:

@@ -37,6 +37,7 @@ from ruleop.engine.reload import Reloader
 from ruleop.engine.room import Room
 from ruleop.engine.rulebook import CRD, Rulebook
 from ruleop.engine.schemas import Schemas
+from ruleop.engine.stocktaking import Stocktaking
 from ruleop.engine.tide import Tide
 from ruleop.engine.workers import Workers
 from ruleop.engine.world import World
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from ruleop.schema.table import ResourceInfo
 
 
+AT_ONCE = 16  # CRs of a kind, where no rule says how many
 FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
 INVENTORY_RIGHTS = "get, create and update on configmaps in the operator's namespace"
 _HOPELESS = {
@@ -121,12 +123,14 @@ class Manager:
         stack.push_async_callback(self.recorder.stop)
         stack.push_async_callback(self._stop_workers)
         self.rulebook.adopt(self.project)
+        if not self.options.dry_run:
+            self._spawn(self.stocktaking.follow(), "stocktaking")
         for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
             reloader = Reloader(
                 self.root,
-                self.options.environ,
+                self.options.variables,
                 current=self.project.digest,
                 changed=self.rulebook.reloaded,
                 refused=self.rulebook.refuse,
@@ -181,7 +185,7 @@ class Manager:
         self.controllers = Controllers(self.world)
         census = Census(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
         self.metrics.registry.register(census)
-        self.dispatch = Dispatch(self.world, self.controllers)
+        self.dispatch = Dispatch(self.world, self.controllers, statuses=self.options.dry_run)
         schemas = Schemas(self.discovery, self.world)
         self.rulebook = Rulebook(
             self.controllers,
@@ -192,7 +196,10 @@ class Manager:
             room=Room(),
             metrics=self.metrics,
             make=self._controller,
+            limit=self.options.max_concurrent,
+            pause=self.options.prune_after_reload,
         )
+        self.stocktaking = Stocktaking(self.rulebook, finalizer=self.surroundings.finalizer)
         self.catalogue = Catalogue(self.discovery, schemas, world=self.world, feeds=self.feeds, rulebook=self.rulebook)
 
     async def _first_contact(self) -> None:
@@ -266,17 +273,16 @@ class Manager:
             dry_run=self.options.dry_run,
         )
 
-    def _controller(self, rules: tuple[Rule, ...]) -> Controller:
-        kind = rules[0].kind
-        limit = self.options.max_concurrent or max(rule.max_concurrent for rule in rules)
-        workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, ended=self._part_ended)
+    def _controller(self, kind: Kind) -> Controller:
+        workers = Workers(str(kind.versionless), limit=self.options.max_concurrent or AT_ONCE, metrics=self.metrics, ended=self._part_ended)
         reconciler = Reconciler(
-            rules,
+            kind,
+            (),
             self.surroundings,
             busy=workers.queue.has_ready,
             wake=lambda request: workers.add(request, "status", Urgency.RETRY),
         )
-        return Controller(kind, rules, reconciler, workers)
+        return Controller(kind, (), reconciler, workers)
 
     # -- what the stores say -------------------------------------------------------------------------------------------------------------
 
@@ -285,6 +291,7 @@ class Manager:
             self.catalogue.definition_changed(feed, change)
         else:
             self.dispatch.changed(feed, change)
+            self.stocktaking.changed(feed, change)
 
     def _stirred(self, feed: Feed) -> None:
         self.rulebook.stirred(feed)

@@ -2,6 +2,9 @@
 
 Rules come from the project as it was started and from each edit of it that can be loaded; an edit that cannot be leaves the last good rules
 at work.
+
+In the first seconds after rules have changed nothing is taken away: no child, no finalizer, and no watch that was removed. Files of one
+edit may arrive one after the other, and what is there in between may be loadable.
 """
 
 from __future__ import annotations
@@ -31,11 +34,10 @@ if TYPE_CHECKING:
     from ruleop.rules import Project, ProjectErrors, Rule
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-NO_PRUNE_AFTER_RELOAD = 30.0
 
 
 class Rulebook:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it stands between all of them
         self,
         controllers: Controllers,
         *,
@@ -45,72 +47,100 @@ class Rulebook:
         inventory: Inventory,
         room: Room,
         metrics: Metrics,
-        make: Callable[[tuple[Rule, ...]], Controller],
+        make: Callable[[Kind], Controller],
+        limit: int | None,
+        pause: float,
     ) -> None:
+        """`limit`: of CRs at once, whatever the rules say; `pause`: seconds after a change of the rules in which nothing is taken away."""
         self.controllers, self.world = controllers, controllers.world
         self.feeds, self.discovery, self.schemas, self.inventory = feeds, discovery, schemas, inventory
         self.room = room
         self.metrics = metrics
-        self.make = make
+        self.make, self.limit, self.pause = make, limit, pause
         self.refused = ""  # why the rules on disk are not the ones that run
         self.leading = False
         self.log = structlog.get_logger()
-        self._pruning_again: asyncio.TimerHandle | None = None
+        self.unsettled = asyncio.Event()  # the inventory may say more than there is
+        self._pausing: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
     # -- which rules run -----------------------------------------------------------------------------------------------------------------
 
-    def adopt(self, project: Project) -> None:
-        """Makes these the rules that run. A controller whose rules are the same goes on as it is."""
-        by_kind: dict[GroupKind, list[Rule]] = {}
+    def adopt(self, project: Project) -> list[Controller]:
+        """Makes these the rules that run, and says for which kinds they are others than before. A controller whose watch was removed stays
+        without rules until it is certain that it is not needed."""
+        by_kind: dict[GroupKind, list[Rule]] = {kind: [] for kind in self.controllers.by_kind}
         for rule in project.rules:
             by_kind.setdefault(rule.kind.versionless, []).append(rule)
-        for gone in [kind for kind in self.controllers.by_kind if kind not in by_kind]:
-            controller = self.controllers.by_kind.pop(gone)
-            self.metrics.forget(controller.workers.title)
-            task = asyncio.create_task(controller.workers.stop(), name=f"end {gone}")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
-        for kind, rules in by_kind.items():
-            self._adopt_kind(kind, tuple(rules))
+        touched = [controller for kind, rules in by_kind.items() if (controller := self._adopt_kind(kind, tuple(rules))) is not None]
+        self.watch()
+        self.open()
+        return touched
+
+    def _adopt_kind(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Controller | None:
+        controller = self.controllers.get(kind) or self._begin(rules[0].kind)
+        before = controller.digests
+        self.room.look(rules, self.world.definitions)
+        controller.take(rules[0].kind if rules else controller.kind, rules)
+        controller.workers.limit = self.limit or max((rule.max_concurrent for rule in rules), default=controller.workers.limit)
+        return controller if controller.digests != before else None
+
+    def _begin(self, kind: Kind) -> Controller:
+        controller = self.controllers.by_kind[kind.versionless] = self.make(kind)
+        controller.workers.start(controller.reconciler.reconcile)
+        return controller
+
+    def leave(self, kind: Kind) -> None:
+        """The watch of this kind was removed while no operator was there: its CRs may keep our finalizer."""
+        self._begin(kind)
         self.watch()
         self.open()
 
-    def _adopt_kind(self, kind: GroupKind, rules: tuple[Rule, ...]) -> None:
-        controller = self.controllers.get(kind)
-        self.room.look(rules, self.world.definitions)
-        if controller is not None:
-            controller.rules = rules
-            controller.reconciler.rules, controller.reconciler.kind = rules, rules[0].kind
-            return
-        controller = self.controllers.by_kind[kind] = self.make(rules)
-        controller.workers.start(controller.reconciler.reconcile)
+    def end(self, controller: Controller) -> None:
+        """Nothing of a removed watch is left to do."""
+        del self.controllers.by_kind[controller.kind.versionless]
+        self.metrics.forget(controller.workers.title)
+        task = asyncio.create_task(controller.workers.stop(), name=f"end {controller.kind.versionless}")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        self.watch()
 
     def reloaded(self, project: Project) -> None:
         self.refused = ""
         self.metrics.reloads.labels("done").inc()
         self.metrics.reload_failed.set(0)
-        touched = [kind for kind, controller in self.controllers.by_kind.items() if controller.rules != project.rules]
-        self.log.info("rules reloaded", rules=len(project.rules))
-        self.adopt(project)
-        for kind in touched:
-            if (controller := self.controllers.get(kind)) is not None:
-                self.controllers.all_again(controller, "the rules changed")
-                controller.reconciler.may_prune = False
-        if self._pruning_again is not None:
-            self._pruning_again.cancel()  # files of one edit may arrive one after the other
-        self._pruning_again = asyncio.get_running_loop().call_later(NO_PRUNE_AFTER_RELOAD, self._prune_again)
+        touched = self.adopt(project)
+        for controller in touched:
+            controller.reconciler.may_prune = False
+            self.controllers.all_again(controller, "the rules changed")
+        self.log.info("rules reloaded", rules=len(project.rules), touched=sorted(str(each.kind.versionless) for each in touched))
+        if touched:
+            self._pause()
 
-    def _prune_again(self) -> None:
+    def _pause(self) -> None:
+        if self._pausing is not None:
+            self._pausing.cancel()
+        self._pausing = asyncio.get_running_loop().call_later(self.pause, self._go_on)
+
+    def _go_on(self) -> None:
+        self._pausing = None
         for controller in self.controllers:
             if not controller.reconciler.may_prune:
                 controller.reconciler.may_prune = True
                 self.controllers.all_again(controller, "pruning is resumed")
+        self.unsettled.set()
+
+    @property
+    def is_settled(self) -> bool:
+        """It leads, and the rules are not on the move."""
+        return self.leading and self._pausing is None
 
     def refuse(self, errors: ProjectErrors) -> None:
         self.refused = str(errors)
         self.metrics.reloads.labels("refused").inc()
         self.metrics.reload_failed.set(1)
+        if self._pausing is not None:  # the edit goes on
+            self._pause()
         self.log.error("the changed rules are refused; the last good ones go on", mistakes=str(errors))
 
     # -- what is watched for them --------------------------------------------------------------------------------------------------------
@@ -120,8 +150,8 @@ class Rulebook:
         inventory remembers can be watched once it is served."""
         needs: dict[Need, None] = {Need(CRD): None}
         self.world.primary, self.world.children_of, self.world.observed = {}, {}, {}
-        for kind, controller in self.controllers.by_kind.items():
-            controller.needs = frozenset(self._needs_of(kind, controller.rules))
+        for controller in self.controllers:
+            controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
         self.feeds.want(needs)
         feeds = self.feeds.feeds
@@ -135,25 +165,33 @@ class Rulebook:
                     if feeds[observe_need(observe)] not in watching:
                         watching.append(feeds[observe_need(observe)])
         self.world.forget()
+        self.unsettled.set()
 
-    def _needs_of(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
-        yield Need(rules[0].kind)
+    def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[Need]:
+        yield Need(kind)
+        if not rules:
+            return
         yield Need(CRD)  # its schema says what may be written into the status
-        yield from self._child_needs(kind, rules)
+        yield from self._child_needs(kind.versionless, rules)
         for rule in rules:
             for observe in rule.observe.values():
                 yield observe_need(observe)
 
     def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
+        if not rules:
+            return
         remembered = self.inventory.of(kind)
         preferred = {each: found.info.kind for each in remembered.children if (found := self.discovery.get(each)) is not None}
-        return child_needs(rules, remembered, preferred)
+        yield from child_needs(rules, remembered, preferred)
 
     # -- who may work --------------------------------------------------------------------------------------------------------------------
 
     def lead(self) -> None:
+        """The inventory may be another than the one that the watches were made for: who led before has written it."""
         self.leading = True
+        self.watch()
         self.open()
+        self._pause()
 
     def open(self) -> None:
         """A controller works while all that its rules need is known, or known not to be had."""
@@ -164,6 +202,7 @@ class Rulebook:
     def stirred(self, feed: Feed) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
+        self.unsettled.set()
         at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()
         for controller in self.controllers:
@@ -173,6 +212,6 @@ class Rulebook:
 
     async def stop(self) -> None:
         """Ends when no CR is being worked on any more."""
-        if self._pruning_again is not None:
-            self._pruning_again.cancel()
+        if self._pausing is not None:
+            self._pausing.cancel()
         await asyncio.gather(*(controller.workers.stop() for controller in self.controllers), *self._ending)

@@ -125,11 +125,11 @@ def test_it_shrinks_when_the_last_is_gone(run):
         shelf = ConfigMap()
         inventory = await loaded(shelf)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
-        await inventory.shrink(APP, entry(DEPLOYMENT))
-        await inventory.shrink(APP, entry(DEPLOYMENT))
+        await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+        await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         assert shelf.said() == {APP: entry(DEPLOYMENT)}
         assert shelf.writes == 2
-        await inventory.shrink(APP, Entry())
+        await inventory.shrink(APP, Entry)
         assert shelf.data == {}
 
     run(story())
@@ -142,9 +142,53 @@ def test_it_does_not_shrink_over_what_another_wrote(run):
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.load()
         await one.ensure(APP, entry(SERVICE))
-        await two.shrink(APP, Entry())
+        await two.shrink(APP, Entry)
         assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}
         assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
+
+    run(story())
+
+
+def test_what_is_made_while_it_shrinks_is_written_again_first(run):
+    """The write that forgets a kind is on its way when somebody is about to make an object of it."""
+
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+        shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
+        await asyncio.sleep(0)
+        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
+        await inventory.ensure(APP, entry(SERVICE))
+        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
+        assert await shrinking
+        assert shelf.writes == 3
+
+    run(story())
+
+
+def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
+        await asyncio.sleep(0)
+        asked = []
+        await inventory.shrink(APP, lambda: asked.append(inventory.of(APP)) or inventory.of(APP))
+        assert asked == [entry(DEPLOYMENT)]
+        await making
+
+    run(story())
+
+
+def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
+        shelf.data, shelf.version = {"rubbish": "{", str(CRON): "{}"}, shelf.version + 1
+        await inventory.ensure(CRON, entry(JOB))
+        assert shelf.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
     run(story())
 

@@ -40,6 +40,8 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
         room=Room(),
         metrics=Metrics(),
         make=SimpleNamespace(),
+        limit=None,
+        pause=30.0,
     )
     rulebook.watch()
     assert OLD not in rulebook.world.children_of
