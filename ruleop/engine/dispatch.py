@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 
 class Dispatch:
-    def __init__(self, world: World, controllers: Controllers) -> None:
+    def __init__(self, world: World, controllers: Controllers, *, statuses: bool = False) -> None:
+        """`statuses`: somebody else may write them, as in a dry run. At work, a change of a CR's status is our own."""
         self.world = world
         self.controllers = controllers
+        self.statuses = statuses
 
     def changed(self, feed: Feed, change: Change) -> None:
         kind = change.key.group_kind
         urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and self.world.primary.get(kind) is feed and change.outside_status:
+        if controller is not None and self.world.primary.get(kind) is feed and (change.outside_status or self.statuses):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         if self.world.children_of.get(kind) is feed and change.origin is not Origin.WRITE:
             for entry in (change.old, change.new):

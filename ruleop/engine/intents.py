@@ -21,8 +21,9 @@ def intents(plan: Plan, resource: Object, kinds: Kinds) -> Iterator[Intent]:
     for action in plan.actions:
         yield _intent(action, kinds)
     if plan.status is not None and plan.status.patch is not None:
-        before = {"status": resource.get("status") or {}}
-        yield f"write the status of {plan.resource}", tuple(each.path for each in differences(before, {"status": plan.status.status}))
+        before, after = resource.get("status") or {}, plan.status.status
+        names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+        yield f"write the status of {plan.resource}", tuple(f"status.{name}" for name in names)
 
 
 def _intent(action: Action, kinds: Kinds) -> Intent:

@@ -1,0 +1,76 @@
+"""`--dry-run` beside an operator at work, as one would before an upgrade, and alone: it says what it would do, and writes nothing at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.operator import WRITES, eventually, told
+from tests.cluster.pod import Pod
+from tests.cluster.seeds import Life
+from tests.cluster.test_seed_app import APP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kind(control_plane: ControlPlane) -> Iterator[None]:
+    control_plane.kubectl("apply", f"--filename={APP.crd}")
+    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+
+
+@pytest.fixture
+def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
+    """With all rights and a lease to stand for, neither of which it uses."""
+    with Pod(control_plane, APP.project, APP.rights, tmp_path / "dry" / "log", "--dry-run", "--leader-elect") as operator:
+        yield operator
+        operator.check()
+        assert operator.terminate() == 0
+        asked = [told(each) for each in operator.requests(0) if "objectRef" in each]
+        assert [each for each in asked if each.partition(" ")[0] in WRITES or "leases" in each] == []
+
+
+def said(dry: Pod, life: Life) -> list[tuple[str, Any]]:
+    """What it would do for the CR, and with which fields."""
+    mine = [line for line in dry.log() if line["event"] == "dry run" and line["resource"] == f"{life.namespace}/{APP.name}"]
+    return [(line["would"], line.get("fields")) for line in mine]
+
+
+def test_it_says_what_it_would_make(dry: Pod, namespace: str, kubectl: Kubectl) -> None:
+    life = Life(APP, dry, namespace, kubectl)
+    life.apply()
+    eventually("its intents", lambda: len(said(dry, life)) == 3)
+    first, second, (status, fields) = said(dry, life)
+    assert {first, second} == {
+        (f"create Deployment/{namespace}/web-app", None),
+        (f"create Service/{namespace}/web-service", None),
+    }
+    assert status == f"write the status of App/{namespace}/web"
+    assert "status.conditions" in fields
+    assert all(line["because"] for line in dry.log() if line["event"] == "dry run")
+
+
+def test_beside_an_operator_at_work_it_follows_what_changes(
+    dry: Pod, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
+) -> None:
+    """An edit that nobody carries out, because the one at work is away, is said with its fields and without its values."""
+    with Pod(control_plane, APP.project, APP.rights, tmp_path / "wet" / "log") as wet:
+        life = Life(APP, wet, namespace, kubectl)
+        life.apply()
+        life.settled()
+        eventually("nothing to be left to do", lambda: said(dry, life)[-1:] == [("do nothing", None)])
+        assert wet.terminate() == 0
+        before = len(said(dry, life))
+        life.admin.merge(life.path, {"spec": {"deployment": {"image": "nginx:hunter2", "replicas": 3}}}, "somebody")
+        patch = f"patch Deployment/{namespace}/web-app"
+        fields = ["spec.replicas", "spec.template.spec.containers[name=web-app].image"]
+        eventually("the patch", lambda: (patch, fields) in [(would, (of or [])[-2:]) for would, of in said(dry, life)[before:]])
+        assert "hunter2" not in dry.log_file.read_text()
