@@ -1,0 +1,70 @@
+"""An operator whose API server is not there yet: alive, not ready, and it says why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+import aiohttp
+import pytest
+
+from ruleop.engine.manager import Manager
+from ruleop.engine.options import Options
+from tests.planning.world import project
+
+RULES = project("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def nobody(tmp_path):
+    """A kubeconfig of an API server that is not there."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(config))
+    return file
+
+
+def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nobody, tmp_path):
+    async def story():
+        port = free_port()
+        options = Options(kubeconfig=str(nobody), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False)
+        manager = Manager(RULES, tmp_path, options)
+        running = asyncio.create_task(manager.run())
+        async with aiohttp.ClientSession() as client:
+
+            async def get(path):
+                async with client.get(f"http://127.0.0.1:{port}{path}") as answer:
+                    return answer.status, await answer.text()
+
+            said = ""
+            while "cannot be reached" not in said:
+                await asyncio.sleep(0.05)
+                try:
+                    status, said = await get("/readyz")
+                except aiohttp.ClientConnectionError:
+                    continue
+                assert status == 503
+            assert said.startswith("[-] begin: ")
+            assert said.endswith("not ready\n")
+            assert await get("/healthz") == (200, "ok")
+            status, text = await get("/metrics")
+            assert status == 200
+            assert "rest_client_requests_total" in text
+        manager.stopping.set()
+        assert await running is True
+
+    run(story())
