@@ -5,19 +5,24 @@ FROM ${PYTHON} AS build
 WORKDIR /src
 COPY requirements/run.txt requirements/run.txt
 RUN python -m venv /opt/ruleop \
- && /opt/ruleop/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/run.txt
+ && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY ruleop ruleop
 RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir hatchling \
  && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels . \
- && /opt/ruleop/bin/pip install --no-cache-dir --no-deps /wheels/*.whl \
- && /opt/ruleop/bin/pip uninstall -y pip
+ && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --no-deps /wheels/*.whl \
+ && /opt/ruleop/bin/pip uninstall -y pip \
+ && python -m compileall -q --invalidation-mode unchecked-hash /opt/ruleop/lib
 
 FROM ${PYTHON}
+# Nothing may be written at run time, so all is compiled now: Python's own library too, which the base image has without its bytecode.
+RUN python -m compileall -q --invalidation-mode unchecked-hash -x '/(test|idlelib|turtledemo|site-packages)/' \
+    "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=build /opt/ruleop /opt/ruleop
 ENV PATH=/opt/ruleop/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /rules
 # A number, so that `runAsNonRoot` can be checked; no name, no home, nothing writable.
 USER 10001:10001
+# No shell between: a signal reaches ruleop itself.
 ENTRYPOINT ["ruleop"]
-CMD ["check"]
+CMD ["run"]

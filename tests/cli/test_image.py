@@ -1,0 +1,142 @@
+"""The Dockerfile, followed as far as it goes without Docker: what is copied is enough, what is built runs, and it runs as it should."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def instructions():
+    lines = [line for line in DOCKERFILE.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def last(word):
+    return [rest for each, rest in instructions() if each == word][-1]
+
+
+def allowed(path):
+    """Whether .dockerignore lets it through: the last line that matches counts."""
+    found = True
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        pattern = line.removeprefix("!")
+        if fnmatch(path, pattern) or path.startswith(pattern + "/"):
+            found = line.startswith("!")
+    return found
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    """What the build gets to see: copied as the Dockerfile says."""
+    folder = tmp_path_factory.mktemp("src")
+    for word, rest in instructions():
+        *sources, target = shlex.split(rest)
+        if word != "COPY" or sources[0].startswith("--"):
+            continue
+        for source in sources:
+            assert allowed(source), f".dockerignore keeps {source} away"
+            into = folder / target if target != "./" else folder / source
+            into.parent.mkdir(exist_ok=True)
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, into, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / source, into)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(context, tmp_path_factory):
+    """An environment with the wheel that is built of it, and this one's dependencies."""
+    wheels = tmp_path_factory.mktemp("wheels")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-q", "-w", str(wheels), "."]
+    subprocess.run(command, cwd=context, check=True, timeout=100)
+    home = tmp_path_factory.mktemp("opt") / "ruleop"
+    venv.create(home, with_pip=False)
+    (packages,) = (home / "lib").glob("python*/site-packages")
+    (wheel,) = wheels.iterdir()
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(home / "bin" / "python"),
+        "install",
+        "--no-index",
+        "--no-deps",
+        "-q",
+        str(wheel),
+    ]
+    subprocess.run(install, check=True, timeout=100)
+    ours = next(Path(path) for path in sys.path if path.endswith("site-packages"))
+    (packages / "dependencies.pth").write_text(f"{ours}\n")
+    return home
+
+
+def ruleop(installed, folder, *arguments):
+    """The entry point, in a folder, with nothing in the environment but what the image sets."""
+    environment = {"PATH": f"{installed}/bin", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(installed / "bin" / json.loads(last("ENTRYPOINT"))[0]), *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_the_wheel_is_complete(installed):
+    found = ruleop(installed, ROOT, "check")
+    assert (found.returncode, found.stderr) == (0, "")
+    origin = subprocess.run(
+        [str(installed / "bin" / "python"), "-c", "import ruleop; print(ruleop.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    assert str(installed) in origin.stdout
+
+
+def test_without_a_command_it_is_the_operator(installed, tmp_path):
+    """Here it finds no rules; a sentence says so."""
+    found = ruleop(installed, tmp_path, *json.loads(last("CMD")))
+    assert found.returncode == 2
+    assert "this folder is no project: it has no watches.yaml" in found.stderr
+
+
+def test_signals_reach_it():
+    """A shell in between, as the other form has one, would keep them."""
+    for word in ("ENTRYPOINT", "CMD"):
+        assert isinstance(json.loads(last(word)), list)
+
+
+def test_it_runs_as_a_number_that_is_not_root():
+    user, _, group = last("USER").partition(":")
+    assert int(user) > 0
+    assert int(group) > 0
+
+
+def test_every_requirement_has_its_hash():
+    text = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    requirements = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    assert [line for line in requirements if "--hash=sha256:" not in line] == []
+    assert "--require-hashes" in DOCKERFILE
+
+
+def test_bytecode_is_used_as_it_was_compiled(installed, tmp_path):
+    """Not even compared with its source, whose time a layer of an image may not keep."""
+    flags = re.search(r"python -m compileall (\S.*) /opt/ruleop/lib", DOCKERFILE)
+    assert flags
+    shutil.copytree(ROOT / "ruleop" / "merge", tmp_path / "merge", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "-m", "compileall", *flags[1].split(), str(tmp_path)], check=True, timeout=100)
+    compiled = list(tmp_path.rglob("*.pyc"))
+    assert len(compiled) == len(list(tmp_path.rglob("*.py")))
+    for each in compiled:
+        assert int.from_bytes(each.read_bytes()[4:8], "little") == 0b01, "by hash, and unchecked"
