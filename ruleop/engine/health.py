@@ -12,6 +12,7 @@ of how patient a probe is. All else is asked on the operator's loop, because onl
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,7 +88,8 @@ class Health:
         try:
             await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
         except OSError as error:
-            raise RuleopError(f"cannot listen on {address}: {error.strerror or error}; choose another address, or 0 for none") from error
+            why = os.strerror(error.errno) if error.errno else error  # asyncio's own words name the address once more
+            raise RuleopError(f"cannot listen on {address}: {why}; choose another address, or 0 for none") from error
 
     async def stop(self) -> None:
         if self._own is None or self._thread is None:

@@ -1,0 +1,214 @@
+"""`ruleop run`: each flag, its variable and its default; and surroundings that are such that nothing can be begun, as sentences."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ruleop.cli import run
+from ruleop.engine.options import Options
+from ruleop.kube.lease import Timing
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def options(project, ruleop, monkeypatch):
+    """What the operator would be started with."""
+    for name in [name for name in os.environ if name.startswith("RULEOP_") or name in {"WATCH_NAMESPACE", "KUBECONFIG"}]:
+        monkeypatch.delenv(name)
+    logs = []
+    monkeypatch.setattr(run.logs, "set_up", lambda level, form: logs.append((level, form)))
+
+    def started(*arguments, **environment):
+        found = []
+
+        async def keep(_project, _root, options):
+            found.append(options)
+            return 0
+
+        monkeypatch.setattr(run, "_run", keep)
+        with monkeypatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            ran = ruleop("run", *arguments)
+        assert ran.status == 0, ran.err
+        return found[0], logs[-1]
+
+    return started
+
+
+FLAGS = [
+    ("--kubeconfig", "/k", "kubeconfig", "/k", ""),
+    ("--context", "prod", "context", "prod", ""),
+    ("--namespaces", "a, b,,a", "namespaces", ("a", "b"), ()),
+    ("--name", "shop", "name", "shop", "ruleop"),
+    ("--operator-namespace", "ops", "operator_namespace", "ops", ""),
+    ("--leader-elect", "true", "leader_elect", True, False),
+    ("--leader-elect-lease-duration", "1m", "lease", Timing(60, 10, 2), Timing(15, 10, 2)),
+    ("--leader-elect-renew-deadline", "12s", "lease", Timing(15, 12, 2), Timing(15, 10, 2)),
+    ("--leader-elect-retry-period", "500ms", "lease", Timing(15, 10, 0.5), Timing(15, 10, 2)),
+    ("--metrics-bind-address", "0", "metrics_address", "0", ":8080"),
+    ("--health-probe-bind-address", ":9", "health_address", ":9", ":8081"),
+    ("--max-concurrent-reconciles", "3", "max_concurrent", 3, None),
+    ("--reload", "false", "reload", False, True),
+    ("--dry-run", "true", "dry_run", True, False),
+    ("--kube-api-qps", "2.5", "qps", 2.5, None),
+    ("--graceful-shutdown-timeout", "1m30s", "grace", 90.0, 30.0),
+]
+SWITCHES = {"--leader-elect": "--leader-elect", "--reload": "--no-reload", "--dry-run": "--dry-run"}
+IDS = [flag for flag, *_ in FLAGS]
+
+
+@pytest.mark.parametrize(("flag", "text", "name", "value", "default"), FLAGS, ids=IDS)
+def test_a_flag_its_variable_and_its_default(options, flag, text, name, value, default):
+    given = [SWITCHES[flag]] if flag in SWITCHES else [f"{flag}={text}"]
+    variable = "RULEOP_" + flag.removeprefix("--").replace("-", "_").upper()
+    assert getattr(options()[0], name) == default
+    assert getattr(options(*given)[0], name) == value
+    assert getattr(options(**{variable: text})[0], name) == value
+
+
+def test_a_flag_wins_over_its_variable_and_that_over_watch_namespace(options):
+    assert options(WATCH_NAMESPACE="c")[0].namespaces == ("c",)
+    assert options(WATCH_NAMESPACE="c", RULEOP_NAMESPACES="b")[0].namespaces == ("b",)
+    assert options("--namespaces=a", WATCH_NAMESPACE="c", RULEOP_NAMESPACES="b")[0].namespaces == ("a",)
+
+
+def test_logs(options):
+    assert options()[1] == ("info", None)
+    assert options("--log-level=debug", "--log-format=json")[1] == ("debug", "json")
+    assert options(RULEOP_LOG_LEVEL="warning", RULEOP_LOG_FORMAT="text")[1] == ("warning", "text")
+
+
+def test_each_setting_has_its_flag_and_each_flag_is_documented():
+    settings = {field.name for field in fields(Options)} - {"environ", "variables", "prune_after_reload"}
+    assert settings == {name for _, _, name, _, _ in FLAGS}
+    page = (ROOT / "docs/cli.md").read_text("utf-8").partition("\n## run\n")[2].partition("\n## ")[0]
+    documented = set(re.findall(r"`(--[a-z-]+)", page))
+    assert {*IDS, "--log-level", "--log-format"} <= documented
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--leader-elect-lease-duration=10s"], "the lease lasts longer than the deadline"),
+        (
+            ["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=100ms"],
+            "whole seconds",
+        ),
+        (["--leader-elect-retry-period=9s"], "the deadline longer than 1.2 periods"),
+        (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
+        (["--name=My Operator"], '--name: "My Operator" cannot name objects'),
+        (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
+        (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
+        (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
+        (["-C", "none"], "none: there is no such folder"),
+        (["-C", "templates"], "templates is no project: it has no watches.yaml"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(project, ruleop, arguments, message):
+    ran = ruleop("run", *arguments)
+    assert ran.status == 2
+    assert message in ran.err
+
+
+# -- surroundings ------------------------------------------------------------------------------------------------------------------------
+
+
+def config(project, *, server="http://127.0.0.1:1", user=None):
+    text = yaml.safe_dump(
+        {
+            "current-context": "one",
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": user or {}}],
+        }
+    )
+    return str(project.write("kubeconfig", text))
+
+
+def operator(process, *arguments):
+    addresses = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    return process("run", *addresses, *arguments)
+
+
+def ended(process, *arguments):
+    """The status and what was said, of an operator that cannot begin."""
+    started = operator(process, *arguments)
+    out, err = started.communicate(timeout=60)
+    assert out == ""
+    assert "Traceback" not in err
+    return started.returncode, err
+
+
+def test_no_kubeconfig_at_all(project, process, monkeypatch):
+    monkeypatch.setenv("HOME", str(project.root))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    status, err = ended(process)
+    assert status == 2
+    assert err.startswith("ruleop: no cluster to talk to: there is no ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_broken_kubeconfig(project, process):
+    project.write("kubeconfig", "contexts: [")
+    status, err = ended(process, "--kubeconfig=kubeconfig")
+    assert (status, err.startswith("ruleop: kubeconfig: not a kubeconfig (")) == (2, True)
+
+
+def test_an_unknown_context(project, process):
+    status, err = ended(process, "--kubeconfig", config(project), "--context=two")
+    assert (status, "no context 'two'; there are: one" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "process returned 3. b'log in first'")])
+def test_an_exec_plugin_that_is_missing_or_fails(project, process, command, why):
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": command,
+            "args": ["-c", "import sys; sys.stderr.write('log in first'); sys.exit(3)"],
+        }
+    }
+    status, err = ended(process, "--kubeconfig", config(project, user=user))
+    assert status == 2
+    assert f"exec plugin {command}: " in err
+    assert why in err
+
+
+def test_an_address_in_use(project, process):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for flag in ("--metrics-bind-address", "--health-probe-bind-address"):
+            status, err = ended(process, "--kubeconfig", config(project), f"{flag}={address}")
+            assert status == 2
+            assert err == f"ruleop: cannot listen on {address}: Address already in use; choose another address, or 0 for none\n"
+
+
+def test_a_broken_project(project, process):
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    status, err = ended(process, "--kubeconfig", config(project))
+    assert status == 1
+    assert err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
+def test_without_a_server_it_keeps_trying_and_ends_when_it_is_asked_to(project, process, asked):
+    """With one line for each attempt, and longer and longer pauses."""
+    started = operator(process, "--kubeconfig", config(project), "--log-format=json")
+    lines = [json.loads(started.stderr.readline()) for _ in range(3)]
+    assert {line["event"] for line in lines} == {"the API server does not answer; trying again"}
+    assert [line["again_in"] for line in lines] == [0.5, 1.0, 2.0]
+    assert "http://127.0.0.1:1 cannot be reached" in lines[0]["error"]
+    started.send_signal(asked)
+    _, err = started.communicate(timeout=60)
+    assert started.returncode == 0
+    assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping"]
