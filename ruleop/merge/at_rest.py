@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ruleop.merge.equality import fingerprint, same
 from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.lists import item_keys
+from ruleop.merge.whole import left_out, stands_for
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ def at_rest(live: JSON, wanted: JSON, recorded: Fields | None, shape: Shape) -> 
     if kind is dict:
         if type(recorded) is MapFields:
             return type(live) is dict and not shape.atomic and _members_at_rest(live, wanted, recorded, shape)
-        return recorded is _MAP and shape.atomic and same(live, wanted)
+        return recorded is _MAP and shape.atomic and stands_for(live, wanted, shape)
     if kind is not list:
         return recorded is _SCALAR and same(live, wanted)
     if type(recorded) is KeyedFields:
         return type(live) is list and shape.list_type == "map" and _items_at_rest(live, wanted, recorded, shape)
     if type(recorded) is SetFields:
         return shape.list_type == "set" and same(live, wanted) and _is_set_of(recorded.fingerprints, wanted)
-    return recorded is _LIST and shape.list_type == "atomic" and same(live, wanted)
+    return recorded is _LIST and shape.list_type == "atomic" and stands_for(live, wanted, shape)
 
 
 def _is_set_of(fingerprints: frozenset[str], wanted: list[JSON]) -> bool:
@@ -50,6 +51,8 @@ def _members_at_rest(live: Object, wanted: Object, recorded: MapFields, shape: S
         if fields is _SCALAR:
             before, kind = live.get(name), type(value)
             if value != before or kind is not type(before) or kind is dict or kind is list:
+                if before is None and left_out(value, name, shape):
+                    continue
                 return False
         elif fields is None or not at_rest(live.get(name), value, fields, declared.get(name) or values):
             return False

@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from ruleop.merge.equality import fingerprint, same
+from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import ItemKey
 from ruleop.merge.lists import item_keys, member_key, wanted_items
 from ruleop.merge.normalise import without_nulls
+from ruleop.merge.whole import left_out, stands_for
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _differences(sent: JSON, answered: JSON, shape: Shape, path: Place) -> Itera
     """The smallest places at which the answer is not what was sent. What the server added beside it is no difference."""
     if type(sent) is dict and type(answered) is dict and not shape.atomic:
         for name, value in sent.items():
-            if value is not None:
+            if value is not None and not (name not in answered and left_out(value, name, shape)):
                 inner = shape.fields.get(name) or shape.values or UNKNOWN
                 yield from _differences(value, answered.get(name), inner, (*path, name))
     elif type(sent) is list and type(answered) is list and shape.list_type == "map":
@@ -106,7 +107,7 @@ def _differences(sent: JSON, answered: JSON, shape: Shape, path: Place) -> Itera
             yield path, fingerprint(sent), fingerprint(answered)
     else:
         sent = without_nulls(sent)
-        if not same(sent, answered):
+        if not stands_for(answered, sent, shape):
             yield path, fingerprint(sent), _print_of(answered)
 
 

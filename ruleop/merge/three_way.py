@@ -24,6 +24,7 @@ from ruleop.merge.learned import Answers, Learned, order_of
 from ruleop.merge.lists import MergeError, arranged, item_keys, item_path, member_key, wanted_items, wanted_members
 from ruleop.merge.normalise import without_nulls
 from ruleop.merge.quantity import quantity_equal
+from ruleop.merge.whole import left_out, stands_for
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ def _map(
         inner = notes.member(name) if notes is not None else None
         if value is None or (inner is not None and inner.leave_alone):
             continue
+        if before is None and left_out(value, name, shape):
+            now[name] = was if was is not None else fields_of_new(value, declared.get(name) or values, None)
+            as_recorded = as_recorded and was is not None
+            continue
         try:
             after, now[name] = _value(before, value, was, declared.get(name) or values, inner)
         except MergeError as error:
@@ -177,7 +182,7 @@ def _value(live: JSON, wanted: JSON, was: Fields | None, shape: Shape, notes: _N
         return _scalar(live, wanted, shape, notes), Leaf.SCALAR
     fields = fields_of_new(wanted, shape, notes.ignored if notes is not None else None)
     fresh = without_nulls(wanted)
-    if _covered(fresh, live, notes):
+    if _covered(fresh, live, notes) or stands_for(live, fresh, shape):
         # A map that was there before us, and that the server dropped when it became empty, has not become ours by that.
         if not isinstance(fields, Leaf) and type(was) is type(fields):
             fields = replace(fields, created=was.created)
@@ -193,23 +198,16 @@ def _scalar(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSO
 
 def _whole(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSON:
     """An atomic list or map: ours or not ours, as one value."""
-    if same(live, wanted):
+    if stands_for(live, wanted, shape):
         return live
     wanted = without_nulls(wanted)
     if _covered(wanted, live, notes):
         return live
     if notes is not None and notes.ignored is not None:
         wanted = with_live_places(wanted, live, notes.ignored, shape)
-    return live if _alike(live, wanted, shape) else wanted
-
-
-def _alike(a: JSON, b: JSON, shape: Shape) -> bool:
-    """Equality by the schema: like `same`, but quantities compare by what they amount to."""
-    if type(a) is dict and type(b) is dict:
-        return a.keys() == b.keys() and all(_alike(a[name], b[name], shape.fields.get(name) or shape.values or UNKNOWN) for name in a)
-    if type(a) is list and type(b) is list:
-        return len(a) == len(b) and all(_alike(x, y, shape.items or UNKNOWN) for x, y in zip(a, b, strict=True))
-    return same(a, b) or (shape.format == "quantity" and quantity_equal(a, b))
+        if stands_for(live, wanted, shape):
+            return live
+    return wanted
 
 
 def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shape, notes: _Notes | None) -> _Outcome:

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.filled import FILLED_IN
+from ruleop.schema.shape import EMPTY, UNKNOWN, Shape
 
 Schema: TypeAlias = Mapping[str, Any]
 """An OpenAPI v3 schema as plain JSON. Treated as frozen."""
@@ -32,6 +33,8 @@ _KNOWN_BY_NAME: Mapping[str, Shape] = {
     # Any object at all, and the server replaces it as a whole.
     "io.k8s.apimachinery.pkg.runtime.RawExtension": Shape(type="object", preserve_unknown=True, atomic=True),
 }
+
+_OF_GO = ("io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator.")
 
 
 class OpenApi:
@@ -64,6 +67,7 @@ class ShapeBuilder:
         self._schemas = schemas
         self._known = {**_KNOWN_BY_NAME, **(known or {})}
         self._built: dict[tuple[str, str, bool], Shape] = {}
+        self._of_go = False  # what is being filled belongs to one of Kubernetes' own types
 
     def named(self, name: str) -> Shape:
         return self.of({"$ref": name})
@@ -88,7 +92,11 @@ class ShapeBuilder:
             # Registered before it is filled: a type may contain itself.
             self._built[key] = Shape()
             map_type = map_type or target.get("x-kubernetes-map-type") or ""
+            outer, self._of_go = self._of_go, name.startswith(_OF_GO)
             self._fill(self._built[key], target, map_type=map_type, retain_keys=retain_keys)
+            self._of_go = outer
+            if name in FILLED_IN:
+                self._built[key].defaults = {**self._built[key].defaults, **FILLED_IN[name]}
         return self._built[key]
 
     def _fill(self, shape: Shape, schema: Schema, *, map_type: str, retain_keys: bool) -> None:
@@ -114,7 +122,9 @@ class ShapeBuilder:
             text = Shape(type="scalar", scalar="string")
             fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
         shape.fields = fields
+        shape.defaults = _defaults(schema) or EMPTY
         others = schema.get("additionalProperties")
+        shape.drops_empty = self._of_go and others is not None
         if isinstance(others, Mapping):
             shape.values = self.of(others)
         elif others is True:
@@ -123,6 +133,7 @@ class ShapeBuilder:
 
     def _fill_list(self, shape: Shape, schema: Schema) -> None:
         shape.type = "list"
+        shape.drops_empty = self._of_go
         strategy = _patch_strategy(schema)
         items = schema.get("items")
         item_schema: Schema = items if isinstance(items, Mapping) else {}
@@ -141,17 +152,17 @@ class ShapeBuilder:
     def _key_defaults(self, item_schema: Schema, keys: tuple[str, ...]) -> Mapping[str, Any]:
         """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a
         Service's port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
-
-        A required field's "" or 0 is no default but Go's zero value, which the generator of these documents writes down everywhere.
         """
-        target = self._schemas.get(_reference(item_schema), item_schema)
-        required = target.get("required") or ()
-        defaults = {}
-        for key in keys:
-            default = ((target.get("properties") or {}).get(key) or {}).get("default")
-            if default is not None and (default or key not in required):
-                defaults[key] = default
-        return defaults
+        declared = _defaults(self._schemas.get(_reference(item_schema), item_schema))
+        return {key: declared[key] for key in keys if key in declared}
+
+
+def _defaults(schema: Schema) -> dict[str, Any]:
+    """What the server fills in. A required field's "" or 0 is no default but Go's zero value, which the generator of the built-in kinds'
+    documents writes down everywhere."""
+    required = schema.get("required") or ()
+    declared = {name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()}
+    return {name: default for name, default in declared.items() if default is not None and (default or name not in required)}
 
 
 def _reference(schema: Schema) -> str:

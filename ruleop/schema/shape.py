@@ -1,5 +1,5 @@
 """What the API says about the shape of a kind, as far as merging needs it: which lists are sets, which are maps and by which keys,
-which maps are atomic, and which fields of a list's key have a default.
+which maps are atomic, and what the server fills in where a field is missing.
 
 A `Shape` says nothing about what is valid; the API server does that. Where nothing is known, maps are granular and lists atomic, as
 the server treats a custom resource without declarations.
@@ -29,11 +29,14 @@ class Shape:
     preserve_unknown: bool = False
     atomic: bool = False  # x-kubernetes-map-type: atomic
     retain_keys: bool = False  # x-kubernetes-patch-strategy has retainKeys: members exclude each other (a volume's source)
+    defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # what an absent property amounts to, e.g. {"scope": "*"}
     # lists
     items: Shape | None = None
     list_type: Literal["atomic", "set", "map"] = "atomic"
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # e.g. {"protocol": "TCP"}
+    # lists and open maps
+    drops_empty: bool = False  # empty is absent: the server keeps the kind in Go's own types, which do not tell the two apart
     # scalars
     scalar: Literal["", "string", "integer", "number", "boolean"] = ""  # "" where several are welcome: a quantity, an int-or-string
     format: str = ""  # "quantity", "int-or-string", "date-time", "byte", "int32", "int64", "double", ""

@@ -24,7 +24,9 @@ from ruleop.schema.shape import UNKNOWN, Shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_LOCAL_ATTRIBUTES = ("type", "preserve_unknown", "atomic", "retain_keys", "list_type", "keys", "key_defaults", "scalar", "format")
+_LOCAL_ATTRIBUTES = (
+    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "drops_empty", "list_type", "keys", "key_defaults", "scalar", "format",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -754,15 +754,3 @@ def test_duplicates_that_are_live(server: Client, custom_shape: Shape) -> None:
     theirs = server.apply(path, env("4"), US, dry_run=True)
     ours = server.merge(path, guarded(merge_patch(live, merged.object), live), US)
     assert (values(ours), values(theirs)) == (["4", "4"], ["4"])
-
-
-def test_an_emptied_map_that_the_server_drops_stays_in_the_record_as_it_was() -> None:
-    """The second pass changed only the record, in a write of its own."""
-    shape = Shape(type="object", fields={"labels": Shape(type="object", values=Shape(type="scalar"))})
-    adopted = three_way({"labels": {"a": "x"}}, {"labels": {"a": "x"}}, None, shape)
-    emptied_by_us = three_way(adopted.object, {"labels": {}}, adopted.fields, shape)
-    answer: JSON = {}
-    learned = Learned.NOTHING.learn({"labels": {}}, answer, shape)
-    again = three_way(answer, {"labels": {}}, emptied_by_us.fields, shape, learned=learned)
-    assert again.object is answer
-    assert again.fields == emptied_by_us.fields

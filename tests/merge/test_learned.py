@@ -167,3 +167,15 @@ def test_a_key_that_the_answer_holds_twice_counts_once():
         {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"value": "x"}]},
     )
     assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 1, "the order: A stands there twice"
+
+
+def test_an_emptied_map_that_the_server_drops_stays_in_the_record_as_it_was():
+    """The second pass changed only the record, in a write of its own."""
+    shape = Shape(type="object", fields={"labels": Shape(type="object", values=Shape(type="scalar"))})
+    adopted = three_way({"labels": {"a": "x"}}, {"labels": {"a": "x"}}, None, shape)
+    emptied_by_us = three_way(adopted.object, {"labels": {}}, adopted.fields, shape)
+    answer = {}
+    learned = Learned.NOTHING.learn({"labels": {}}, answer, shape)
+    again = three_way(answer, {"labels": {}}, emptied_by_us.fields, shape, learned=learned)
+    assert again.object is answer
+    assert again.fields == emptied_by_us.fields

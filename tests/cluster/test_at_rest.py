@@ -1,0 +1,206 @@
+"""What a real API server stores of an object is what was wanted, with no memory of its answer: after a restart nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from ruleop.kinds import Kind
+from ruleop.merge import Learned, create_fields, normalise_wanted, three_way
+from ruleop.schema.filled import FILLED_IN
+from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
+from tests.cluster.operator import Operator, Rights, eventually
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+    from tests.cluster.server import Client
+
+OBJECTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("builtin.yaml").read_text())
+NOT_MADE = {
+    "answers to questions, which are not stored": {
+        "Binding",
+        "LocalSubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "SelfSubjectReview",
+        "SelfSubjectRulesReview",
+        "SubjectAccessReview",
+        "TokenReview",
+    },
+    "kept by the cluster's own components": {
+        "CSINode",
+        "ComponentStatus",
+        "Event",
+        "IPAddress",
+        "Node",
+        "ResourceSlice",
+        "VolumeAttachment",
+    },
+    "signed once for somebody who asks, with a key of his": {"CertificateSigningRequest"},
+}
+# What depends on other values of the object is beyond a kind's schema, and costs one write after a restart. The rich objects do without it.
+COMPUTED: dict[str, dict[str, Any]] = {
+    "default and defaultRequest are made of max": {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "computed"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
+    },
+    "a plugin of the server adds tolerations to those of a pod": {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "computed"},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}], "tolerations": [{"key": "a", "operator": "Exists"}]},
+    },
+}
+
+
+def path_of(kind: Kind) -> str:
+    resource = builtin_resource(kind)
+    assert resource is not None
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
+    return f"{root}/namespaces/default/{resource.plural}" if resource.namespaced else f"{root}/{resource.plural}"
+
+
+@pytest.fixture(scope="module")
+def stored(server: Client) -> dict[tuple[Kind, str], Any]:
+    """All of them, as the server stores them. The last ones limit what may be made, so they go again; kinds of one's own are not made, for
+    others would see them."""
+    answers = {}
+    for obj in OBJECTS:
+        kind = Kind.of(obj)
+        query = "fieldValidation=Strict" + ("&dryRun=All" if kind.kind in {"APIService", "CustomResourceDefinition"} else "")
+        answers[kind, obj["metadata"]["name"]] = server.post(f"{path_of(kind)}?{query}", normalise_wanted(obj, kind))
+    for obj in OBJECTS[-2:]:
+        server.delete(f"{path_of(Kind.of(obj))}/{obj['metadata']['name']}")
+    return answers
+
+
+def test_every_built_in_kind_is_tried_or_there_is_a_reason() -> None:
+    named = {kind.kind for kind in builtin_kinds()}
+    assert named == {obj["kind"] for obj in OBJECTS} | set().union(*NOT_MADE.values())
+
+
+@pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
+def test_what_was_made_of_a_rich_object_needs_no_change(stored: dict[tuple[Kind, str], Any], obj: dict[str, Any]) -> None:
+    kind = Kind.of(obj)
+    live, wanted, shape = stored[kind, obj["metadata"]["name"]], normalise_wanted(obj, kind), builtin_shape(kind)
+    assert shape is not None
+    assert three_way(live, wanted, create_fields(wanted, shape), shape).object is live
+    assert len(Learned.NOTHING.learn(wanted, live, shape)) == 0, "and nothing has to be remembered"
+
+
+@pytest.mark.parametrize("reason", COMPUTED)
+def test_what_the_server_computes_is_remembered(server: Client, stored: object, reason: str) -> None:
+    wanted = COMPUTED[reason]
+    kind = Kind.of(wanted)
+    shape = builtin_shape(kind)
+    assert shape is not None
+    path = path_of(kind)
+    live = server.post(path, wanted)
+    server.delete(f"{path}/computed?gracePeriodSeconds=0")
+    fields = create_fields(wanted, shape)
+    assert three_way(live, wanted, fields, shape).object is not live
+    learned = Learned.NOTHING.learn(wanted, live, shape)
+    assert three_way(live, wanted, fields, shape, learned=learned).object is live
+
+
+def test_what_is_filled_in_is_named_by_types_and_fields_that_there_are(server: Client) -> None:
+    """A table by hand that nobody would miss when a type is renamed."""
+    schemas: dict[str, Any] = {}
+    for entry in server.get("/openapi/v3")["paths"].values():
+        schemas |= (server.get(entry["serverRelativeURL"]).get("components") or {}).get("schemas") or {}
+    known = {name: set(schemas.get(name, {}).get("properties") or ()) for name in FILLED_IN}
+    assert {name: sorted(set(filled) - known[name]) for name, filled in FILLED_IN.items() if set(filled) - known[name]} == {}
+
+
+DEFINITION: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "stacks.rest.example.com"},
+    "spec": {
+        "group": "rest.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Stack", "plural": "stacks"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": {"note": {"type": "string"}}},
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+MADE = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "NetworkPolicy",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "PodTemplate",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "StatefulSet",
+]
+
+
+def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> None:
+    children = [obj for obj in OBJECTS if obj["kind"] in MADE and Kind.of(obj).version != "v2"]
+    project = tmp_path / "rules"
+    (project / "templates").mkdir(parents=True)
+    (project / "crds").mkdir()
+    (project / "crds" / "stacks.yaml").write_text(yaml.safe_dump(DEFINITION))
+    for number, obj in enumerate(children):
+        (project / "templates" / f"{number}.yaml").write_text(yaml.safe_dump(obj))
+    templates = {f"child{number}": {"template": f"{number}.yaml"} for number in range(len(children))}
+    watch = {"group": "rest.example.com", "version": "v1", "kind": "Stack", "children": templates}
+    (project / "watches.yaml").write_text(yaml.safe_dump([watch]))
+    kubectl("apply", f"--filename={project / 'crds' / 'stacks.yaml'}")
+    kubectl("wait", "--for=condition=Established", "crd/stacks.rest.example.com", "--timeout=60s")
+    resources = sorted({_full_name(Kind.of(obj)) for obj in children})
+    rights = Rights(watched=["stacks.rest.example.com"], children=resources, observed=["pods"])  # which the Role grants
+    with Operator(control_plane, project, rights, tmp_path / "log") as operator:
+        mark = operator.mark()
+        stack = {"apiVersion": "rest.example.com/v1", "kind": "Stack", "metadata": {"name": "one", "namespace": namespace}}
+        path = f"/apis/rest.example.com/v1/namespaces/{namespace}/stacks"
+        operator.admin.post(path, stack)
+
+        def told() -> str:
+            conditions = (operator.admin.get(f"{path}/one").get("status") or {}).get("conditions") or [{}]
+            return str(conditions[0].get("reason", ""))
+
+        eventually("all to be made", lambda: told() in {"Ready", "Progressing"}, timeout=60)
+        assert len({each for each in operator.writes(mark, namespace) if each.startswith("create")}) == len(children)
+        assert operator.terminate() == 0
+        mark, said = operator.mark(), len(operator.log())
+        operator.start()
+        looked = {"event": "reconciled", "resource": f"{namespace}/one"}
+        eventually("a look at it", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60)
+        assert [each for each in operator.writes(mark, namespace) if not each.startswith("patch stacks/status")] == []
+        operator.check()
+
+
+def _full_name(kind: Kind) -> str:
+    resource = builtin_resource(kind)
+    assert resource is not None
+    return f"{resource.plural}.{kind.group}" if kind.group else resource.plural

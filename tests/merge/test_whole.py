@@ -1,0 +1,123 @@
+"""What the server writes in another way, by the kind's schema alone, is no difference: nothing has to be learned, and a restart writes
+nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.kinds import Kind
+from ruleop.merge import Learned, create_fields, three_way
+from ruleop.schema.crds import crd_shape
+from ruleop.schema.table import builtin_shape
+
+STATEFUL_SET = builtin_shape(Kind("apps", "v1", "StatefulSet"))
+BINDING = builtin_shape(Kind("rbac.authorization.k8s.io", "v1", "RoleBinding"))
+RULE = {
+    "type": "object",
+    "required": ["port"],
+    "properties": {
+        "port": {"type": "integer"},
+        "protocol": {"type": "string", "default": "TCP"},
+        "match": {"type": "object", "default": {}, "properties": {"any": {"type": "boolean", "default": True}}},
+    },
+}
+CUSTOM = crd_shape(
+    {"type": "object", "properties": {"spec": {"type": "object", "properties": {"rules": {"type": "array", "items": RULE}}}}}
+)
+
+
+def at_rest(wanted, live, shape) -> bool:
+    """Whether there is nothing to do, without any memory of what the server answered; and nothing to be remembered either."""
+    fields = create_fields(wanted, shape)
+    found = [three_way(live, wanted, record, shape) for record in (fields, None)]
+    quiet = found[0].object is live and found[0].fields == fields
+    assert found[1].object is live or not quiet
+    assert not quiet or not len(Learned.NOTHING.learn(wanted, live, shape))
+    return quiet
+
+
+def pod(**container):
+    return {"spec": {"template": {"spec": {"containers": [{"name": "app", **container}]}}}}
+
+
+def claims(*extra):
+    one = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1024Mi"}}}}
+    filled = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Filesystem", **dict(extra)},
+        "status": {"phase": "Pending"},
+    }
+    return {"spec": {"volumeClaimTemplates": [one]}}, {"spec": {"volumeClaimTemplates": [filled]}}
+
+
+def test_what_the_server_fills_into_a_claims_template_is_no_difference():
+    assert at_rest(*claims(), STATEFUL_SET)
+
+
+@pytest.mark.parametrize("extra", [("storageClassName", "fast"), ("volumeMode", "Block")], ids=["more", "another"])
+def test_what_somebody_else_put_into_it_is_one(extra):
+    wanted, live = claims(extra)
+    assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object["spec"] == wanted["spec"]
+
+
+def test_the_version_of_a_reference_to_a_field():
+    wanted, live = ({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x", **more}}}]} for more in ({}, {"apiVersion": "v1"}))
+    assert at_rest(pod(**wanted), pod(**live), STATEFUL_SET)
+
+
+def test_the_groups_of_a_bindings_subjects():
+    group = {"apiGroup": "rbac.authorization.k8s.io"}
+    wanted = {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"}]}
+    live = {"roleRef": {**wanted["roleRef"], **group}, "subjects": [{**wanted["subjects"][0], **group}]}
+    assert at_rest(wanted, live, BINDING)
+
+
+def test_defaults_of_a_custom_kind_inside_a_list_that_is_replaced_as_a_whole():
+    wanted = {"spec": {"rules": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}}
+    filled = {"protocol": "TCP", "match": {"any": True}}
+    live = {"spec": {"rules": [{"port": 1, **filled}, {**filled, "port": 2, "protocol": "UDP"}]}}
+    assert at_rest(wanted, live, CUSTOM)
+    live["spec"]["rules"][0]["match"] = {"any": False}
+    assert not at_rest(wanted, live, CUSTOM)
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [{"env": []}, {"args": []}, {"resources": {"limits": {}}}, {"workingDir": ""}, {"stdin": False}, {"ports": []}],
+    ids=lambda empty: next(iter(empty)),
+)
+def test_what_is_empty_and_what_is_absent_are_one_where_the_server_cannot_tell_them_apart(empty):
+    assert at_rest(pod(**empty), pod(**({"resources": {}} if "resources" in empty else {})), STATEFUL_SET)
+
+
+def test_an_empty_value_of_an_item():
+    assert at_rest(pod(env=[{"name": "A", "value": ""}]), pod(env=[{"name": "A"}]), STATEFUL_SET)
+
+
+def test_where_empty_and_absent_are_two_things_an_empty_value_that_is_gone_is_put_back():
+    """`privileged: false` is not the same as saying nothing, nor is an empty map of a custom kind."""
+    wanted = pod(securityContext={"privileged": False})
+    live = pod(securityContext={})
+    assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object == wanted
+    assert not at_rest({"spec": {"rules": []}}, {"spec": {}}, CUSTOM)
+
+
+def test_an_empty_value_that_somebody_filled_is_emptied_again():
+    wanted, live = pod(workingDir="", args=[]), pod(workingDir="/x", args=["a"])
+    assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object == wanted
+
+
+def test_a_default_that_somebody_changed_beside_our_fields_is_theirs():
+    """Only in what is replaced as a whole is a field more any of our business."""
+    assert at_rest({"spec": {"serviceName": "s"}}, {"spec": {"serviceName": "s", "podManagementPolicy": "Parallel"}}, STATEFUL_SET)
+
+
+def test_what_was_left_out_and_is_given_up_leaves_the_record():
+    wanted = pod(workingDir="", image="x")
+    live = pod(image="x")
+    fields = create_fields(wanted, STATEFUL_SET)
+    merged = three_way(live, pod(image="x"), fields, STATEFUL_SET)
+    assert merged.object is live
+    assert merged.fields == create_fields(pod(image="x"), STATEFUL_SET)
