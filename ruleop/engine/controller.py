@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from ruleop.engine.awaited import FIRST, Awaited
 from ruleop.engine.causes import RESYNC
+from ruleop.engine.fights import Correction, Fights, Standing, altered, correction, message, wish
 from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
+from ruleop.engine.opponents import opponents
 from ruleop.engine.routes import Interest, Request, Routes
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.store import parse_version
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -35,7 +40,10 @@ from ruleop.planning import (
     choose_rule,
     plan,
 )
+from ruleop.planning.differences import NOTHING, differences
+from ruleop.planning.events import WELL, done
 from ruleop.planning.scope import Scope
+from ruleop.planning.status import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -46,6 +54,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Observe, Rule
 
 NAMESPACE = Kind("", "v1", "Namespace")
+TOLD = WELL | {"Fighting"}  # of a CR whose children have all been written
 MAX_REPLANS = 5
 
 
@@ -54,6 +63,8 @@ class World(Objects, Kinds, Protocol):
 
     def resource(self, key: ObjectKey) -> Object | None: ...
     def seen_from(self, namespace: str) -> Kinds: ...
+    def is_at_least(self, key: ObjectKey, version: str) -> bool: ...
+    def has_seen(self, key: ObjectKey, version: str) -> bool: ...
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         """An object's metadata, read live: somebody else's object in the place of a child."""
         ...
@@ -120,6 +131,8 @@ class Reconciler:
         if rule is None:
             return await self._unmatched(request, resource)
         memory = self.memory.setdefault(request, Memory())
+        if memory.awaited and (wait := memory.awaited.wait(self.world, time.monotonic())) is not None:
+            return Verdict(again=wait, why="a store is behind")
         try:
             await self._look_at_foreign(memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
@@ -138,12 +151,17 @@ class Reconciler:
         outcomes: Outcomes | None = None
         for _ in range(MAX_REPLANS):
             planned = self._plan(rule, resource, memory)
+            if memory.fights and await self._hold_back(planned, request, resource, memory):
+                planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
             if not planned.actions or self.dry_run:
                 return planned, None
             await self.around.before_writes(rule, planned)
             outcomes, others = await self._execute(planned, resource)
             self._remember(planned, memory, outcomes)
+            self._put_back(request, resource, memory, outcomes)
+            for event in done(outcomes.done, request.namespace):
+                self.around.say(resource, event)
             now = outcomes.resource or self.world.resource(self.key(request))
             if now is None or not outcomes.replan:
                 break
@@ -154,6 +172,60 @@ class Reconciler:
         if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory):
             return planned, outcomes  # children first, and the status when the others have theirs
         return self._plan(rule, now, memory, outcomes), outcomes
+
+    async def _hold_back(self, planned: Plan, request: Request, resource: Object, memory: Memory) -> bool:
+        """Whether there are actions that wait, because somebody undoes them again and again."""
+        assert memory.fights is not None
+        memory.fights.settle(time.monotonic())
+        found = set()
+        for action in planned.actions if not self.dry_run else ():
+            fields = correction(action)
+            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
+                continue
+            standing = memory.fights.meets(action.key, action.wanted, fields, time.monotonic())
+            if standing is Standing.NOTICED:
+                text = await self._named(action, memory.fights)
+                memory.fights.name(action.key, text)
+                self.metrics.fights.inc()
+                self.log.warning("fight", resource=_name(request), child=action.child, message=text)
+                self.around.say(resource, Event("Warning", "Fighting", f"{action.child}: {text}"))
+            found.add(standing)
+        return bool(found - {Standing.FREE})
+
+    async def _named(self, action: Correction, fights: Fights) -> str:
+        """The fight over what the action would correct, in words. Who is on the other side is read from the server, once."""
+        by_server, who, live = fights.is_altered(action.key), [], getattr(action, "live", None)
+        fields: list[str] = []
+        if live is not None:
+            shape = self.world.info(Kind.of(live)).shape
+            partial = isinstance(action, ServerSideApply)
+            fields = [each.path for each in differences(live, wish(action), shape) if not partial or each.after is not NOTHING]
+            if not by_server:
+                try:
+                    found = await self.world.look(Kind.of(live), action.key)
+                except RuleopError:  # then it stays unnamed
+                    found = None
+                who = opponents(found["metadata"], live, wish(action)) if found is not None else []
+        return message(action, fields, who, by_server=by_server)
+
+    def _put_back(self, request: Request, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
+        """Remembers what was done although neither CR nor rules had changed: somebody changed or deleted a child."""
+        if outcomes.versions:
+            memory.awaited = memory.awaited or Awaited()
+            memory.awaited.wrote(outcomes.versions)
+        said = condition_of(resource, "Ready")
+        generation = resource["metadata"].get("generation")
+        if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:
+            return
+        for action in outcomes.done:
+            fields = correction(action)
+            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
+                continue
+            memory.fights = memory.fights or Fights()
+            _, answer = outcomes.written.get(action.key, (None, None))
+            is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
+            memory.fights.corrected(action.key, action.wanted, fields, time.monotonic(), altered=is_altered)
+            self.log.info("child corrected", resource=_name(request), child=str(action.key), fields=sorted(fields))
 
     async def _execute(self, planned: Plan, resource: Object) -> tuple[Outcomes, bool]:
         """What became of it, and whether children of other CRs are being written, too."""
@@ -180,6 +252,7 @@ class Reconciler:
             learned=memory.learned,
             failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
+            fights=memory.fights.told(time.monotonic()) if memory.fights else {},
             last_reason=memory.reason,
             may_prune=self.may_prune,
             namespace_terminating=memory.namespace_ends,
@@ -225,13 +298,21 @@ class Reconciler:
                 return Verdict(again=memory.status_in)
             self.around.tide.paid((self.kind, request))
             try:
-                await self.around.write_status(rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource)
+                answer = await self.around.write_status(
+                    rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource
+                )
             except RuleopError as error:
-                return self._status_failed(request, error)
+                return self._status_failed(request, resource, memory, planned, error)
+            memory.untold = ""
+            memory.awaited = memory.awaited or Awaited()
+            memory.awaited.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
         if self.dry_run:
             self._tell_intents(request, memory, planned, resource)
+        told_before = planned.quiet and not memory.reason and not memory.written and outcomes is None
         for event in planned.events:
-            self.around.say(resource, event)
+            # At the first look after a start, where the status has no room for a reason, this was said in an earlier life.
+            if not (told_before and event.reason == "Synced"):
+                self.around.say(resource, event)
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
         if outcomes is not None and not outcomes.clean:
@@ -239,14 +320,32 @@ class Reconciler:
         again, why = self._again(rule, memory, planned)
         return Verdict(again=again, why=why)
 
-    def _status_failed(self, request: Request, error: RuleopError) -> Verdict:
+    def _status_failed(self, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError) -> Verdict:
+        """What the status was to say is said otherwise, once; but for a CR that is gone, or a newer one than the status was made for."""
+        if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
+            return Verdict(failed=True)
+        if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
+            assert planned.status is not None
+            assert planned.status.patch is not None
+            version = planned.status.patch["metadata"].get("resourceVersion", "")
+            memory.awaited = memory.awaited or Awaited()
+            memory.awaited.wrote({self.key(request): str(parse_version(version) + 1)})
+            again, memory.untold = memory.untold == version, version
+            return Verdict(failed=True) if again else Verdict(again=FIRST, why="a store is behind")
         failure, retry_after = self.executor.classify(error)
-        if failure is not None and failure is not Failure.OTHER:
+        if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
+            memory.untold = str(error)
             self.log.warning("status not written", resource=_name(request), error=str(error))
+            for problem in planned.problems:
+                self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
+            for event in planned.events:
+                self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
         waits = [(foreign.look_at - time.monotonic(), "an object is in the way") for foreign in memory.foreign.values()]
+        if memory.fights and (look_at := memory.fights.look_at(time.monotonic())) is not None:
+            waits.append((look_at - time.monotonic(), "a fight"))
         if planned.look_again is not None and not waits:
             waits.append((planned.look_again, "its time has come"))
         if rule.reconcile_period:

@@ -74,6 +74,7 @@ class Outcomes:
     written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
     deleted: set[ObjectKey] = field(default_factory=set)
     failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
+    versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the stores
     foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
     replan: bool = False  # something is other than planned: plan again at once
     resource: Object | None = None  # the CR, as it was answered or read last
@@ -196,8 +197,14 @@ class _Run:
     def _written(self, key: ObjectKey, sent: Object | None, answer: Object) -> None:
         if sent is not None:
             self.outcomes.written[key] = (sent, answer)
-        if not self.stores.put(answer):  # released, or a webhook took our label: the store must not go on showing what was
+        if not self._put(key, answer):  # released, or a webhook took our label: the store must not go on showing what was
             self.stores.remove(key, _uid(answer), _version(answer))
+
+    def _put(self, key: ObjectKey, obj: Object) -> bool:
+        held = self.stores.put(obj)
+        if held:
+            self.outcomes.versions[key] = _version(obj)
+        return held
 
     async def _delete(self, action: Delete) -> bool:
         """After a live read: what is deleted is the very object that the plan was made for, and still ours."""
@@ -215,7 +222,7 @@ class _Run:
         if answer is None or not answer["metadata"].get("deletionTimestamp"):
             return self._gone(action)
         self.outcomes.deleted.add(action.key)
-        self.stores.put(answer)
+        self._put(action.key, answer)
         return True
 
     def _gone(self, action: Delete) -> bool:
@@ -225,7 +232,7 @@ class _Run:
 
     def _saw(self, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
         """An object as it was read live, into the stores."""
-        held = live is not None and self.stores.put(live)
+        held = live is not None and self._put(key, live)
         if not held and planned is not None:
             self.stores.remove(key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else "")
         if not held and live is not None:
@@ -241,7 +248,7 @@ class _Run:
         patch = {"metadata": {"finalizers": finalizers, "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}
         answer = await self.api.patch(Kind.of(self.resource), ObjectKey.of(self.resource), patch)
         self.resource = self.outcomes.resource = answer
-        self.stores.put(answer)
+        self._put(ObjectKey.of(answer), answer)
 
     async def _remove_finalizer(self, action: RemoveFinalizer) -> bool:
         """After a live read, like a deletion: it may end the CR."""
@@ -251,7 +258,7 @@ class _Run:
         if not _same(live, self.resource):
             self.outcomes.resource = live
             self.outcomes.replan = True
-            self.stores.put(live)
+            self._put(ObjectKey.of(live), live)
             return False
         await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
         return True
@@ -280,7 +287,7 @@ class _Run:
             if live is None:  # there is nothing left to plan for; the watch will tell
                 return self._refused(action, Failure.OTHER, error)
             self.outcomes.resource = live
-            self.stores.put(live)
+            self._put(key, live)
         else:
             self._saw(key, planned, live)
         if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
@@ -303,7 +310,8 @@ class _Run:
     def _refused(self, action: Action, failure: Failure, error: RuleopError) -> bool:
         _, key, _ = self._target(action)
         wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
-        self.outcomes.failed[key] = Failed(failure, told(error), wanted)
+        request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
+        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request)
         return False
 
 

@@ -12,6 +12,8 @@ from ruleop.planning import Failed, Failure
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from ruleop.engine.awaited import Awaited
+    from ruleop.engine.fights import Fights
     from ruleop.engine.intents import Intent
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
@@ -46,6 +48,9 @@ class Memory:
     trouble: str = ""  # why the last pass could not begin
     written: int = 0  # objects, in a pass that was not told about yet
     namespace_ends: bool = False
+    fights: Fights | None = None  # over what was put back lately
+    awaited: Awaited | None = None  # versions that the stores have to have reached
+    untold: str = ""  # why the status could not be written, or for which version of the CR
     status_in: float | None = None  # seconds until the status is written, which waits for others' children
 
     def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:

@@ -19,6 +19,7 @@ from ruleop.schema.table import builtin_shape
 if TYPE_CHECKING:
     from ruleop.engine.api import ServerApi
     from ruleop.engine.feeds import Feed
+    from ruleop.kube.store import Store
     from ruleop.planning import Kinds
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.schema.table import ResourceInfo
@@ -116,6 +117,19 @@ class World:
             store = feed.store_of(key) if feed is not None else None
             if store is not None:
                 store.remove(key, uid, version)
+
+    def is_at_least(self, key: ObjectKey, version: str) -> bool:
+        return all(store.is_at_least(version, key) for store in self._homes(key))
+
+    def has_seen(self, key: ObjectKey, version: str) -> bool:
+        return all(store.is_at_least(version) for store in self._homes(key))
+
+    def _homes(self, key: ObjectKey) -> Iterable[Store]:
+        """The stores that hold a CR or a child of this name, should there be one. A kind that is not served has none."""
+        for feed in (self.primary.get(key.group_kind), self.children_of.get(key.group_kind)):
+            store = feed.store_of(key) if feed is not None else None
+            if store is not None and store.state is not State.UNSERVED:
+                yield store
 
     # -- kinds ---------------------------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
-from ruleop.planning.observed import Failed, Failure, Observed, Served
+from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
 from ruleop.planning.wanted import Wanted, strategy_of, with_marks
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
@@ -77,6 +77,8 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
         raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
+        if (fight := fight_over(wanted, observed)) is not None and fight.held:
+            raise ChildFails(fight.message, reason="Fighting")
         return Applied(*_creation(child, wanted, owner, refer=refer, strategy=strategy))
     claim = claim_on(live, wanted.key, owner)
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced
@@ -87,6 +89,12 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     if strategy == "create-only":
         return _marks_only(child, wanted, owner, live, refer=refer, adopting=adopting)
     return _change(child, wanted, owner, observed, live, refer=refer, adopting=adopting, strategy=strategy)
+
+
+def fight_over(wanted: Wanted, observed: Observed) -> Fight | None:
+    """The fight over this object; an edit of the CR makes another wish, which is carried out at once."""
+    fight = observed.fights.get(wanted.key)
+    return fight if fight is not None and fight.wanted == wanted.digest else None
 
 
 def refusal(name: str, kind: str, claim: Claim) -> str:
@@ -178,6 +186,8 @@ def _change(
     except MergeError as error:
         raise _unmergeable(child, wanted, error) from None
     if merged.object is live and record is not None and record.id == child.id and _says(record.fields, merged.fields):
+        return Applied(live)
+    if (fight := fight_over(wanted, observed)) is not None and fight.held:
         return Applied(live)
     stands = _recorded(merged.object, _record_text(child, wanted, merged.fields, strategy))
     failed = observed.failed.get(wanted.key)

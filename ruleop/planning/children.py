@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, State
-from ruleop.planning.apply import Applied, Immutable, apply, refusal
+from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
 from ruleop.planning.errors import ChildFails, ChildWaits
 from ruleop.planning.failures import reason_of, told
 from ruleop.planning.marks import Claim, Owner
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 
 class Children:
-    def __init__(self, rule: Rule, observed: Observed, scope: Scope, owner: Owner) -> None:
+    def __init__(self, rule: Rule, observed: Observed, scope: Scope, owner: Owner, *, paused: bool = False) -> None:
         self.rule, self.observed, self.scope, self.owner = rule, observed, scope, owner
+        self.paused = paused
         self.existing = existing_of(owner, observed)
         self.planned: dict[str, Planned] = {}
         self.mistaken = False  # something could not be rendered
@@ -188,6 +189,8 @@ class Children:
             planned.spares = True
             self.said.wait(child.id, f"{key} to be gone", why="deletion")
             return State.TERMINATING, "is being deleted; it is made again when it is gone"
+        if (fight := fight_over(piece.wanted, self.observed)) is not None:
+            self.said.problem(child.id, "Fighting", fight.message)
         if applied.action is not None:
             return self._written(child, key, applied.action)
         assert applied.stands is not None
@@ -197,6 +200,8 @@ class Children:
         return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
 
     def _written(self, child: Child, key: ObjectKey, action: Action) -> tuple[State, str]:
+        if self.paused:
+            return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
         if isinstance(action, Delete):
             return State.PROGRESSING, "is about to be deleted and created again"
         failed = self.observed.failed.get(key) if self.observed.settled else None

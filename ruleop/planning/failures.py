@@ -1,7 +1,7 @@
 """What may be said of a write that the API server did not take.
 
 Its messages quote the values that it refuses. A child that is a Secret, or reads one, may so carry a password into a condition that
-everybody reads; of such a message only the kind of failure and the path of the field are kept.
+everybody reads; of such a message only the request, the kind of failure and the path of the field are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def told(rule: Rule, child: Child, failed: Failed) -> str:
     if not _knows_secrets(rule, child, set()):
         return failed.message
     field = _FIELD.search(failed.message)
-    return f"the API server refuses it ({failed.failure.value}{f' at {field[1]}' if field else ''})"
+    what = f"{failed.request}: " if failed.request else ""
+    return f"{what}the API server refuses it ({failed.failure.value}{f' at {field[1]}' if field else ''})"
 
 
 def _knows_secrets(rule: Rule, child: Child, seen: set[str]) -> bool:

@@ -99,6 +99,16 @@ class Failed:
     failure: Failure
     message: str
     wanted: str = ""
+    request: str = ""  # verb and resource, which may be told whatever the message says
+
+
+@dataclass(frozen=True, slots=True)
+class Fight:
+    """Somebody undoes again and again what is written of an object."""
+
+    wanted: str  # digest of the wish that is undone; another wish is none of the fight
+    message: str
+    held: bool = False  # it is left as it is for now
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,8 @@ class Observed:
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done
+    fights: Mapping[ObjectKey, Fight] = field(default_factory=lambda: NOTHING)
+    retired: Collection[str] = ()  # types of conditions that the rules had once
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
     may_prune: bool = True  # False in the first seconds after a reload
     namespace_terminating: bool = False

@@ -13,20 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import Object, ObjectKey
-from ruleop.planning.actions import Action, AddFinalizer, Event, Plan, Problem, RemoveFinalizer, StatusWrite
+from ruleop.planning.actions import Action, AddFinalizer, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
 from ruleop.planning.deletion import plan_deletion
+from ruleop.planning.events import transition
+from ruleop.planning.failures import reason_of
 from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD, Owner, annotations_of
+from ruleop.planning.observed import Failure
 from ruleop.planning.pruning import prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import FINALIZED, MAX_MESSAGE, condition_of, overall, projected, triple, users, write
+from ruleop.planning.status import FINALIZED, MAX_MESSAGE, overall, projected, triple, users, write
 from ruleop.rules import parse_duration
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ruleop.planning.actions import Event
     from ruleop.planning.observed import Observed
     from ruleop.rules import Rule
 
@@ -55,8 +59,8 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
-        self.children = Children(rule, observed, self.scope, self.owner)
         self.paused = annotations_of(resource).get(PAUSED) == "true"
+        self.children = Children(rule, observed, self.scope, self.owner, paused=self.paused)
 
     def plan(self) -> Plan:
         if self.resource["metadata"].get("deletionTimestamp"):
@@ -145,6 +149,7 @@ class _Planner:
         acts = bool(actions) and not self.paused and not self.observed.settled
         if acts and not self.observed.foresee:
             return self._bare(actions, events or [], look_again)
+        self._tell_of_finalizer(ready)
         fields, ours = projected(self.rule, self.scope, problems)
         extra = users(self.rule, self.scope, problems)
         if ready is None:
@@ -168,7 +173,7 @@ class _Planner:
             problems=tuple(problems),
             status=status,
             conditions=tuple(conditions),
-            events=(*(events or ()), *(() if acts else self._events(ready[0]))),  # what is done is said when it is done
+            events=(*(events or ()), *(() if acts else transition(self.resource, ready[0], problems, self.observed.last_reason))),
             look_again=None if self.paused else self._made_possible(actions, look_again),
         )
 
@@ -187,9 +192,25 @@ class _Planner:
         )
 
     def _made_possible(self, actions: list[Action], look_again: float | None) -> float | None:
-        """When to look again after writes: at once where their answers were what others waited for. No event tells of what is known already."""
+        """When to look again after writes: at once where their answers were what others waited for. No event tells of what is known."""
         possible = self.observed.settled and any(getattr(action, "key", None) not in self.observed.acted for action in actions)
         return 0.0 if possible else look_again
+
+    def _tell_of_finalizer(self, ready: list[dict[str, Any]] | None) -> None:
+        """Our finalizer could not be added or removed: nothing goes on before it is, so it is the first thing to be told."""
+        failed = self.observed.failed.get(ObjectKey.of(self.resource)) if self.observed.settled else None
+        if failed is None:
+            return
+        message = f"the finalizer {self.observed.finalizer} cannot be written: {failed.message}"
+        if failed.failure is Failure.FORBIDDEN:
+            message += f"; ruleop needs the right to patch the {self.rule.kind.kind} itself"
+        reason = reason_of(failed.failure)
+        if reason is None:
+            self.children.said.wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
+        else:
+            self.children.said.problems.insert(0, Problem("finalizer", reason, message))
+        if ready is not None:  # a CR that is being deleted: its reasons are what tells how far it has come
+            ready[:] = triple(False, ready[0]["reason"], message, reconciling=reason is None, stalled=reason is not None)
 
     def _pause(self, ready: list[dict[str, Any]]) -> list[dict[str, Any]]:
         paused = triple(False, "Paused", f"the annotation {PAUSED} stops all changes", reconciling=False, stalled=False)
@@ -207,23 +228,3 @@ class _Planner:
         except ValueError as error:
             return f"the annotation {RECONCILE_PERIOD} has no effect: {error}"
         return ""
-
-    def _events(self, ready: dict[str, Any]) -> list[Event]:
-        """Only on a transition: what was said before is in the status, or in the engine's memory where there is none."""
-        before = condition_of(self.resource, "Ready")
-        said = before.get("reason") or self.observed.last_reason
-        reason, message = ready["reason"], ready["message"]
-        if reason in {"Ready", "Progressing"}:
-            generation = self.resource["metadata"].get("generation")
-            if said in {"Ready", "Progressing"} and before.get("observedGeneration", generation) == generation:
-                return []
-            return [Event("Normal", "Synced", f"{self.rule.kind.kind} synced successfully")]
-        if reason in _UNTOLD or (said == reason and before.get("message", message) == message):
-            return []
-        if reason == "Finalizing":
-            problems = self.children.said.problems
-            return [Event("Warning", problems[0].reason, message)] if problems else []
-        return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
-
-
-_UNTOLD = frozenset({"Waiting", "Paused", "Deleting", FINALIZED})

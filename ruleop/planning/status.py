@@ -18,7 +18,7 @@ from ruleop.schema.structural import default, drop_unknown
 from ruleop.templating import Omit, TextTemplate, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kinds import Object
     from ruleop.planning.children import Children
@@ -188,7 +188,8 @@ def write(
     metadata = resource["metadata"]
     generation = metadata.get("generation")
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
-    said: dict[str, Any] = {**fields, "conditions": _merged(live.get("conditions"), conditions, speaks_of, observed.now)}
+    before = _without(observed.retired, live.get("conditions"))
+    said: dict[str, Any] = {**fields, "conditions": _merged(before, conditions, speaks_of, observed.now)}
     if speaks_of is not None:
         said["observedGeneration"] = speaks_of
     if _in_step(live, said, ours):
@@ -215,6 +216,13 @@ def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str
     said = drop_unknown({"status": said}, schema).get("status") or {}
     stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(said)}}, schema)["status"]
     return stored
+
+
+def _without(retired: Collection[str], live: Any) -> Any:
+    """Those that the rules had once were ours, and nobody keeps them up to date any more."""
+    if not retired or not isinstance(live, list):
+        return live
+    return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:

@@ -405,8 +405,7 @@ def test_events_come_on_transitions_only():
         ("Normal", "Synced"),
         ("Warning", "RenderFailed"),
         ("Normal", "Synced"),
-        ("Normal", "Synced"),
-    ]
+    ], "an edit that is simply carried out is nothing to tell"
     assert world.events[0].message == "App synced successfully"
     world.events.clear()
     world.served["ConfigMap"] = Served.FORBIDDEN

@@ -1,0 +1,61 @@
+"""What is told as an Event on a CR: each transition of its state once, and what was done that a person would ask about.
+
+What is as everybody expects is none: a child created, an edit carried out, a change by hand put back. (The log has those.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.planning.actions import Action, Delete, Event, Patch
+from ruleop.planning.status import FINALIZED, condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.kinds import Object, ObjectKey
+    from ruleop.planning.actions import Problem
+
+WELL = frozenset({"Ready", "Progressing"})  # all is written
+_UNTOLD = frozenset({"Waiting", "Paused", "Deleting", FINALIZED})
+_ELSEWHERE = frozenset({"Fighting"})  # told by whoever notices it, once
+MOST_NAMES = 8
+
+_DELETED = {
+    "pruned": ("Pruned", "no longer wanted, and deleted"),
+    "recreate": ("Recreated", "deleted, to be created again: a field changes that cannot"),
+}
+_PATCHED = {
+    "adopted": ("Adopted", "had no owner, and is taken over"),
+    "released": ("Released", "no longer ruleop's: it stays, without ruleop's marks"),
+}
+
+
+def transition(resource: Object, ready: Mapping[str, str], problems: Sequence[Problem], last_reason: str) -> list[Event]:
+    """Against what was said before: in the status, or, where that has no room for it, by the engine's memory."""
+    before = condition_of(resource, "Ready")
+    said = before.get("reason") or last_reason
+    reason, message = ready["reason"], ready["message"]
+    if reason in WELL:
+        return [] if said in WELL else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
+    if reason in _UNTOLD or reason in _ELSEWHERE or (said == reason and before.get("message", message) == message):
+        return []
+    if reason == "Finalizing":
+        return [Event("Warning", problems[0].reason, message)] if problems else []
+    return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
+
+
+def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
+    """Of what was carried out, what takes away, takes over, or interrupts. One event for each of these, whatever the number of objects."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for action in actions:
+        told = _DELETED.get(action.why) if isinstance(action, Delete) else _PATCHED.get(action.why) if isinstance(action, Patch) else None
+        if told is not None and isinstance(action, (Delete, Patch)):
+            names.setdefault(told, []).append(_name(action.key, namespace))
+    for (reason, message), found in names.items():
+        more = ", and more" if len(found) > MOST_NAMES else ""
+        yield Event("Normal", reason, f"{', '.join(found[:MOST_NAMES])}{more}: {message}")
+
+
+def _name(key: ObjectKey, namespace: str) -> str:
+    return f"{key.kind}/{key.name}" if key.namespace == namespace else str(key)
