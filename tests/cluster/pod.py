@@ -99,6 +99,10 @@ class Pod(Operator):
         self.admin.merge(role, {"rules": rules}, "somebody")
         self.may(namespace, gone["verbs"][-1], resource, gone["apiGroups"][0], yes=False)
 
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def ended(self) -> int:
         """Its exit status, when it has ended by itself."""
         assert self._process is not None
