@@ -30,6 +30,7 @@ from ruleop.templating.quantity import Exact
 from ruleop.templating.syntax import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.templating.text import Place, Slot, Text
 from ruleop.templating.values import Lazy
+from ruleop.templating.wording import reworded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -222,7 +223,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-_SAYS_NO_VALUE = ("not supported between", "takes not more than", "was invoked with two values")
+_SAYS_NO_VALUE = ("takes not more than", "was invoked with two values")  # of a macro; Jinja's own words
 
 
 def as_fault(error: Exception) -> Fault:
@@ -234,10 +235,8 @@ def as_fault(error: Exception) -> Fault:
         if macro := re.match(r"(macro '\w*' takes no keyword argument) ", text):
             return Fault(f"{macro[1]} of a name that is used here")  # the name may have come out of a mapping
         if any(words in text for words in _SAYS_NO_VALUE):
-            for python, ours in (("MapView", "mapping"), ("ListView", "list"), ("ObjectsView", "list"), ("NoneType", "null")):
-                text = text.replace(python, ours)
             return Fault(text)
-        return Fault("values of these types cannot be used together here")
+        return Fault(reworded(error) or "values of these types cannot be used together here")
     if isinstance(error, jinja2.TemplateError):
         return Fault(str(error.message))
     return Fault(f"this expression failed ({type(error).__name__})")

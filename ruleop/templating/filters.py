@@ -8,7 +8,6 @@ that it amounts to, and what goes in and comes out is counted. Left out are Jinj
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +26,7 @@ from ruleop.templating.printf import printf
 from ruleop.templating.quantity import Exact
 from ruleop.templating.text import Dump, Text
 from ruleop.templating.values import View, scalar_text
+from ruleop.templating.wording import reworded
 from ruleop.templating.yaml_writer import yaml_text  # noqa: F401 - ruleop.cli.render imports it from here
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def _guarded(name: str, function: Filter) -> Filter:
         except RecursionError:
             raise Exhausted(f"{name}: a value is nested too deeply") from None
         except TypeError as error:
-            raise Fault(f"{name}: {_without_name(error)}") from None
-        except (ArithmeticError, LookupError, ValueError, jinja2.TemplateError) as error:
-            raise Fault(f"{name} cannot use this value ({type(error).__name__})") from None
+            raise Fault(f"{name}: {reworded(error) or 'it cannot use these values'}") from None
+        except (ArithmeticError, LookupError, ValueError, jinja2.TemplateError):
+            raise Fault(f"{name} cannot use these values") from None
         kind = type(result)
         if kind is str:
             METER.text(len(result))
@@ -106,11 +106,6 @@ def _counted(value: Any, *, takes_text: bool) -> Any:
 
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _without_name(error: TypeError) -> str:
-    """Python's own words about a wrong argument, which name types and parameters but no values; our function's name is nobody's concern."""
-    return re.sub(r"^\w+(\.<locals>\.\w+)?\(\) ", "it ", str(error))
 
 
 # -- absent and present ------------------------------------------------------------------------------------------------------------------

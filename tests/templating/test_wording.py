@@ -1,0 +1,60 @@
+"""Values that do not fit are told in the words of those who write templates, and never in Python's."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ruleop.errors import RenderError
+from tests.templating.rendering import evaluate
+
+NAMES = {
+    "text": "x", "number": 3, "flag": True, "list": [1, "a"], "map": {"a": 1}, "nothing": None, "maps": [{"a": 1}, {"a": "x"}],
+}  # fmt: skip
+NUMBER_OF_TEXT = "has no meaning; make a number of the text with `| int`"
+ALIKE = "has no meaning: numbers compare with numbers, text with text, lists with lists"
+SAYINGS = {
+    "text > 3": f"text > a number {NUMBER_OF_TEXT}",
+    "3 <= text": f"a number <= text {NUMBER_OF_TEXT}",
+    "1 < 2 < text": f"a number < text {NUMBER_OF_TEXT}",
+    "[1, 2] > [1, 'a']": f"a number > text {NUMBER_OF_TEXT}",
+    "list < 3": f"a list < a number {ALIKE}",
+    "map >= map": f"a mapping >= a mapping {ALIKE}",
+    "nothing > 3": f"null > a number {ALIKE}",
+    "flag < text": f"a boolean < text {ALIKE}",
+    "{} > []": f"a mapping > a list {ALIKE}",
+    "1 in number": "`in` looks into text, lists and mappings, not into a number",
+    "number in text": "a number in text: only text can be in text",
+    "text + number": "text + a number: only text can be added to text; join anything with ~",
+    "nothing + 1": "null + a number has no meaning",
+    "map - map": "a mapping - a mapping has no meaning",
+    "-text": "needs a number, not text",
+    "list | sort": f"sort: text < a number {NUMBER_OF_TEXT}",
+    "maps | sort": f"sort: a mapping < a mapping {ALIKE}",
+    "maps | sort(attribute='a')": f"sort: text < a number {NUMBER_OF_TEXT}",
+    "list | max": f"max: text > a number {NUMBER_OF_TEXT}",
+    "maps | selectattr('a', 'gt', 1) | list": f"selectattr: text > a number {NUMBER_OF_TEXT}",
+    "number | sort": "sort: needs a list, not a number",
+    "number | first": "first: needs a list, not a number",
+    "number | map('upper')": "map: needs a list, not a number",
+    "nothing | length": "length: needs text, a list or a mapping, not null",
+    "text | abs": "abs: needs a number, not text",
+    "text | round": "round cannot use these values",
+    "text | replace('a')": "replace: needs new, too",
+    "text | shell_quote(3)": "shell_quote: it takes no more arguments here",
+    "text | truncate(5, nonsense=1)": "truncate: has no argument called nonsense",
+    "number | join(',')": "a loop needs a list or a mapping, not a number",
+}
+PYTHONS = re.compile(
+    r"'(str|int|float|dict|list|tuple|bool)'|NoneType|View|Error\b|\bobject\b|positional|iterable|supported|len\(\)|operand"
+)
+
+
+@pytest.mark.parametrize("expression", SAYINGS)
+def test_a_mistake_is_told_in_the_words_of_templates(expression):
+    with pytest.raises(RenderError) as caught:
+        evaluate(expression, **NAMES)
+    told = caught.value.message.removeprefix(f"{{{{ {expression} }}}}: ")
+    assert told == SAYINGS[expression]
+    assert not PYTHONS.search(told)
