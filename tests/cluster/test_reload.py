@@ -1,0 +1,407 @@
+"""Rules are changed under a running operator: what an edit touches follows, what it does not touch is left alone, and nothing is lost."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.engine.inventory import decode
+from tests.cluster.operator import RBAC, Operator, Rights, eventually
+from tests.cluster.server import CRDS, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+
+GROUP = "reload.example.com"
+SOON = 60.0
+FINALIZER = "ruleop.dev/ruleop"
+RIGHTS = Rights(
+    watched=[f"boxes.{GROUP}", f"crates.{GROUP}", f"chests.{GROUP}"],
+    children=["secrets", "serviceaccounts", "limitranges"],
+)
+
+
+def definition(kind: str, plural: str) -> dict[str, Any]:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+        for name in ("v1", "v2")
+    ]
+    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": versions},
+    }
+
+
+KINDS = {"Box": "boxes", "Crate": "crates", "Chest": "chests"}
+
+
+def watch(kind: str, *, version: str = "v1", children: str = "secret: {template: secret.yaml}", more: str = "") -> str:
+    return f"- {{group: {GROUP}, version: {version}, kind: {kind}, children: {{{children}}}{more and ', ' + more}}}\n"
+
+
+def secret(text: str = "{{ spec.text }}", name: str = "{{ metadata.name }}") -> str:
+    return f"apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{text: '{text}'}}\n"
+
+
+BASE = {
+    "watches.yaml": watch("Box") + watch("Crate", children="secret: {template: other.yaml}"),
+    "templates/secret.yaml": secret(),
+    "templates/other.yaml": secret(name="{{ metadata.name }}-other"),
+    "templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: '{{ metadata.name }}'}\n",
+    "templates/last.yaml": secret("the end", "{{ metadata.name }}-last"),
+}
+ACCOUNT = "secret: {template: secret.yaml}, account: {template: account.yaml}"
+FINALIZE = "finalize: {last: {template: last.yaml}}"
+
+
+class Rules:
+    """The files of an operator's project, and what the operator makes of them."""
+
+    def __init__(self, operator: Operator, namespace: str) -> None:
+        self.operator, self.namespace, self.admin = operator, namespace, operator.admin
+
+    def write(self, files: dict[str, str]) -> None:
+        for path, text in files.items():
+            file = self.operator.project / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    def taken(self) -> list[list[str]]:
+        """The kinds that each reload so far has touched."""
+        return [[kind.partition(".")[0] for kind in line["touched"]] for line in self.operator.log() if line["event"] == "rules reloaded"]
+
+    def edit(self, files: dict[str, str]) -> list[str]:
+        """Returns when it is in effect, with the kinds that it touches."""
+        before = len(self.taken())
+        self.write(files)
+        return eventually("the edit to be taken", lambda: self.taken()[before:], SOON)[-1]
+
+    def watches(self, *lines: str) -> list[str]:
+        return self.edit({"watches.yaml": "".join(lines)})
+
+    # -- objects ---------------------------------------------------------------------------------------------------------------------------
+
+    def path(self, resource: str, name: str = "") -> str:
+        base = f"/apis/{GROUP}/v1" if resource in KINDS.values() else "/api/v1"
+        return f"{base}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
+
+    def make(self, kind: str, name: str, text: str = "one") -> None:
+        body = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "spec": {"text": text}}
+        self.admin.post(self.path(KINDS[kind]), body)
+
+    def there(self, resource: str, name: str) -> dict[str, Any] | None:
+        try:
+            return self.admin.get(self.path(resource, name))  # type: ignore[no-any-return]
+        except RefusedError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def wait_for(self, resource: str, name: str) -> dict[str, Any]:
+        return eventually(f"{resource}/{name}", lambda: self.there(resource, name), SOON)
+
+    def wait_for_text(self, name: str, text: str) -> None:
+        def holds() -> bool:
+            found = self.there("secrets", name)
+            return found is not None and base64.b64decode(found["data"]["text"]).decode() == text
+
+        eventually(f"the secret {name} to say {text!r}", holds, SOON)
+
+    def wait_until_ready(self, kind: str, name: str) -> None:
+        def ready() -> bool:
+            found = self.there(KINDS[kind], name)
+            conditions = ((found or {}).get("status") or {}).get("conditions") or []
+            return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+        eventually(f"{kind} {name} to be ready", ready, SOON)
+
+    def finalizers(self, kind: str, name: str) -> list[str]:
+        found = self.there(KINDS[kind], name)
+        return (found or {"metadata": {}})["metadata"].get("finalizers") or []
+
+    def inventory(self) -> dict[str, Any]:
+        found = self.admin.get(f"/api/v1/namespaces/{self.operator.name}/configmaps/ruleop-inventory")
+        entries = decode(found.get("data") or {}).items()
+        return {
+            kind.kind: {"children": sorted(each.kind for each in entry.children), "finalizer": entry.finalizer} for kind, entry in entries
+        }
+
+    def said(self, event: str, **fields: Any) -> bool:
+        return any(
+            line["event"] == event and all(line.get(name) == value for name, value in fields.items()) for line in self.operator.log()
+        )
+
+    def verbose(self) -> str:
+        return self.operator.probe("/readyz?verbose")[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds(control_plane: ControlPlane) -> Iterator[None]:
+    """Kept out of the project, so that nothing there is about them."""
+    admin = control_plane.api()
+    for kind, plural in KINDS.items():
+        admin.post(CRDS, definition(kind, plural))
+    for plural in KINDS.values():
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{GROUP}", "--timeout=30s")
+    yield
+    for plural in KINDS.values():
+        admin.delete(f"{CRDS}/{plural}.{GROUP}")
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(control_plane, project(tmp_path_factory.mktemp("source")), RIGHTS, log_in(tmp_path_factory), *PAUSE) as running:
+        yield running
+        running.check()
+        assert running.terminate() == 0
+
+
+PAUSE = ("--prune-after-reload", "1s")
+
+
+def project(folder: Path) -> Path:
+    for path, text in {**BASE, "crds/readme.txt": ""}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def log_in(factory: pytest.TempPathFactory) -> Path:
+    return factory.mktemp("operator") / "log"
+
+
+@pytest.fixture
+def rules(operator: Operator, namespace: str) -> Rules:
+    """The rules of all tests to begin with."""
+    rules = Rules(operator, namespace)
+    files = {path: text for path, text in BASE.items() if (operator.project / path).read_text() != text}
+    if files:
+        rules.edit(files)
+    return rules
+
+
+def test_an_edit_of_a_template_rolls_through_and_touches_no_other_kind(rules: Rules) -> None:
+    for name in ("a", "b"):
+        rules.make("Box", name)
+    rules.make("Crate", "c")
+    for kind, name in (("Box", "a"), ("Box", "b"), ("Crate", "c")):
+        rules.wait_until_ready(kind, name)
+        eventually("the pass to be over", lambda name=name: _written(rules, 0, name), SOON)
+    mark, logged = rules.operator.mark(), len(rules.operator.log())
+    assert rules.edit({"templates/secret.yaml": secret("{{ spec.text }} more")}) == ["Box"]
+    for name in ("a", "b"):
+        rules.wait_for_text(name, "one more")
+        eventually("its status", lambda name=name: _passes(rules, logged, name), SOON)
+    requests = rules.operator.requests(mark, rules.namespace)
+    asked = sorted((each["verb"], each["objectRef"]["resource"], each["objectRef"]["name"]) for each in requests)
+    assert [each for each in asked if each[1] not in {"boxes", "events"}] == [("patch", "secrets", "a"), ("patch", "secrets", "b")]
+    assert {verb for verb, *_ in asked} <= {"patch", "create"}, "nothing is read or listed"
+    assert _passes(rules, logged, "c") == []
+
+
+def test_a_kind_of_child_is_watched_and_made_when_it_is_added_and_pruned_and_forgotten_when_it_is_removed(rules: Rules) -> None:
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    mark, logged = rules.operator.mark(), len(rules.operator.log())
+    assert rules.watches(watch("Box", children=ACCOUNT), watch("Crate", children="secret: {template: other.yaml}")) == ["Box"]
+    rules.wait_for("serviceaccounts", "a")
+    assert ("watch", "serviceaccounts") in {(each["verb"], each["objectRef"]["resource"]) for each in rules.operator.requests(mark)}
+    assert "ServiceAccount" in rules.inventory()["Box"]["children"]
+    eventually("the pass to be over", lambda: _written(rules, logged, "a"), SOON)
+    logged = len(rules.operator.log())
+    rules.edit({"watches.yaml": BASE["watches.yaml"]})
+    eventually("it to be pruned", lambda: rules.there("serviceaccounts", "a") is None, SOON)
+    (line,) = eventually("the pass to be over", lambda: _written(rules, logged, "a"), SOON)
+    assert "pruning is resumed" in str(line["because"])
+    eventually("the inventory to forget it", lambda: "ServiceAccount" not in rules.inventory()["Box"]["children"], SOON)
+    eventually("its watch to end", lambda: "ServiceAccount" not in rules.verbose(), SOON)
+    assert rules.inventory()["Box"]["children"] == ["Secret"]
+
+
+def _written(rules: Rules, since: int, name: str) -> list[dict[str, Any]]:
+    """What was told of the passes that wrote something."""
+    return [line for line in _passes(rules, since, name) if line["written"]]
+
+
+def _passes(rules: Rules, since: int, name: str) -> list[dict[str, Any]]:
+    return [line for line in _lines(rules, "reconciled", since) if line["resource"] == f"{rules.namespace}/{name}"]
+
+
+def _lines(rules: Rules, event: str, since: int) -> list[dict[str, Any]]:
+    return [line for line in rules.operator.log()[since:] if line["event"] == event]
+
+
+def test_a_child_that_was_made_while_another_kind_was_forgotten_is_remembered(rules: Rules) -> None:
+    rules.make("Box", "a")
+    rules.wait_for("secrets", "a")
+    for _ in range(2):
+        rules.watches(watch("Box", children=ACCOUNT))
+        rules.wait_for("serviceaccounts", "a")
+        assert "ServiceAccount" in rules.inventory()["Box"]["children"]
+        rules.watches(watch("Box"))
+        eventually("it to be pruned", lambda: rules.there("serviceaccounts", "a") is None, SOON)
+
+
+def test_a_broken_edit_changes_nothing_and_is_told_until_it_is_repaired(rules: Rules) -> None:
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    mark = rules.operator.mark()
+    rules.write({"watches.yaml": BASE["watches.yaml"].replace("children", "childern", 1)})
+    eventually("readyz to tell", lambda: "[-] rules" in rules.verbose(), SOON)
+    assert "watches.yaml:1:" in rules.verbose()
+    assert 'unknown key "childern"' in rules.verbose()
+    assert rules.operator.probe("/readyz")[0] == 200
+    refusals = [line for line in rules.operator.log() if line["event"].startswith("the changed rules are refused")]
+    assert "watches.yaml:1:" in refusals[-1]["mistakes"]
+    assert rules.operator.writes(mark, rules.namespace) == []
+    rules.admin.merge(rules.path("boxes", "a"), {"spec": {"text": "two"}}, "somebody")
+    rules.wait_for_text("a", "two")
+    assert rules.edit({"watches.yaml": BASE["watches.yaml"]}) == []
+    assert "[-] rules" not in rules.verbose()
+
+
+def test_a_watch_that_is_added_begins(rules: Rules) -> None:
+    rules.make("Chest", "a")
+    assert rules.edit({"watches.yaml": BASE["watches.yaml"] + watch("Chest", children="secret: {template: other.yaml}")}) == ["Chest"]
+    rules.wait_for("secrets", "a-other")
+
+
+def test_a_watch_of_another_version_of_its_kind_goes_on(rules: Rules) -> None:
+    rules.edit({"templates/secret.yaml": secret("{{ cr.apiVersion }}")})
+    rules.make("Box", "a")
+    rules.wait_for_text("a", f"{GROUP}/v1")
+    before = rules.wait_for("secrets", "a")["metadata"]["uid"]
+    assert rules.watches(watch("Box", version="v2", more="maxConcurrentReconciles: 1")) == ["Box", "Crate"]
+    rules.wait_for_text("a", f"{GROUP}/v2")
+    assert rules.wait_for("secrets", "a")["metadata"]["uid"] == before
+    rules.make("Box", "b")
+    rules.wait_for_text("b", f"{GROUP}/v2")
+
+
+def test_a_removed_watch_leaves_its_children_and_takes_its_finalizer_along(rules: Rules) -> None:
+    rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    assert rules.finalizers("Box", "a") == [FINALIZER]
+    assert rules.inventory()["Box"]["finalizer"] is True
+    before, mark = rules.wait_for("secrets", "a"), rules.operator.mark()
+    assert rules.watches(watch("Crate", children="secret: {template: other.yaml}")) == ["Box"]
+    eventually("its finalizer to go", lambda: rules.finalizers("Box", "a") == [], SOON)
+    eventually("the inventory to forget it", lambda: "Box" not in rules.inventory(), SOON)
+    eventually("its watch to end", lambda: f"{GROUP}/v1 Box" not in rules.verbose(), SOON)
+    assert rules.wait_for("secrets", "a") == before
+    assert rules.operator.writes(mark, rules.namespace) == ["patch boxes a"]
+    rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
+    eventually("its finalizer to be back", lambda: rules.finalizers("Box", "a") == [FINALIZER], SOON)
+    eventually("what is there to be remembered", lambda: rules.inventory().get("Box", {}).get("children"), SOON)
+
+
+def test_a_watch_that_was_removed_while_the_operator_was_away_takes_its_finalizer_along(rules: Rules) -> None:
+    rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    rules.operator.kill()
+    rules.write({"watches.yaml": watch("Crate", children="secret: {template: other.yaml}")})
+    rules.operator.start()
+    eventually("its finalizer to go", lambda: rules.finalizers("Box", "a") == [], SOON)
+    eventually("the inventory to forget it", lambda: "Box" not in rules.inventory(), SOON)
+    assert rules.there("secrets", "a") is not None
+
+
+def test_rules_that_need_no_finalizer_any_more_take_it_off(rules: Rules) -> None:
+    rules.watches(watch("Box", more=FINALIZE))
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    assert rules.finalizers("Box", "a") == [FINALIZER]
+    rules.watches(watch("Box"))
+    eventually("its finalizer to go", lambda: rules.finalizers("Box", "a") == [], SOON)
+    eventually("the inventory to know", lambda: rules.inventory()["Box"]["finalizer"] is False, SOON)
+
+
+def test_without_the_right_to_take_a_finalizer_off_it_says_so_once_and_goes_on_when_it_is_granted(rules: Rules) -> None:
+    rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
+    rules.make("Box", "a")
+    rules.make("Box", "b")
+    for name in ("a", "b"):
+        rules.wait_until_ready("Box", name)
+    role = f"{RBAC}/clusterroles/{rules.operator.name}"
+    granted = rules.admin.get(role)["rules"]
+    without = [
+        {**each, "verbs": [verb for verb in each["verbs"] if verb != "patch"]} if "boxes" in each["resources"] else each for each in granted
+    ]
+    event = "a finalizer that no rule needs cannot be removed; trying again"
+    logged = len(rules.operator.log())
+    rules.admin.merge(role, {"rules": without}, "somebody")
+    try:
+        rules.watches(watch("Crate", children="secret: {template: other.yaml}"))
+        eventually("it to say so", lambda: _lines(rules, event, logged), SOON)
+    finally:
+        rules.admin.merge(role, {"rules": granted}, "somebody")
+    for name in ("a", "b"):
+        eventually("its finalizer to go", lambda name=name: rules.finalizers("Box", name) == [], SOON)
+    (line,) = _lines(rules, event, logged)
+    assert "patch boxes" in line["error"]
+
+
+def test_what_somebody_wrote_into_the_inventory_harms_nothing(rules: Rules) -> None:
+    """What is missing is written again, and what nobody knows is forgotten."""
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    path = f"/api/v1/namespaces/{rules.operator.name}/configmaps/ruleop-inventory"
+    rules.operator.kill()
+    nonsense = {"Nobody.example.com": '{"children":["Nothing.example.com"],"finalizer":true}', f"Box.{GROUP}": "{", "Crate": "[]"}
+    rules.admin.send("PUT", path, {**rules.admin.get(path), "data": nonsense})
+    rules.operator.start()
+    eventually("what is there to be remembered", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON)
+    eventually("what is not there to be forgotten", lambda: "Nobody" not in rules.inventory(), SOON)
+    rules.operator.kill()
+    rules.admin.delete(path)
+    rules.operator.start()
+    eventually("it to be there again", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON)
+
+
+def publish(folder: Path, date: str, files: dict[str, str]) -> None:
+    """As kubelet does it: links into `..data`, itself a link, which is turned by a rename."""
+    old = (folder / "..data").readlink() if (folder / "..data").is_symlink() else None
+    for path, text in files.items():
+        (folder / date / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / date / path).write_text(text)
+        if not (folder / path).is_symlink():
+            (folder / path).symlink_to(f"..data/{path}")
+    (folder / "..data_tmp").symlink_to(date)
+    (folder / "..data_tmp").rename(folder / "..data")
+    if old is not None:
+        shutil.rmtree(folder / old)
+
+
+def test_configmaps_in_the_place_of_the_folders_are_followed(
+    control_plane: ControlPlane, tmp_path: Path, namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    operator = Operator(control_plane, project(tmp_path / "source"), RIGHTS, log_in(tmp_path_factory), *PAUSE)
+    templates = {path.removeprefix("templates/"): text for path, text in BASE.items() if path.startswith("templates/")}
+    shutil.rmtree(operator.project)
+    (operator.project / "templates").mkdir(parents=True)
+    publish(operator.project, "..1", {"watches.yaml": BASE["watches.yaml"]})
+    publish(operator.project / "templates", "..1", templates)
+    rules = Rules(operator, namespace)
+    with operator:
+        rules.make("Box", "a")
+        rules.wait_for_text("a", "one")
+        for number in (2, 3):
+            publish(operator.project / "templates", f"..{number}", {**templates, "secret.yaml": secret(f"number {number}")})
+            rules.wait_for_text("a", f"number {number}")
+        publish(operator.project, "..2", {"watches.yaml": watch("Box", children=ACCOUNT)})
+        rules.wait_for("serviceaccounts", "a")
+        operator.check()
+        assert operator.terminate() == 0
