@@ -86,7 +86,7 @@ class AuditLog:
 def _field(event: Event, name: str) -> object:
     match name:
         case "user":
-            return event["user"]["username"]
+            return event["user"].get("username")  # nobody, where a token was refused
         case "resource" | "namespace":
             return event.get("objectRef", {}).get(name)
         case _:
