@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DISCOVERY_LAG = 0.2  # seconds to the first new look at what is served; then twice as long each time
 LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be watched
+AGAIN = 1.0  # after a failure
 
 
 class Catalogue:
@@ -84,7 +85,7 @@ class Catalogue:
             except RuleopError as error:
                 news, trouble = trouble != str(error), str(error)
                 (self.log.warning if news else self.log.debug)("discovery failed; trying again", error=trouble)
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(AGAIN)
                 self._refreshing.set()
                 continue
             trouble = ""

@@ -8,10 +8,12 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.engine.catalogue import Catalogue
 from ruleop.engine.feeds import Need
 from ruleop.engine.rulebook import CRD
+from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.kube.discovery import Difference
 from ruleop.kube.store import State
@@ -84,3 +86,46 @@ def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, 
     """And then no more."""
     discovery = asyncio.run(followed(defined=defined, lag=lag))
     assert discovery.looks == lag + 1
+
+
+def without_the_right_to_definitions(discovery, *, until):
+    """What is looked at where nobody tells of new kinds; a minute is short here."""
+
+    async def run():
+        feeds = Watching()
+        feeds.feeds[Need(CRD)].state = State.FORBIDDEN
+        world = SimpleNamespace(definitions={}, forget=lambda: None)
+        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None)
+        catalogue = Catalogue(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
+        task = asyncio.create_task(catalogue.follow_discovery())
+        async with asyncio.timeout(10):
+            while not until(feeds):  # noqa: ASYNC110 - of several conditions
+                await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+
+def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):
+    monkeypatch.setattr("ruleop.engine.catalogue.LOOK_FOR_KINDS", 0.02)
+    discovery = Late(defined=True, lag=3)
+    without_the_right_to_definitions(discovery, until=lambda feeds: feeds.looked_again.is_set())
+    assert discovery.looks >= 4
+
+
+def test_that_discovery_fails_is_told_once(monkeypatch):
+    monkeypatch.setattr("ruleop.engine.catalogue.LOOK_FOR_KINDS", 0.02)
+    monkeypatch.setattr("ruleop.engine.catalogue.AGAIN", 0.01)
+
+    class Broken(Late):
+        async def refresh(self):
+            self.looks += 1
+            raise RuleopError("the server is on fire")
+
+    discovery = Broken(defined=True, lag=0)
+    with capture_logs() as lines:
+        without_the_right_to_definitions(discovery, until=lambda _feeds: discovery.looks > 3)
+    told = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["error"] for line in told] == ["the server is on fire"]

@@ -1,0 +1,80 @@
+"""What a watcher says when it does not go on: once, in words that tell what to do, and a warning only where somebody has to know."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.kinds import Kind
+from ruleop.kube.client import Client
+from ruleop.kube.requests import Source
+from ruleop.kube.session import Session
+from ruleop.kube.store import State
+from ruleop.kube.watcher import Watcher
+from ruleop.schema.table import ResourceInfo
+from tests.kube.http_server import serving
+from tests.kube.test_client import Open
+
+if TYPE_CHECKING:
+    from tests.kube.http_server import Exchange
+
+MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=Kind("", "v1", "ConfigMap"))
+END = (
+    b'{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",'
+    b'"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+)
+
+
+def refused(status: int, times: int) -> list[dict[str, Any]]:
+    """The lines of a watch that is refused a few times before it is served."""
+
+    async def handle(exchange: Exchange) -> None:
+        if len(server.seen) <= times:
+            await exchange.answer({"kind": "Status", "message": "no", "reason": "Whatever"}, status, Retry_After="0")
+            return
+        await exchange.open()
+        await exchange.chunk(END)
+        await asyncio.sleep(30)
+
+    async def run() -> None:
+        nonlocal server
+        async with serving(handle) as server, asyncio.timeout(20):
+            session = await Session.open(Open(server.address))
+            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
+            watcher.start()
+            while watcher.store.state is not State.SYNCED:
+                watcher.wake()  # no need to wait as long as it would
+                await asyncio.sleep(0.01)
+            await watcher.stop()
+            await session.close()
+
+    server: Any = None
+    with capture_logs() as lines:
+        asyncio.run(run())
+    return list(lines)
+
+
+def test_a_server_that_asks_to_wait_is_no_warning() -> None:
+    """A kind that was defined a moment ago is like that."""
+    lines = refused(429, 1)
+    assert [(line["log_level"], line["event"]) for line in lines] == [
+        ("info", "watch waits, as the server asks"),
+        ("info", "watch goes on"),
+    ]
+
+
+def test_a_missing_right_is_told_once_and_which() -> None:
+    first, *others = refused(403, 3)
+    assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; looked at again now and then")
+    assert first["grant"] == "list and watch"
+    assert "configmaps" in first["error"]
+    assert [line["event"] for line in others] == ["watch goes on"]
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int) -> None:
+    lines = refused(status, 3)
+    assert [line["event"] for line in lines] == ["watch interrupted", "watch goes on"]
