@@ -157,14 +157,15 @@ def altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
 
 def message(action: Correction, fields: Iterable[str], who: Iterable[str], *, by_server: bool) -> str:
     """What is told about a fight: what is undone, by whom, and what ruleop does about it."""
-    title, whose = f"{action.key.kind}/{action.key.name}", " and ".join(who) or "somebody"
+    title, names = f"{action.key.kind}/{action.key.name}", list(who)
     if isinstance(action, Create):
         return f"{title} is deleted again and again; ruleop makes it again later and later"
     found = list(fields)
     what = ", ".join(found[:MOST_NAMES]) + (" and more" if len(found) > MOST_NAMES else "")
     if by_server:
         return f"{title}: the API server, or a webhook, changes {what} each time that it is written; ruleop sets it later and later"
-    return f"{title}: {whose} undoes {what} again and again; ruleop puts it back later and later"
+    whose = f"{' and '.join(names)} undo" if len(names) > 1 else f"{names[0] if names else 'somebody'} undoes"
+    return f"{title}: {whose} {what} again and again; ruleop puts it back later and later"
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:

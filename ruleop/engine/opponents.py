@@ -23,7 +23,8 @@ _MISSING = object()
 def opponents(metadata: Object, live: Object, wanted: Object) -> list[str]:
     """The managers that own what differs in `live` from what we want, or else the last one that wrote it; sorted."""
     entries = [each for each in metadata.get("managedFields") or () if isinstance(each, Mapping) and each.get("manager") != MANAGER]
-    found = {str(each["manager"]) for each in entries if each.get("manager") and _differs(each.get("fieldsV1") or {}, live, wanted)}
+    owns = (each for each in entries if each.get("manager") and each.get("fieldsV1"))
+    found = {str(each["manager"]) for each in owns if _differs(each["fieldsV1"], live, wanted)}
     if not found:
         last = max((each for each in entries if each.get("manager")), key=lambda each: str(each.get("time") or ""), default=None)
         found = {str(last["manager"])} if last is not None else set()

@@ -1,0 +1,165 @@
+"""A reconciler between an API server in memory and stores that know of it what the test lets them know, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from functools import partial
+from types import SimpleNamespace
+from unittest import mock
+
+from ruleop.engine import controller
+from ruleop.engine.classify import classify
+from ruleop.engine.controller import Reconciler, Surroundings
+from ruleop.engine.executor import Executor
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.routes import Request
+from ruleop.engine.tide import Tide
+from ruleop.kinds import ObjectKey
+from ruleop.kube.store import parse_version
+from ruleop.planning.marks import PART_OF
+from ruleop.planning.offline import OfflineKinds
+from tests.engine.server import Server, Shelves, _merged
+from tests.planning.world import app, project
+
+WEB = Request("shop", "web")
+FINALIZER = "ruleop.dev/ruleop"
+
+
+class Stores(Shelves):
+    """What is known: by the answers to writes at once, by the watch when `catch_up` is called."""
+
+    def __init__(self, server, kinds):
+        super().__init__()
+        self.server, self.kinds = server, kinds
+        self.version = 0
+
+    def catch_up(self):
+        self.objects = {
+            key: copy.deepcopy(obj)
+            for key, obj in self.server.objects.items()
+            if obj["kind"] == "App" or PART_OF in (obj["metadata"].get("labels") or {})
+        }
+        self.version = self.server._version
+
+    def remove(self, key, uid, version=""):
+        super().remove(key, uid)
+
+    def info(self, kind, **_more):
+        return self.kinds.info(kind)
+
+    def seen_from(self, _namespace):
+        return self
+
+    def resource(self, key):
+        return self.get(key)
+
+    def get(self, key, **_more):
+        return copy.deepcopy(self.objects.get(key))
+
+    def children(self, part_of, **_more):
+        for key in sorted(self.objects):
+            if (self.objects[key]["metadata"].get("labels") or {}).get(PART_OF) == part_of:
+                yield self.get(key)
+
+    def select(self, kind, namespace, **_more):
+        return [self.get(key) for key in sorted(self.objects) if key.group_kind == kind and namespace in {None, key.namespace}]
+
+    def has_seen(self, key, version):
+        return self.version >= parse_version(version)
+
+    def is_at_least(self, key, version):
+        known = self.objects.get(key)
+        return self.has_seen(key, version) or (
+            known is not None and parse_version(known["metadata"]["resourceVersion"]) >= parse_version(version)
+        )
+
+    async def look(self, kind, key):
+        self.server.log.append(("look", key.name))
+        live = self.server.objects.get(key)
+        return None if live is None else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": copy.deepcopy(live["metadata"])}
+
+
+class Looking:
+    def __init__(self, body, spec=None, **files):
+        self.project = project(body, **files)
+        self.server = Server(app(spec))
+        self.stores = Stores(self.server, OfflineKinds(self.project))
+        self.stores.catch_up()
+        self.time = 1000.0
+        self.busy = False
+        self.events = []
+        self.metrics = Metrics()
+        clock = SimpleNamespace(monotonic=lambda: self.time, perf_counter=time.perf_counter)
+        self.patched = mock.patch.object(controller, "time", clock)
+        self.reconciler = self.another()
+
+    def another(self, rules=None):
+        """One that remembers nothing."""
+        around = Surroundings(
+            world=self.stores,
+            executor=Executor(self.server, self.stores, classify),
+            write_status=self.write_status,
+            say=lambda _resource, event: self.events.append((event.type, event.reason, event.message)),
+            before_writes=mock.AsyncMock(),
+            metrics=self.metrics,
+            tide=Tide(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
+            clock=lambda: "2026-01-01T00:00:00Z",
+            seed=lambda: b"seed",
+            finalizer=FINALIZER,
+        )
+        rules = rules or self.project.rules
+        self.reconciler = Reconciler(rules[0].kind, rules, around, busy=lambda: self.busy, wake=lambda _request: None)
+        return self.reconciler
+
+    async def write_status(self, kind, key, patch, *, subresource):
+        def change():
+            live = self.server._guarded("patch", key, patch["metadata"])
+            return self.server.make(_merged(live, {"status": patch["status"]}))
+
+        answer = await self.server._asked("status", key, change)
+        self.stores.put(answer)
+        return answer
+
+    async def look(self, *, catch_up=True):
+        """One pass."""
+        with self.patched:
+            verdict = await self.reconciler.reconcile(WEB)
+        if catch_up:
+            self.stores.catch_up()
+        return verdict
+
+    async def rest(self):
+        for _ in range(10):
+            before = self.server._version
+            verdict = await self.look()
+            if self.server._version == before:
+                return verdict
+        raise AssertionError(self.server.log[-20:])
+
+    @property
+    def app(self):
+        return self.server.objects[self.key("web", "App")]
+
+    def key(self, name, kind="ConfigMap"):
+        return ObjectKey("example.com" if kind == "App" else "", kind, "shop", name)
+
+    def live(self, name, kind="ConfigMap"):
+        return self.server.objects.get(self.key(name, kind))
+
+    def edit(self, name, **fields):
+        """Somebody changes a child, and the watch tells."""
+        self.server.edit(self.key(name), **fields)
+        self.stores.catch_up()
+
+    def edit_app(self, **fields):
+        generation = self.app["metadata"]["generation"] + 1
+        self.server.edit(self.key("web", "App"), **{"metadata": {**self.app["metadata"], "generation": generation}, **fields})
+        self.stores.catch_up()
+
+    def condition(self, type_="Ready"):
+        return next((each for each in (self.app.get("status") or {}).get("conditions", ()) if each["type"] == type_), {})
+
+    def writes(self):
+        return [each for each in self.server.log if each[0] not in {"get", "look"}]

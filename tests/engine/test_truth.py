@@ -1,0 +1,381 @@
+"""What a reconciler believes, puts right and tells, whatever others do to what it wrote."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from ruleop.engine.awaited import PATIENCE, Awaited
+from ruleop.engine.fights import ENOUGH, FIRST, QUIET
+from ruleop.planning.marks import PART_OF
+from tests.engine.looking import Looking
+from tests.engine.server import Answer
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec.v }}'\n"
+B = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  v: '{{ spec.v }}'\n"
+ONE = "children: {a: {template: a.yaml}}\n"
+TWO = "children: {a: {template: a.yaml}, b: {template: b.yaml}}\n"
+ELSEWHERE = "reach: cluster\nchildren: {a: {template: a.yaml, deletion: orphan}}\n"
+
+
+def one(body=ONE, **files):
+    return Looking(body, {"v": "1"}, **({"a": A} | files))
+
+
+# -- reading one's own writes ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
+    async def story():
+        looking = one(TWO, b=B)
+        for _ in range(4):
+            await looking.look(catch_up=False)
+        assert looking.writes() == [("create", "a"), ("create", "b"), ("status", "web")]
+        looking.server.edit(looking.key("web", "App"), spec={"v": "2"})
+        looking.stores.put(copy.deepcopy(looking.app))
+        for _ in range(4):
+            await looking.look(catch_up=False)
+        assert looking.writes()[3:] == [("patch", "a"), ("patch", "b")], "one patch each"
+
+    run(story())
+
+
+def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for(run):
+    """No request, and no status of what was."""
+
+    async def story():
+        looking = one("children: {a: {template: a.yaml}}\nstatus: {v: '{{ live.a.data.v }}'}\n")
+        await looking.rest()
+        old = copy.deepcopy(looking.stores.objects)
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        assert looking.app["status"]["v"] == "2"
+        looking.stores.objects = old | {looking.key("web", "App"): copy.deepcopy(looking.app)}
+        looking.stores.version = 0
+        asked = len(looking.server.log)
+        looking.reconciler.memory[next(iter(looking.reconciler.memory))].awaited.wrote(
+            {looking.key("a"): looking.live("a")["metadata"]["resourceVersion"]}
+        )
+        verdict = await looking.look(catch_up=False)
+        assert (verdict.failed, verdict.why) == (False, "a store is behind")
+        assert verdict.again is not None
+        assert looking.server.log[asked:] == []
+        looking.stores.catch_up()
+        await looking.rest()
+        assert looking.server.log[asked:] == []
+
+    run(story())
+
+
+@pytest.mark.parametrize("answer", [Answer.TIMEOUT_BEFORE, Answer.TIMEOUT_AFTER])
+@pytest.mark.parametrize("verb", ["create", "patch"])
+def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
+    async def story():
+        looking = one()
+        if verb == "patch":
+            await looking.rest()
+            looking.edit_app(spec={"v": "2"})
+        before = looking.server.log.count((verb, "a"))
+        looking.server.say(verb, "a", answer)
+        for _ in range(3):
+            await looking.look(catch_up=False)
+        assert looking.live("a")["data"]["v"] == ("2" if verb == "patch" else "1")
+        assert looking.server.log.count((verb, "a")) - before == (1 if answer is Answer.TIMEOUT_AFTER else 2)
+        assert looking.condition()["status"] == "True"
+
+    run(story())
+
+
+def test_a_child_that_the_server_does_not_have_any_more_is_made_again_though_the_watch_has_not_told(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+        del looking.server.objects[looking.key("a")]
+        looking.server.edit(looking.key("web", "App"), spec={"v": "2"})
+        looking.stores.put(copy.deepcopy(looking.app))
+        await looking.look(catch_up=False)
+        assert looking.live("a")["data"] == {"v": "2"}
+
+    run(story())
+
+
+def test_a_status_that_somebody_overtook_is_written_when_the_newer_one_is_known(run):
+    async def story():
+        looking = one()
+        looking.server.before[("status", "web")] = lambda: looking.server.edit(
+            looking.key("web", "App"), metadata={**looking.app["metadata"], "labels": {"theirs": "too"}}
+        )
+        verdict = await looking.look(catch_up=False)
+        assert not verdict.failed, "a conflict is no failure"
+        asked = len(looking.server.log)
+        await looking.look(catch_up=False)
+        assert looking.server.log[asked:] == [], "it would be refused again"
+        looking.stores.catch_up()
+        await looking.rest()
+        assert looking.condition()["status"] == "True"
+        assert looking.server.log[asked:] == [("status", "web")]
+
+    run(story())
+
+
+class Reached:
+    """A store that has come so far."""
+
+    def __init__(self, seen, known=0):
+        self.seen, self.known = seen, known
+
+    def has_seen(self, _key, version):
+        return self.seen >= int(version)
+
+    def is_at_least(self, _key, version):
+        return max(self.seen, self.known) >= int(version)
+
+
+def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten():
+    awaited = Awaited()
+    awaited.wrote({"a": "7", "b": "9"})
+    assert awaited.wait(Reached(7, known=9), 0.0) is None
+    assert awaited, "until its watch has seen it, the store may be made anew"
+    assert awaited.wait(Reached(8), 0.0) is not None
+    assert awaited.wait(Reached(9), 0.0) is None
+    assert not awaited
+
+
+def test_nobody_waits_for_ever():
+    """A backup was restored: there, what was written never was."""
+    awaited, now, looks = Awaited(), 0.0, 0
+    awaited.wrote({"a": "7"})
+    while (wait := awaited.wait(Reached(1), now)) is not None:
+        now, looks = now + wait, looks + 1
+    assert PATIENCE <= now < PATIENCE * 1.2
+    assert looks < 30
+    assert awaited.wait(Reached(1), now) is None
+
+
+# -- fights ----------------------------------------------------------------------------------------------------------------------------------
+
+
+async def fight(looking, rounds, undo=None):
+    """Somebody undoes each correction at once. How many were put back."""
+    before = looking.server.log.count(("patch", "a"))
+    for _ in range(rounds):
+        (undo or (lambda: looking.edit("a", data={"v": "theirs"})))()
+        await looking.rest()
+        looking.time += 0.5
+    return looking.server.log.count(("patch", "a")) - before
+
+
+async def fighting(**files):
+    looking = one(TWO, **({"b": B} | files))
+    await looking.rest()
+    metadata = looking.live("a")["metadata"]
+    metadata["managedFields"] = [{"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}]
+    assert await fight(looking, ENOUGH + 3) == ENOUGH
+    return looking
+
+
+def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+        looking.events.clear()
+        assert await fight(looking, ENOUGH) == ENOUGH
+        assert looking.live("a")["data"] == {"v": "1"}
+        assert looking.events == []
+        assert looking.condition()["reason"] == "Ready"
+
+    run(story())
+
+
+def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
+    async def story():
+        looking = await fighting()
+        message = "a: ConfigMap/a: someone undoes data.v again and again; ruleop puts it back later and later"
+        assert [each for each in looking.events if each[1] == "Fighting"] == [("Warning", "Fighting", message)]
+        condition = looking.condition()
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Fighting", message)
+        assert looking.condition("Stalled")["status"] == "True"
+        assert looking.server.log.count(("look", "a")) == 1, "read once, to name it"
+        assert looking.metrics.registry.get_sample_value("ruleop_fights_total", {"controller": "App.example.com"}) == 1
+
+    run(story())
+
+
+def test_a_fight_slows_down_that_child_and_nothing_else(run):
+    async def story():
+        looking = await fighting()
+        looking.edit("b", data={"v": "theirs"})
+        verdict = await looking.rest()
+        assert looking.live("b")["data"] == {"v": "1"}
+        assert looking.live("a")["data"] == {"v": "theirs"}
+        assert 0 < verdict.again <= FIRST
+        looking.time += FIRST
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "1"}
+        assert await fight(looking, 5) == 0, "the next pause is longer"
+
+    run(story())
+
+
+def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
+    async def story():
+        looking = await fighting()
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "2"}
+
+    run(story())
+
+
+def test_when_a_fight_is_over_all_is_well_again_and_told(run):
+    async def story():
+        looking = await fighting()
+        looking.time += FIRST
+        await looking.rest()
+        looking.events.clear()
+        looking.time += QUIET
+        await looking.rest()
+        assert looking.condition()["reason"] == "Ready"
+        assert looking.events == [("Normal", "Synced", "App synced successfully")]
+        assert await fight(looking, 1) == 1, "and the next change is put back at once"
+
+    run(story())
+
+
+def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+
+        def undo():
+            looking.server.objects.pop(looking.key("a"), None)
+            looking.stores.catch_up()
+
+        before = looking.server.log.count(("create", "a"))
+        await fight(looking, ENOUGH + 3, undo)
+        assert looking.server.log.count(("create", "a")) - before == ENOUGH
+        assert looking.condition()["reason"] == "Fighting"
+        assert "is deleted again and again" in looking.condition()["message"]
+        looking.time += FIRST
+        await looking.rest()
+        assert looking.live("a") is not None
+
+    run(story())
+
+
+def test_edits_of_the_cr_are_no_fight(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+        for number in range(3 * ENOUGH):
+            looking.edit_app(spec={"v": str(number)})
+            await looking.rest()
+            assert looking.live("a")["data"] == {"v": str(number)}
+        assert {each[1] for each in looking.events} == {"Synced"}
+
+    run(story())
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        assert looking.events == [("Normal", "Synced", "App synced successfully")]
+        looking.edit_app(spec={})
+        await looking.rest()
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        assert [each[1] for each in looking.events] == ["Synced", "RenderFailed", "Synced"]
+
+    run(story())
+
+
+def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run):
+    async def story():
+        looking = one("manageStatus: false\n" + ONE)
+        await looking.rest()
+        assert [each[1] for each in looking.events] == ["Synced"]
+        looking.another()
+        await looking.rest()
+        assert [each[1] for each in looking.events] == ["Synced"]
+
+    run(story())
+
+
+def test_what_is_taken_away_is_told(run):
+    async def story():
+        looking = one("children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | default(true)}}\n", b=B)
+        await looking.rest()
+        looking.edit_app(spec={"v": "1", "b": False})
+        await looking.rest()
+        assert looking.live("b") is None
+        assert ("Normal", "Pruned", "ConfigMap/b: no longer wanted, and deleted") in looking.events
+
+    run(story())
+
+
+def test_what_is_taken_over_is_told(run):
+    async def story():
+        looking = one("children: {a: {template: a.yaml, adopt: orphans}}\n")
+        looking.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {}})
+        await looking.rest()
+        assert looking.live("a")["metadata"]["labels"][PART_OF]
+        assert ("Normal", "Adopted", "ConfigMap/a: had no owner, and is taken over") in looking.events
+
+    run(story())
+
+
+@pytest.mark.parametrize("answer", [Answer.FORBIDDEN, Answer.INVALID])
+def test_a_finalizer_that_cannot_be_written_is_told(run, answer):
+    async def story():
+        looking = one(ELSEWHERE)
+        looking.server.say("patch", "web", *[answer] * 20)
+        for _ in range(3):
+            verdict = await looking.look()
+        assert verdict.failed
+        assert looking.live("a") is None, "nothing is made that the finalizer has to be there for"
+        condition = looking.condition()
+        assert condition["reason"] == ("Forbidden" if answer is Answer.FORBIDDEN else "ApplyFailed")
+        assert "the finalizer ruleop.dev/ruleop cannot be written: patch " in condition["message"]
+        assert ("needs the right to patch the App itself" in condition["message"]) == (answer is Answer.FORBIDDEN)
+        assert looking.condition("Stalled")["status"] == "True"
+        looking.server.answers.clear()
+        await looking.rest()
+        assert looking.condition()["reason"] == "Ready"
+
+    run(story())
+
+
+def test_a_finalizer_that_cannot_be_removed_is_told(run):
+    async def story():
+        looking = one(ELSEWHERE)
+        await looking.rest()
+        looking.server.edit(looking.key("web", "App"), metadata={**looking.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        looking.stores.catch_up()
+        looking.server.say("patch", "web", *[Answer.FORBIDDEN] * 20)
+        for _ in range(4):
+            await looking.look()
+        condition = looking.condition()
+        assert condition["reason"] == "Deleting"
+        assert "the finalizer ruleop.dev/ruleop cannot be written: patch " in condition["message"]
+        assert looking.condition("Stalled")["status"] == "True"
+
+    run(story())
+
+
+def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
+    async def story():
+        looking = one()
+        looking.edit_app(spec={})
+        looking.server.say("status", "web", *[Answer.FORBIDDEN] * 3)
+        for _ in range(3):
+            assert (await looking.look()).failed
+        assert [each[1] for each in looking.events] == ["RenderFailed"]
+
+    run(story())
