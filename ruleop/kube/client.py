@@ -11,15 +11,17 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 
-from ruleop.kube.errors import answer_error
-from ruleop.kube.session import CONNECT_TIMEOUT, connection_error
+from ruleop.kube.errors import ApiError, Problem, answer_error
+from ruleop.kube.http import BrokenError
+from ruleop.kube.session import FAILURES, connection_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from ruleop.kube.http import Connection
+    from ruleop.kube.http_parser import AnswerParser
     from ruleop.kube.requests import Request
     from ruleop.kube.session import Session
 
@@ -53,25 +55,20 @@ class LineSplitter:
 class Stream:
     """The answer to a watch. It ends with None, like a file; a line that is not complete by then never counts."""
 
-    def __init__(self, response: aiohttp.ClientResponse, request: Request) -> None:
-        self._content = response.content
+    def __init__(self, connection: Connection, request: Request) -> None:
+        self._connection = connection
         self._request = request
         self._splitter = LineSplitter()
 
     async def lines(self, until: float) -> list[bytes] | None:
         """What arrived: some lines, none if the time (by the loop's clock, time.monotonic) is over, or None at the end."""
         try:
-            async with asyncio.timeout_at(until):
-                while True:
-                    chunk = await self._content.readany()
-                    if not chunk:
-                        return None
-                    if lines := self._splitter.feed(chunk):
-                        return lines
-        except TimeoutError:
-            return []
-        except (aiohttp.ClientError, OSError) as error:
-            raise connection_error(error, self._request, "the API server") from error
+            while chunk := await self._connection.read(until):
+                if lines := self._splitter.feed(chunk):
+                    return lines
+        except BrokenError as error:
+            raise connection_error(error, self._request) from error
+        return None if chunk is None else []
 
 
 class Client:
@@ -97,54 +94,53 @@ class Client:
 
     async def send(self, request: Request) -> Any:
         """The answer as JSON. Raises ApiError."""
-        return orjson.loads((await self.fetch(request))[0])
+        body, _ = await self.fetch(request)
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:  # it was a proxy, or a page to log in on, that said yes
+            raise ApiError(
+                Problem.SERVER, verb=request.verb, resource=request.resource, text=f"the answer is not JSON: {body[:50]!r}", status=200
+            ) from error
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
         """The answer's bytes and its ETag; no bytes if what was asked for has not changed since the request's ETag."""
         async with self._slots:
             if self._pause:
                 await self._wait_for_turn()
-            timeout = aiohttp.ClientTimeout(total=request.timeout, sock_connect=CONNECT_TIMEOUT)
             begun, status = time.perf_counter(), 0
             try:
-                async with self._session.exchange(request, timeout) as response:
-                    status = response.status
-                    body = await response.read()
-                    headers = response.headers
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise connection_error(error, request, self.server) from error
+                async with self._session.exchange(request, request.timeout) as connection:
+                    answer = connection.answered
+                    status = answer.status
+                    body = answer.take()
             finally:
                 if self._observe is not None:
                     self._observe(request.verb, status, time.perf_counter() - begun)
         if status < 300:
-            return body, headers.get("ETag", "")
+            return body, answer.header(b"etag") or ""
         if status == 304:
             return b"", request.etag
-        raise answer_error(status, body, verb=request.verb, resource=request.resource, retry_after=headers.get("Retry-After"))
+        raise _refusal(request, answer, body)
 
     @contextlib.asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Opens a watch. It takes none of the slots: it lasts for minutes. Leaving the context closes its connection."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
         begun, status = time.perf_counter(), 0
         async with contextlib.AsyncExitStack() as stack:
             try:
-                try:
-                    async with asyncio.timeout(OPEN_TIMEOUT):
-                        response = await stack.enter_async_context(self._session.exchange(request, timeout))
-                        status = response.status
-                        body = b"" if status == 200 else await response.read()
-                except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                    raise connection_error(error, request, self.server) from error
+                connection = await stack.enter_async_context(self._session.exchange(request, OPEN_TIMEOUT, whole=False))
+                answer = connection.answered
+                status = answer.status
+                if status != 200:
+                    try:
+                        body = await connection.rest(begun + OPEN_TIMEOUT)
+                    except FAILURES as error:
+                        raise connection_error(error, request) from error
+                    raise _refusal(request, answer, body)
             finally:
                 if self._observe is not None:
                     self._observe(request.verb, status, time.perf_counter() - begun)
-            if status != 200:
-                raise answer_error(
-                    status, body, verb=request.verb, resource=request.resource, retry_after=response.headers.get("Retry-After")
-                )
-            stack.callback(response.close)  # to its end it would take minutes
-            yield Stream(response, request)
+            yield Stream(connection, request)
 
     async def _wait_for_turn(self) -> None:
         now = time.monotonic()
@@ -152,3 +148,7 @@ class Client:
         self._next_start = start + self._pause
         if start > now:
             await asyncio.sleep(start - now)
+
+
+def _refusal(request: Request, answer: AnswerParser, body: bytes) -> ApiError:
+    return answer_error(answer.status, body, verb=request.verb, resource=request.resource, retry_after=answer.header(b"retry-after"))

@@ -222,6 +222,7 @@ def test_an_api_server_that_is_restarted_is_followed_again(control_plane: Contro
 def test_an_api_server_that_stands_still_times_out_and_is_followed_again(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         async with Watching(client, Source(MAPS, namespace)) as watcher:
+            await refusal(client, requests.get(MAPS, map_key(namespace, "maybe")))  # so that there is a connection to send on
             control_plane.pause_apiserver()
             try:
                 with pytest.raises(ApiError) as caught:
