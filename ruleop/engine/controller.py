@@ -133,6 +133,8 @@ class Reconciler:
         memory = self.memory.setdefault(request, Memory())
         if memory.awaited and (wait := memory.awaited.wait(self.world, time.monotonic())) is not None:
             return Verdict(again=wait, why="a store is behind")
+        if memory.fights:
+            memory.fights.settle(time.monotonic())
         try:
             await self._look_at_foreign(memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
@@ -167,7 +169,7 @@ class Reconciler:
                 break
             resource = now
         assert outcomes is not None
-        if now is None or _ends(planned, resource):
+        if now is None or (outcomes.clean and _ends(planned, resource)):
             return planned, outcomes
         if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory):
             return planned, outcomes  # children first, and the status when the others have theirs
@@ -176,7 +178,6 @@ class Reconciler:
     async def _hold_back(self, planned: Plan, request: Request, resource: Object, memory: Memory) -> bool:
         """Whether there are actions that wait, because somebody undoes them again and again."""
         assert memory.fights is not None
-        memory.fights.settle(time.monotonic())
         found = set()
         for action in planned.actions if not self.dry_run else ():
             fields = correction(action)
