@@ -59,6 +59,8 @@ _BY_STATUS: Mapping[int, Problem] = {
 
 _RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.UNTRUSTED, Problem.TIMEOUT})
 
+_TOO_LARGE = ("request is too large", "trying to send message larger than max")
+
 # There is no reason or cause that says "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
 # usual rules in CRDs.
 _IMMUTABLE = re.compile(
@@ -151,13 +153,17 @@ def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_af
         for cause in details.get("causes") or ()
     )
     reason = str(said.get("reason") or "")
-    text = str(said.get("message") or "") or body[:200].decode(errors="replace").strip() or "no explanation"
+    message = str(said.get("message") or "")
+    problem = _problem(status, reason, message, causes)
+    text = message or body[:200].decode(errors="replace").strip() or "no explanation"
     if resource.partition(" ")[0] == "secrets" and status in {400, 422}:
         text = f"refused ({_discreet(status, reason, causes)})"
     elif str(status) not in text:
         text = f"{text} ({status}{f' {reason}' if reason else ''})"
+    if problem is Problem.TOO_LARGE:
+        text = f"the object is too large: {text}"
     return ApiError(
-        _problem(status, reason, causes),
+        problem,
         verb=verb,
         resource=resource,
         text=text,
@@ -174,12 +180,13 @@ def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiE
     return answer_error(code if isinstance(code, int) else 500, orjson.dumps(status), verb=verb, resource=resource)
 
 
-def _problem(status: int, reason: str, causes: tuple[Cause, ...]) -> Problem:
+def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) -> Problem:
     if reason == "AlreadyExists":
         return Problem.EXISTS
     if reason in {"Expired", "Gone"}:
         return Problem.GONE
-    if status == 500 and any("request is too large" in cause.message for cause in causes):
+    # Of etcd, and of the API server's connection to it. Neither has a reason of its own.
+    if status == 500 and any(each in text for text in (message, *(cause.message for cause in causes)) for each in _TOO_LARGE):
         return Problem.TOO_LARGE
     return _BY_STATUS.get(status) or (Problem.SERVER if status >= 500 else Problem.INVALID)
 

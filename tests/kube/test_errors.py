@@ -101,3 +101,21 @@ def test_what_a_proxy_says_is_shown_and_cut() -> None:
 def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
     assert refused(403, "Forbidden", causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]).namespace_terminating
     assert refused(500, "", causes=[{"message": "etcdserver: request is too large"}]).problem is Problem.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (500, "etcdserver: request is too large"),  # 1.5 to 2 MB
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2700358 vs. 2097152)"),  # up to 3 MB
+        (413, "Request entity too large: limit is 3145728"),
+    ],
+)
+def test_an_object_that_is_too_large_is_refused_for_good(status: int, message: str) -> None:
+    """The first two look like the server's own trouble, and nobody would try them again in vain."""
+    error = refused(status, "", message)
+    assert error.problem is Problem.TOO_LARGE
+    assert not error.retryable
+    assert not error.outcome_unknown
+    assert "the object is too large" in str(error)
+    assert refused(500, "", "etcdserver: request timed out").problem is Problem.SERVER
