@@ -133,3 +133,18 @@ def test_one_that_never_led_is_stopped_without_a_trace() -> None:
         assert server.lease is None
 
     with_server(test)
+
+
+def test_a_lease_that_is_not_handed_over_is_left_to_run_out() -> None:
+    """A write of the one that ends may still be on its way."""
+
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
+        election.start()
+        await election.leading()
+        await election.release(hand_over=False)
+        assert server.lease["spec"]["holderIdentity"] == "me"
+        assert not lost.is_set()
+
+    with_server(test)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from structlog.testing import capture_logs
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError, Problem
@@ -181,3 +182,20 @@ def test_an_event_makes_way_for_what_is_more_urgent_but_not_for_ever(monkeypatch
         await events.stop()
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_of_many_that_are_refused_alike_the_first_is_told_and_again_after_one_that_was_not() -> None:
+    def forbidden() -> ApiError:
+        return ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="may not")
+
+    async def run() -> None:
+        events = recorder(Sender(forbidden(), forbidden(), None, forbidden()))
+        events.start()
+        for number in range(4):
+            events.record(happening(note=f"news {number}"))
+        await events.stop()
+
+    with capture_logs() as lines:
+        asyncio.run(run())
+    assert [line["log_level"] for line in lines] == ["warning", "debug", "warning"]
+    assert "may not" in lines[0]["error"]
