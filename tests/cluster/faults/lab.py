@@ -1,0 +1,212 @@
+"""An operator in a namespace of its own, behind a proxy, which a test may kill and start again, and what is left in that namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from controlplane.access import write_kubeconfig
+from controlplane.cluster import free_ports
+
+from tests.cluster.faults.nursery import is_alive
+from tests.cluster.faults.proxy import Proxy
+from tests.cluster.operator import eventually
+from tests.cluster.server import Client, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.faults.nursery import Nursery
+    from tests.cluster.faults.proxy import Threads
+
+PROJECT = Path(__file__).resolve().parent / "project"
+PATIENCE = 60.0
+LEFT = (
+    "/api/v1/namespaces/{}/configmaps",
+    "/api/v1/namespaces/{}/services",
+    "/apis/apps/v1/namespaces/{}/deployments",
+    "/apis/faults.example.com/v1/namespaces/{}/ledgers",
+    "/apis/faults.example.com/v1/namespaces/{}/heaps",
+    "/apis/myapp.k8s.io/v1/namespaces/{}/apps",
+)
+
+
+class Lab:
+    """The operator runs from `start` until it is killed; it ends with the context at the latest."""
+
+    def __init__(
+        self, plane: ControlPlane, threads: Threads, nursery: Nursery, folder: Path, namespace: str, project: Path = PROJECT
+    ) -> None:
+        self.plane, self.nursery = plane, nursery
+        self.folder, self.namespace, self.project = folder, namespace, project
+        self.proxy = Proxy(threads, plane.server, plane.layout.authority)
+        self.admin = Client(plane)
+        self.log_file = folder / f"{namespace}.log"
+        self.clock = folder / f"{namespace}.clock"
+        self.arguments: list[str] = []
+        self.pid = 0
+        self._uids: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        self.proxy.__enter__()
+        self.kubeconfig = self.folder / f"{self.namespace}.kubeconfig"
+        write_kubeconfig(self.kubeconfig, self.proxy.address, self.plane.layout.authority, self.plane.users["admin"])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.proxy.__exit__()
+        with contextlib.suppress(RefusedError):
+            self.admin.delete(f"/api/v1/namespaces/{self.namespace}")
+        self.admin.close()
+
+    # -- the operator --------------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        (self.port,) = free_ports(1)
+        command = ["run", "-C", str(self.project), "--kubeconfig", str(self.kubeconfig), "--namespaces", self.namespace]
+        command += ["--operator-namespace", self.namespace, "--log-format", "json", "--metrics-bind-address", f"127.0.0.1:{self.port}"]
+        command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--no-reload", *self.arguments]
+        self.pid = self.nursery.start(command, self.log_file, self.clock)
+
+    def start_and_wait(self) -> None:
+        self.start()
+        self.eventually("the operator to be ready", lambda: self.probe("/readyz")[0] == 200)
+
+    def kill(self) -> None:
+        """At once, as a crash of its node would. Any thread may."""
+        pid, self.pid = self.pid, 0
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            eventually("its end", lambda: not is_alive(pid))
+
+    def start_again_where_killed(self) -> None:
+        if not self.pid:
+            self.start()
+        elif not is_alive(self.pid):
+            raise AssertionError(f"the operator ended by itself\n{self.log_file.read_text()[-4000:]}")
+
+    def eventually(self, what: str, probe: Callable[[], Any]) -> Any:
+        """As ever; and who killed the operator meanwhile does not have to start it again."""
+
+        def going_on() -> Any:
+            self.start_again_where_killed()
+            return probe()
+
+        try:
+            return eventually(what, going_on, PATIENCE)
+        except AssertionError as error:
+            log = self.log_file.read_text()[-6000:] if self.log_file.exists() else ""
+            asked = [f"{call}: {call.status}" for call in self.proxy.calls if call.is_write][-60:]
+            error.add_note(f"ready: {self.probe('/readyz?verbose')[1]}\nits last writes: {asked}\nits log: {log}")
+            raise
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """The status and text of one of its addresses; 0 while it does not listen."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{getattr(self, 'port', 0)}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = self.log_file.read_text().splitlines()
+        return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+
+    def check(self) -> None:
+        """Fails with tracebacks, and with anything that is no log line. (One that a kill has cut in two is none.)"""
+        surprises = [line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line]
+        assert not surprises, "\n".join(surprises)
+
+    # -- objects -------------------------------------------------------------------------------------------------------------------------
+
+    def path(self, resource: str, name: str = "") -> str:
+        root = next(each.format(self.namespace) for each in LEFT if each.endswith("/" + resource))
+        return f"{root}/{name}" if name else root
+
+    def make(self, resource: str, name: str, kind: str, **parts: Any) -> Any:
+        path = self.path(resource)
+        version = "v1" if path.startswith("/api/") else "/".join(path.split("/")[2:4])
+        made = self.admin.post(path, {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **parts})
+        self._uids.add(made["metadata"]["uid"])
+        return made
+
+    def edit(self, resource: str, name: str, patch: dict[str, Any]) -> Any:
+        return self.admin.merge(self.path(resource, name), patch, "somebody")
+
+    def get(self, resource: str, name: str) -> Any:
+        return self.admin.get(self.path(resource, name))
+
+    def is_told(self, resource: str, name: str, reason: str = "") -> Any:
+        """The CR, once its status is about its present generation (and Ready has the reason)."""
+        found = self.get(resource, name)
+        status = found.get("status") or {}
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return None
+        return found if not reason or reason == self.condition(found)["reason"] else None
+
+    @staticmethod
+    def condition(resource: dict[str, Any], kind: str = "Ready") -> dict[str, Any]:
+        conditions = (resource.get("status") or {}).get("conditions") or []
+        return next((each for each in conditions if each["type"] == kind), {"reason": "", "message": "", "status": ""})
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that is in the namespace, without what differs from run to run."""
+        found = {}
+        for each in LEFT:
+            with contextlib.suppress(RefusedError):  # a kind that is not defined in this run
+                for obj in self.admin.get(each.format(self.namespace))["items"]:
+                    key = f"{each.rpartition('/')[2]}/{obj['metadata']['name']}"
+                    found[key] = self._plain(obj)
+        return found
+
+    def _plain(self, obj: dict[str, Any]) -> Any:
+        obj = copy.deepcopy(obj)
+        metadata = obj["metadata"]
+        for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp"):
+            metadata.pop(name, None)
+        if "ruleop.dev/part-of" in metadata.get("labels", {}):
+            metadata["labels"]["ruleop.dev/part-of"] = "its CR"  # made of the namespace's name
+        for name in ("clusterIP", "clusterIPs"):
+            (obj.get("spec") or {}).pop(name, None)
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            condition.pop("lastTransitionTime", None)
+        text = json.dumps(obj, sort_keys=True).replace(self.namespace, "here")
+        for uid in self._uids:
+            text = text.replace(uid, "its uid")
+        return json.loads(text)
+
+
+def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """What is only in one of them, or another in both."""
+    return {key: {"is": one.get(key), "should be": two.get(key)} for key in sorted({*one, *two}) if one.get(key) != two.get(key)}
+
+
+@contextlib.contextmanager
+def defined(plane: ControlPlane, *files: Path) -> Iterator[None]:
+    flags = [f"--filename={file}" for file in files]
+    plane.kubectl("apply", *flags)
+    plane.kubectl("wait", "--for=condition=Established", *flags, "--timeout=60s")
+    yield
+
+
+def quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
+    """Whether the operator writes nothing for so long. It is the time in which nothing may happen, not a wait for something."""
+    mark = len(proxy.writes())
+    time.sleep(seconds)
+    return len(proxy.writes()) == mark

@@ -1,0 +1,123 @@
+"""Starts operators quickly: a process that has ruleop imported, and forks one for each that is asked for.
+
+A start costs some fifty milliseconds instead of a second, and what is started is a process of its own, which a test may kill as a node's
+crash would. Run as a program it reads lines of JSON, {"arguments": [...], "log": file, "clock": file}, and prints the pid of each. When its input ends
+it kills whatever is left. An operator's wall clock is wrong by as many seconds as the file `clock` says at the moment, if there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import ruleop.cli.run  # noqa: F401 - what commands import when they run is imported here, once
+from ruleop.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+
+# Of all trees that may be installed, the one that these tests belong to.
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Nursery:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self._home), "PYTHONPATH": str(ROOT), "RULEOP_DEBUG": "1"}
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, text=True, env=environment)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=30)
+
+    def start(self, arguments: Sequence[str], log: Path, clock: Path) -> int:
+        """Its pid."""
+        with self._lock:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps({"arguments": list(arguments), "log": str(log), "clock": str(clock)}) + "\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def serve() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
+    born: list[int] = []
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            _become(**wanted)
+        born.append(pid)
+        print(pid, flush=True)  # noqa: T201 - the answer
+    for pid in born:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _become(arguments: list[str], log: str, clock: str) -> None:
+    """An operator; never returns."""
+    status = 70
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (file, 1), (file, 2)):
+            os.dup2(source, target)
+        _bend(Path(clock))
+        sys.argv = ["ruleop", *arguments]
+        main()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - it is told, and the fork ends: it must not go on as the nursery
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _bend(file: Path) -> None:
+    """The wall clock; the monotonic one is what it is."""
+    right, real = time.time, datetime
+
+    def wrong() -> float:
+        return right() + (float(file.read_text()) if file.exists() else 0.0)
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return real.fromtimestamp(wrong(), tz)
+
+    time.time = wrong
+    for module in list(sys.modules.values()):
+        if getattr(module, "datetime", None) is real:
+            module.datetime = Wrong  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,354 @@
+"""A proxy between the operator and the API server, which does what networks, load balancers and API servers do on bad days.
+
+It counts the writes, so that a test can say: at the seventh write, this. A test's `before` sees a request that the server has not seen, and
+may answer it itself, delay it, or cut the connection; `after` sees it when the server has done it, and may cut the connection: then the
+write is done and nobody knows. What watches bring can be held back (`hold`), replaced (`inject`) or begin with the past (`replay`).
+
+One thread carries all proxies of a test run. Tests call from theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# What belongs to one connection, and no message is to carry over to another.
+HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
+BUFFER = 8 << 20
+
+
+class CutError(Exception):
+    """Raised by a hook: the connection ends here, without an answer."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the proxy says in the server's place."""
+
+    status: int
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> bytes:
+        said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": self.reason, "code": self.status}
+        return json.dumps({**said, "message": f"the proxy says {self.status}"}).encode()
+
+
+@dataclass
+class Call:
+    """A request and, when the server has answered, its answer's status."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes
+    number: int = 0  # among the writes, from 1; events do not count
+    status: int = 0
+    hit: bool = False  # a test has done something to it
+
+    @property
+    def is_watch(self) -> bool:
+        return "watch=1" in self.query
+
+    @property
+    def parts(self) -> list[str]:
+        """Resource, name and subresource, as far as the path has them."""
+        parts = self.path.strip("/").split("/")
+        parts = parts[2:] if parts[0] == "api" else parts[3:]
+        return parts[2:] if parts[:1] == ["namespaces"] and len(parts) > 2 else parts
+
+    @property
+    def resource(self) -> str:
+        parts = self.parts
+        return "/".join([parts[0], *parts[2:]]) if parts else self.path
+
+    @property
+    def name(self) -> str:
+        if self.method == "POST":
+            return str(json.loads(self.body)["metadata"].get("name", ""))
+        parts = self.parts
+        return parts[1] if len(parts) > 1 else ""
+
+    @property
+    def is_write(self) -> bool:
+        """Of the work; events tell about it."""
+        return self.method in VERBS and self.resource != "events"
+
+    @property
+    def done(self) -> bool:
+        return 200 <= self.status < 300
+
+    def __str__(self) -> str:
+        return f"{VERBS.get(self.method, 'get')} {self.resource} {self.name}".rstrip()
+
+
+class Threads:
+    """The thread in which proxies live."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="proxies", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+async def _nothing(_call: Call) -> Answer | None:
+    return None
+
+
+class Proxy:
+    """On entering the context, at `address`. Speaks plain HTTP to the operator: nothing that is tested here is about TLS."""
+
+    def __init__(self, threads: Threads, server: str, authority: Path) -> None:
+        self.threads = threads
+        self.server = server
+        self.before: Callable[[Call], Awaitable[Answer | None]] = _nothing
+        self.after: Callable[[Call], Awaitable[Answer | None]] = _nothing
+        self.calls: list[Call] = []
+        self.watches: dict[asyncio.Queue[bytes | None], Call] = {}
+        self.port = 0
+        self._authority = authority
+        self._numbers = 0
+        self._held: dict[str, asyncio.Event] = {}
+        self._going = asyncio.Event()
+        self._going.set()
+        self._past: dict[str, list[bytes]] = {}
+        self._replaying: set[str] = set()
+        self._transports: set[asyncio.Transport] = set()
+        self._runner: web.AppRunner | None = None
+
+    def __enter__(self) -> Self:
+        self.threads.run(self._open())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.threads.run(self._close())
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    # -- what tests ask ------------------------------------------------------------------------------------------------------------------
+
+    def mark(self) -> int:
+        return len(self.calls)
+
+    def writes(self, mark: int = 0) -> list[Call]:
+        """Those that the server has done since then."""
+        return [call for call in self.calls[mark:] if call.is_write and call.done]
+
+    def told(self, mark: int = 0) -> list[str]:
+        return [str(call) for call in self.writes(mark)]
+
+    def comings_and_goings(self) -> Counter[str]:
+        """What was created and deleted, and how often."""
+        return Counter(str(call) for call in self.writes() if call.method in {"POST", "DELETE"})
+
+    # -- what tests do to it -------------------------------------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """As if nobody listened there; all connections are cut."""
+        self.threads.run(self._leave())
+
+    def come_back(self) -> None:
+        self.threads.run(self._listen())
+
+    def cut(self) -> None:
+        """Ends all connections; new ones are taken."""
+        self.threads.run(self._abort())
+
+    def freeze(self) -> None:
+        """Takes everything and answers nothing, with all connections open."""
+        self.threads.loop.call_soon_threadsafe(self._going.clear)
+
+    def thaw(self) -> None:
+        self.threads.loop.call_soon_threadsafe(self._going.set)
+
+    @contextlib.contextmanager
+    def holding(self, resource: str) -> Iterator[None]:
+        """What watches of a resource bring is held back meanwhile, and comes afterwards in its order."""
+        self.threads.run(self._hold(resource))
+        try:
+            yield
+        finally:
+            self.threads.run(self._release(resource))
+
+    @contextlib.contextmanager
+    def replaying(self, resource: str) -> Iterator[None]:
+        """Who begins a watch of a resource meanwhile is told the objects of the first time, and nothing after that."""
+        self._replaying.add(resource)
+        try:
+            yield
+        finally:
+            self._replaying.discard(resource)
+
+    def inject(self, resource: str, event: dict[str, Any]) -> None:
+        """An event in all watches of a resource."""
+        self.threads.run(self._inject(resource, json.dumps(event).encode() + b"\n"))
+
+    # -- the work ------------------------------------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        context = ssl.create_default_context(cafile=str(self._authority))
+        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        self._client = aiohttp.ClientSession(
+            connector=connector, auto_decompress=False, read_bufsize=BUFFER, cookie_jar=aiohttp.DummyCookieJar()
+        )
+        app = web.Application(client_max_size=64 << 20)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await self._listen()
+
+    async def _listen(self) -> None:
+        assert self._runner is not None
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        self._site = site
+
+    async def _leave(self) -> None:
+        await self._site.stop()
+        await self._abort()
+
+    async def _abort(self) -> None:
+        for transport in list(self._transports):
+            transport.abort()
+
+    async def _close(self) -> None:
+        self._going.set()
+        for event in self._held.values():
+            event.set()
+        await self._abort()
+        assert self._runner is not None
+        await self._runner.cleanup()
+        await self._client.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        self._transports.add(request.transport)
+        try:
+            return await self._pass(request)
+        except CutError:
+            request.transport.abort()
+            return web.Response(status=500)  # nobody reads it
+        except aiohttp.ClientConnectionResetError:  # the operator has left
+            return web.Response(status=500)
+        finally:
+            self._transports.discard(request.transport)
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request.method, request.path, request.query_string, await request.read())
+        self.calls.append(call)
+        if call.is_write:
+            self._numbers += 1
+            call.number = self._numbers
+        await self._going.wait()
+        if (answer := await self.before(call)) is not None:
+            return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+        if call.is_watch and call.parts[0] in self._replaying:
+            return await self._tell_the_past(request, call)
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        if call.is_watch:
+            async with self._request(request, call, headers) as upstream:
+                call.status = upstream.status
+                if upstream.status == 200:
+                    return await self._stream(request, call, upstream)
+                return web.Response(status=upstream.status, body=await upstream.read(), headers=_kept(upstream))
+        # What is begun is ended, though the operator may be gone: else nobody would know what the server has done.
+        response = await asyncio.shield(asyncio.create_task(self._forward(request, call, headers)))
+        await self._going.wait()
+        return response
+
+    def _request(self, request: web.Request, call: Call, headers: dict[str, str]) -> Any:
+        target = URL(self.server + request.raw_path, encoded=True)
+        timeout = aiohttp.ClientTimeout(total=None)
+        return self._client.request(call.method, target, data=BytesIO(call.body) if call.body else None, headers=headers, timeout=timeout)
+
+    async def _forward(self, request: web.Request, call: Call, headers: dict[str, str]) -> web.Response:
+        async with self._request(request, call, headers) as upstream:
+            body = await upstream.read()
+            call.status = upstream.status
+            if (answer := await self.after(call)) is not None:
+                return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+            return web.Response(status=call.status, body=body, headers=_kept(upstream))
+
+    async def _stream(self, request: web.Request, call: Call, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": upstream.headers.get("Content-Type", "application/json")})
+        await response.prepare(request)
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.watches[lines] = call
+        reader = asyncio.create_task(_read(upstream, lines))
+        recorded: list[bytes] | None = [] if "sendInitialEvents" in call.query and call.path not in self._past else None
+        try:
+            while (line := await lines.get()) is not None:
+                if recorded is not None:
+                    recorded.append(line)
+                    if b"k8s.io/initial-events-end" in line:
+                        self._past[call.path] = recorded
+                        recorded = None
+                await self._going.wait()
+                if (held := self._held.get(call.parts[0])) is not None:
+                    await held.wait()
+                await response.write(line)
+        finally:
+            reader.cancel()
+            del self.watches[lines]
+        return response
+
+    async def _tell_the_past(self, request: web.Request, call: Call) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        for line in self._past[call.path]:
+            await response.write(line)
+        await asyncio.Event().wait()  # until the operator ends it
+        return response
+
+    async def _hold(self, resource: str) -> None:
+        self._held[resource] = asyncio.Event()
+
+    async def _release(self, resource: str) -> None:
+        self._held.pop(resource).set()
+
+    async def _inject(self, resource: str, line: bytes) -> None:
+        for lines, call in self.watches.items():
+            if call.parts[0] == resource:
+                lines.put_nowait(line)
+
+
+def _kept(upstream: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name: value for name, value in upstream.headers.items() if name.lower() not in HOP}
+
+
+async def _read(upstream: aiohttp.ClientResponse, lines: asyncio.Queue[bytes | None]) -> None:
+    """Line by line, and None at the end."""
+    with contextlib.suppress(aiohttp.ClientError, OSError):
+        async for line in upstream.content:
+            lines.put_nowait(line)
+    lines.put_nowait(None)

@@ -1,0 +1,66 @@
+"""Each write meets trouble the first time: nobody answers, or with an error, whether the server has done it or not. In the end all is as if
+nothing had happened, and no condition tells of it any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.faults.lives import LIVES, disturbed
+from tests.cluster.faults.proxy import Answer, CutError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cluster.faults.conftest import Make
+    from tests.cluster.faults.lab import Lab
+    from tests.cluster.faults.lives import Course
+    from tests.cluster.faults.proxy import Call
+
+LATER = {"Retry-After": "1"}
+
+
+class First:
+    """Happens to each write, the first time that it is tried."""
+
+    def __init__(self, what: Callable[[], Answer], *, done: bool) -> None:
+        self.what, self.done = what, done
+
+    def __call__(self, lab: Lab) -> None:
+        tried: set[str] = set()
+
+        async def strike(call: Call) -> Answer | None:
+            if not call.is_write or str(call) in tried:
+                return None
+            tried.add(str(call))
+            call.hit = True
+            return self.what()
+
+        if self.done:
+            lab.proxy.after = strike
+        else:
+            lab.proxy.before = strike
+
+
+def cut() -> Answer:
+    raise CutError
+
+
+TROUBLES = {
+    "the answer is lost": First(cut, done=True),
+    "the request is lost": First(cut, done=False),
+    "done, and 500": First(lambda: Answer(500, "InternalError"), done=True),
+    "done, and 504": First(lambda: Answer(504, "Timeout"), done=True),
+    "500": First(lambda: Answer(500, "InternalError"), done=False),
+    "503": First(lambda: Answer(503, "ServiceUnavailable"), done=False),
+    "429": First(lambda: Answer(429, "TooManyRequests", LATER), done=False),
+    "409": First(lambda: Answer(409, "Conflict"), done=False),
+    "401": First(lambda: Answer(401, "Unauthorized"), done=False),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("life", LIVES, ids=str)
+def test_trouble_with_each_write_changes_nothing_in_the_end(make: Make, courses: dict[Any, Course], life: Any, trouble: str) -> None:
+    assert set(disturbed(make, life, TROUBLES[trouble], courses[life])) >= set(courses[life].writes)

@@ -1,0 +1,65 @@
+"""The operator is killed at each of its writes, once right before the server sees it and once right after the server has done it, and
+started again. Whatever the write was, all ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.faults.lives import LIVES, disturbed
+from tests.cluster.faults.proxy import CutError
+
+if TYPE_CHECKING:
+    from tests.cluster.faults.conftest import Make
+    from tests.cluster.faults.lab import Lab
+    from tests.cluster.faults.lives import Course
+    from tests.cluster.faults.proxy import Call
+
+AT_ONCE = 4
+
+
+class Crash:
+    """Kills the operator at its n-th write."""
+
+    def __init__(self, number: int, *, done: bool) -> None:
+        self.number, self.done = number, done
+
+    def __call__(self, lab: Lab) -> None:
+        async def strike(call: Call) -> None:
+            if call.number == self.number:
+                call.hit = True
+                lab.kill()
+                raise CutError
+
+        if self.done:
+            lab.proxy.after = strike
+        else:
+            lab.proxy.before = strike
+
+
+@pytest.mark.parametrize("life", LIVES, ids=str)
+def test_a_crash_at_any_write_changes_nothing_in_the_end(make: Make, courses: dict[Any, Course], life: Any) -> None:
+    course = courses[life]
+    crashes = [Crash(number, done=done) for number in range(1, len(course.writes) + 1) for done in (False, True)]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        hit = list(threads.map(lambda crash: disturbed(make, life, crash, course), crashes))
+    # The last writes may be fewer in a disturbed life; but what is written at all was struck.
+    assert {each for of_one in hit for each in of_one} >= set(course.writes)
+
+
+@pytest.mark.parametrize("life", LIVES, ids=str)
+def test_an_operator_that_is_killed_at_every_write_gets_there_all_the_same(make: Make, courses: dict[Any, Course], life: Any) -> None:
+    """It never does more than one write before it dies, and never hears what became of it."""
+
+    def always(lab: Lab) -> None:
+        async def strike(call: Call) -> None:
+            if call.is_write:
+                call.hit = True
+                lab.kill()
+                raise CutError
+
+        lab.proxy.after = strike
+
+    assert set(disturbed(make, life, always, courses[life])) >= set(courses[life].writes)

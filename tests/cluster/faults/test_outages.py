@@ -1,0 +1,137 @@
+"""The API server is away, says nothing, is slow, or wants to be left alone; or another one between does. Work resumes by itself, what was
+begun is not done twice, and the log says each trouble once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from tests.cluster.faults.proxy import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cluster.faults.conftest import Make
+    from tests.cluster.faults.lab import Lab
+    from tests.cluster.faults.proxy import Call
+
+WATCHES = 7
+"""What the rules need: each watch may tell once that it was interrupted, and once that it goes on."""
+
+
+def begin(lab: Lab, name: str = "all") -> None:
+    lab.make("ledgers", name, "Ledger", spec={"text": "one", "pages": ["a", "b"]})
+    lab.eventually("the ledger", lambda: lab.is_told("ledgers", name, "Ready"))
+
+
+def is_ready(lab: Lab, name: str, text: str) -> bool:
+    return bool(lab.is_told("ledgers", name, "Ready")) and lab.get("configmaps", f"{name}-book")["data"]["text"] == text
+
+
+def told_once(lab: Lab) -> None:
+    """Of each kind of line, no more than there are watches; none with a traceback."""
+    lines = Counter(line["event"] for line in lab.log() if line.get("level") in {"warning", "error"})
+    assert all(times <= 2 * WATCHES for times in lines.values()), lines
+    lab.check()
+
+
+def test_an_api_server_that_was_away_is_caught_up_with(lab: Lab) -> None:
+    begin(lab)
+    lab.proxy.leave()
+    mark = lab.proxy.mark()
+    lab.edit("ledgers", "all", {"spec": {"text": "two"}})
+    lab.make("ledgers", "new", "Ledger", spec={"text": "new"})
+    lab.admin.delete(lab.path("configmaps", "all-page-a"))
+    lab.eventually("it to notice", lambda: "interrupted" in lab.log_file.read_text())
+    lab.proxy.come_back()
+    lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
+    lab.eventually("the new one", lambda: is_ready(lab, "new", "new"))
+    lab.eventually("the deleted child", lambda: lab.get("configmaps", "all-page-a"))
+    # Nothing was listed anew: the watches went on where they were.
+    assert [call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query] == []
+    told_once(lab)
+
+
+def test_an_api_server_that_says_nothing_is_waited_for(lab: Lab) -> None:
+    begin(lab)
+    lab.proxy.freeze()
+    mark = lab.proxy.mark()
+    lab.edit("configmaps", "all-book", {"data": {"text": "by hand"}})
+    lab.edit("ledgers", "all", {"spec": {"text": "two"}})
+    assert lab.probe("/healthz")[0] == 200
+    lab.proxy.thaw()
+    lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
+    assert len(lab.proxy.writes(mark)) <= 4
+    told_once(lab)
+
+
+def test_writes_that_hang_are_done_once(lab: Lab) -> None:
+    begin(lab)
+
+    async def slow(call: Call) -> None:
+        if call.is_write:
+            await asyncio.sleep(2.0)
+
+    lab.proxy.before = slow
+    mark = lab.proxy.mark()
+    lab.edit("ledgers", "all", {"spec": {"text": "two", "pages": ["b", "c"]}})
+    lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
+    told = Counter(each for each in lab.proxy.told(mark) if "status" not in each)
+    assert told == Counter(
+        ["patch configmaps all-book", "create configmaps all-page-c", "patch configmaps all-page-b", "delete configmaps all-page-a"]
+    )
+    told_once(lab)
+
+
+STORMS: dict[str, Callable[[], Answer]] = {
+    "429": lambda: Answer(429, "TooManyRequests", {"Retry-After": "1"}),
+    "500": lambda: Answer(500, "InternalError"),
+    "503": lambda: Answer(503, "ServiceUnavailable"),
+    "504": lambda: Answer(504, "Timeout"),
+    "a page of a load balancer": lambda: Answer(502),
+}
+
+
+def test_a_storm_passes(make: Make) -> None:
+    """All connections end, and for a while everything is answered like this: watches, reads, writes and discovery."""
+    with ThreadPoolExecutor(len(STORMS)) as threads:  # most of it is waiting
+        list(threads.map(lambda storm: lives_through(make, storm), STORMS))
+
+
+def lives_through(make: Make, storm: str) -> None:
+    with make("storm") as lab:
+        lab.start_and_wait()
+        begin(lab)
+        left = 40
+
+        async def answer(call: Call) -> Answer | None:
+            nonlocal left
+            left -= 1
+            return STORMS[storm]() if left > 0 and call.resource != "events" else None
+
+        mark = lab.proxy.mark()
+        lab.proxy.before = answer
+        lab.proxy.cut()
+        lab.edit("ledgers", "all", {"spec": {"text": "two"}})
+        lab.eventually("something to be refused", lambda: left < 30)
+        lab.edit("ledgers", "all", {"spec": {"text": "three"}})
+        lab.admin.delete(lab.path("configmaps", "all-page-a"))
+        left = 8
+        lab.eventually(f"the edit after {storm}", lambda: is_ready(lab, "all", "three"))
+        lab.eventually(f"the deleted child after {storm}", lambda: lab.get("configmaps", "all-page-a"))
+        assert Counter(lab.proxy.told(mark))["create configmaps all-page-a"] == 1
+        told_once(lab)
+
+
+def test_an_operator_that_starts_in_a_storm_waits_for_its_end(lab: Lab) -> None:
+    begin(lab)
+    lab.kill()
+    lab.proxy.leave()
+    lab.start()
+    lab.eventually("it to say so", lambda: "does not answer" in lab.log_file.read_text())
+    lab.edit("ledgers", "all", {"spec": {"text": "two"}})
+    lab.proxy.come_back()
+    lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
+    told_once(lab)

@@ -1,0 +1,89 @@
+"""A resource that is as large as can be, a child that is too large for the server, and a resource with a thousand children."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tests.cluster.faults.lab import quiet
+
+if TYPE_CHECKING:
+    from tests.cluster.faults.lab import Lab
+
+MANY = 1000
+
+
+def parts(count: int) -> list[dict[str, Any]]:
+    return [{"name": f"p{number}", "text": "x"} for number in range(count)]
+
+
+def rest(lab: Lab) -> None:
+    while not quiet(lab.proxy):
+        pass
+
+
+def test_a_resource_of_a_megabyte_is_one_like_another(lab: Lab) -> None:
+    text = "a line of the text\n" * 50_000
+    lab.make("heaps", "large", "Heap", spec={"text": text, "parts": [{"name": "a", "text": "one"}]})
+    lab.eventually("its child", lambda: lab.is_told("heaps", "large", "Ready"))
+    rest(lab)
+    mark = lab.proxy.mark()
+    lab.edit("heaps", "large", {"spec": {"parts": [{"name": "a", "text": "two"}]}})
+    lab.eventually("the edit", lambda: lab.get("configmaps", "large-a")["data"]["text"] == "two")
+    lab.make("heaps", "small", "Heap", spec={"text": "t", "parts": parts(1)})
+    lab.eventually("the other one", lambda: lab.is_told("heaps", "small", "Ready"))
+    lab.eventually("the large one", lambda: lab.is_told("heaps", "large", "Ready"))
+    assert lab.proxy.told(mark).count("patch configmaps large-a") == 1
+    assert lab.proxy.told(mark).count("patch heaps/status large") == 1
+
+
+def test_a_child_that_is_too_large_is_told_and_stops_nobody_else(lab: Lab) -> None:
+    """A ConfigMap of more than a megabyte is invalid; an object of almost three is more than etcd takes; of four no request is made."""
+    small, large = {"name": "small", "text": "x"}, {"name": "more", "text": "x" * 1000, "times": 2000}
+    lab.make("heaps", "all", "Heap", spec={"parts": [small, large], "text": "x" * 900_000, "thing": True})
+    found = lab.eventually("it to be told", lambda: lab.is_told("heaps", "all", "ApplyFailed"))
+    message = lab.condition(found)["message"]
+    assert "all-more" in message
+    assert "may not be more than 1048576 bytes" in message
+    assert "things.faults.example.com" in message
+    assert "too large" in message
+    assert len(message) < 2000
+    assert lab.condition(found, "Stalled")["status"] == "True"
+    lab.eventually("the child that is not too large", lambda: lab.get("configmaps", "all-small"))
+    lab.make("heaps", "other", "Heap", spec={"parts": parts(2)})
+    lab.eventually("the other one", lambda: lab.is_told("heaps", "other", "Ready"))
+    rest(lab)
+    tries = Counter(str(call) for call in lab.proxy.calls if call.is_write)
+    assert all(times < 15 for times in tries.values()), tries
+    lab.edit("heaps", "all", {"spec": {"parts": [small, {**large, "times": 4000}], "text": ""}})
+    found = lab.eventually("it to be told", lambda: lab.is_told("heaps", "all", "RenderFailed"))
+    assert "4,000,000 characters" in lab.condition(found)["message"]
+    lab.edit("heaps", "all", {"spec": {"parts": [small]}})
+    lab.eventually("it to be well again", lambda: lab.is_told("heaps", "all", "Ready"))
+
+
+def test_a_thousand_children_keep_nobody_waiting(lab: Lab) -> None:
+    """Each is made once, another resource does not wait for them, an edit of one item costs one write, and all are the owner's."""
+    heap = lab.make("heaps", "many", "Heap", spec={"parts": parts(MANY)})
+    lab.eventually("the first children", lambda: len(lab.proxy.writes()) > 20)
+    lab.make("heaps", "other", "Heap", spec={"parts": parts(1)})
+    lab.eventually("the other one", lambda: lab.get("configmaps", "other-p0"))
+    made = [str(call) for call in lab.proxy.writes()]
+    assert len(made) < MANY  # the thousand were not waited for
+    told = lab.eventually("all of them", lambda: lab.is_told("heaps", "many", "Ready"))
+    assert told["status"]["parts"] == MANY
+    rest(lab)
+    assert set(lab.proxy.comings_and_goings().values()) == {1}
+    mark = lab.proxy.mark()
+    lab.edit("heaps", "many", {"spec": {"parts": [*parts(MANY - 1), {"name": f"p{MANY - 1}", "text": "another"}]}})
+    lab.eventually("the edit", lambda: lab.get("configmaps", f"many-p{MANY - 1}")["data"]["text"] == "another")
+    rest(lab)
+    assert lab.proxy.told(mark) == [f"patch configmaps many-p{MANY - 1}", "patch heaps/status many"]
+    uid = heap["metadata"]["uid"]
+    children = [each for each in lab.admin.get(lab.path("configmaps"))["items"] if each["metadata"]["name"].startswith("many-")]
+    assert len(children) == MANY
+    assert all([each["uid"] for each in child["metadata"]["ownerReferences"]] == [uid] for child in children)
+    mark = lab.proxy.mark()
+    lab.edit("heaps", "many", {"spec": {"parts": parts(2)}})
+    lab.eventually("those that are not wanted to go", lambda: len(lab.admin.get(lab.path("configmaps"))["items"]) <= 5)
+    assert len({each for each in lab.proxy.told(mark) if each.startswith("delete")}) == MANY - 2

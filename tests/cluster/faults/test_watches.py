@@ -1,0 +1,127 @@
+"""What the operator knows is old, because its watches are slow, doubled, or taken back in time. It writes nothing that undoes what is
+newer, and nothing twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.faults.lab import quiet
+from tests.cluster.server import RefusedError
+
+if TYPE_CHECKING:
+    from tests.cluster.faults.lab import Lab
+
+EXPIRED = {
+    "type": "ERROR",
+    "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old"},
+}
+
+
+@pytest.fixture
+def ledger(lab: Lab) -> Lab:
+    """One that is ready."""
+    lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a", "b"]})
+    lab.eventually("the ledger", lambda: lab.is_told("ledgers", "all", "Ready"))
+    return lab
+
+
+def rest(lab: Lab) -> None:
+    while not quiet(lab.proxy, 0.7):
+        pass
+
+
+def test_what_was_written_is_known_before_the_watch_tells(ledger: Lab) -> None:
+    rest(ledger)
+    with ledger.proxy.holding("configmaps"):
+        for text in ("two", "three", "four"):
+            mark = ledger.proxy.mark()
+            ledger.edit("ledgers", "all", {"spec": {"text": text}})
+            ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+            assert ledger.proxy.told(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
+        mark = ledger.proxy.mark()
+    rest(ledger)
+    assert [str(call) for call in ledger.proxy.calls[mark:] if call.is_write] == []
+    assert ledger.get("configmaps", "all-book")["data"]["text"] == "four"
+
+
+def test_a_child_that_was_changed_unseen_is_read_before_it_is_written(ledger: Lab) -> None:
+    """The other's field stays, ours is put right, and the write that was planned from what is old is not done."""
+    rest(ledger)
+    with ledger.proxy.holding("configmaps"):
+        ledger.edit("configmaps", "all-book", {"data": {"text": "by hand", "theirs": "kept"}})
+        mark = ledger.proxy.mark()
+        ledger.edit("ledgers", "all", {"spec": {"text": "two"}})
+        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+        assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "none", "theirs": "kept"}
+        patches = [call.status for call in ledger.proxy.calls[mark:] if str(call) == "patch configmaps all-book"]
+        assert patches == [409, 200]
+    rest(ledger)
+    assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "none", "theirs": "kept"}
+
+
+def test_an_object_that_took_a_childs_place_unseen_is_not_deleted(ledger: Lab) -> None:
+    rest(ledger)
+    with ledger.proxy.holding("configmaps"):
+        ledger.admin.delete(ledger.path("configmaps", "all-page-a"))
+        foreign = ledger.make("configmaps", "all-page-a", "ConfigMap", data={"whose": "somebody's"})
+        ledger.edit("ledgers", "all", {"spec": {"pages": ["b"]}})
+        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all"))
+    rest(ledger)
+    assert ledger.get("configmaps", "all-page-a")["metadata"]["uid"] == foreign["metadata"]["uid"]
+    assert "delete configmaps all-page-a" not in [str(call) for call in ledger.proxy.calls]
+
+
+def test_a_resource_that_was_edited_unseen_gets_no_status_of_the_old_one(ledger: Lab) -> None:
+    """Its status write is refused, a few times and not many, until the watch tells."""
+    ledger.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
+    ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "EUR")
+    rest(ledger)
+    with ledger.proxy.holding("ledgers"):
+        ledger.edit("ledgers", "all", {"spec": {"text": "two", "pages": ["a"]}})
+        before = ledger.get("ledgers", "all")["status"]
+        mark = ledger.proxy.mark()
+        ledger.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
+        ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "CHF")
+        rest(ledger)
+        assert ledger.get("ledgers", "all")["status"] == before
+    ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+    rest(ledger)
+    assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "CHF"}
+    assert ledger.get("ledgers", "all")["status"]["pages"] == 1
+    assert len([call for call in ledger.proxy.calls[mark:] if call.is_write]) < 30
+
+
+def test_time_never_goes_back(ledger: Lab) -> None:
+    """A list that is older than what was seen is refused; nothing is made again or deleted because of it."""
+    rest(ledger)
+    mark = ledger.proxy.mark()
+    with ledger.proxy.replaying("configmaps"):
+        ledger.proxy.inject("configmaps", EXPIRED)
+        ledger.eventually("the past to be told", lambda: len(lists(ledger, mark)) >= 3)
+        ledger.edit("ledgers", "all", {"spec": {"text": "two"}})
+        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+        assert ledger.proxy.told(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
+    ledger.eventually("the present to be listed", lambda: "older than" not in ledger.probe("/readyz?verbose")[1])
+    ledger.admin.delete(ledger.path("configmaps", "all-page-b"))
+    ledger.eventually("what went to be made again", lambda: ledger.get("configmaps", "all-page-b"))
+
+
+def lists(lab: Lab, mark: int) -> list[Any]:
+    return [call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query and call.parts[0] == "configmaps"]
+
+
+def test_events_that_come_again_say_nothing(ledger: Lab) -> None:
+    """Also not that something is there which has gone since."""
+    old = ledger.get("configmaps", "all-page-a")
+    ledger.edit("ledgers", "all", {"spec": {"pages": ["b"]}})
+    ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+    with pytest.raises(RefusedError):
+        ledger.get("configmaps", "all-page-a")
+    rest(ledger)
+    mark = ledger.proxy.mark()
+    for kind in ("ADDED", "MODIFIED", "DELETED", "ADDED"):
+        ledger.proxy.inject("configmaps", {"type": kind, "object": {"apiVersion": "v1", "kind": "ConfigMap", **old}})
+    rest(ledger)
+    assert [str(call) for call in ledger.proxy.calls[mark:] if not call.is_watch] == []
