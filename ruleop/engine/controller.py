@@ -432,8 +432,8 @@ class _Seen:
     def __init__(self, world: World, memory: Memory) -> None:
         self.world, self.memory = world, memory
 
-    def get(self, key: ObjectKey) -> Object | None:
-        found = self.world.get(key)
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self.world.get(key, version=version, partial=partial)
         if found is None and (foreign := self.memory.foreign.get(key)) is not None:
             return foreign.obj
         return found
@@ -441,8 +441,8 @@ class _Seen:
     def children(self, part_of: str) -> Any:
         return self.world.children(part_of)
 
-    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
-        return self.world.select(kind, namespace)
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+        return self.world.select(kind, namespace, version=version, partial=partial)
 
 
 def _interest(scope: Scope, observe: Observe) -> Interest | None:

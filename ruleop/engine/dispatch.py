@@ -31,7 +31,7 @@ class Dispatch:
         controller = self.controllers.get(kind)
         if controller is not None and self.world.primary.get(kind) is feed and (change.outside_status or self.statuses):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
-        if self.world.children_of.get(kind) is feed and change.origin is not Origin.WRITE:
+        if feed in self.world.children_of.get(kind, ()) and change.origin is not Origin.WRITE:
             for entry in (change.old, change.new):
                 if entry is not None and entry.part_of:
                     self._child_changed(entry.part_of, cause, urgency)

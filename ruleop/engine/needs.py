@@ -19,15 +19,13 @@ CHILD_LABELS = PART_OF  # whatever its value
 
 
 def child_needs(rules: Iterable[Rule], remembered: Entry, preferred: dict[GroupKind, Kind]) -> Iterator[Need]:
-    """The kinds that the rules make, and those that they made once. A kind is watched in one version, whatever others rules write it in."""
-    seen: set[GroupKind] = set()
-    for rule in rules:
-        for child in (*rule.children.values(), *rule.finalize.values()):
-            for kind in sorted(child.kinds):
-                if kind.versionless not in seen:
-                    seen.add(kind.versionless)
-                    yield Need(kind, labels=CHILD_LABELS)
-    for group_kind in sorted(remembered.children - seen):
+    """The kinds that the rules make, in each version that they write, and those that they made once. What is live is compared with what is
+    wanted, so both have to be of one version: another may call a field by another name."""
+    children = [child for rule in rules for child in (*rule.children.values(), *rule.finalize.values())]
+    made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
+    for kind in made:
+        yield Need(kind, labels=CHILD_LABELS)
+    for group_kind in sorted(remembered.children - {kind.versionless for kind in made}):
         if group_kind in preferred:
             yield Need(preferred[group_kind], labels=CHILD_LABELS)
 
@@ -37,8 +35,10 @@ def observe_need(observe: Observe) -> Need:
     namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
     if observe.name is not None:
         name = observe.name.constant
-        return Need(observe.kind, fields=f"metadata.name={name}" if name else "", namespace=namespace)
-    return Need(observe.kind, labels=constant_labels(observe.selector), namespace=namespace)
+        fields = f"metadata.name={name}" if name else ""
+        return Need(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
+    labels = constant_labels(observe.selector)
+    return Need(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
 
 
 def constant_labels(selector: Selector | None) -> str:

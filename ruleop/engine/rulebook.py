@@ -158,7 +158,9 @@ class Rulebook:
         for kind, controller in self.controllers.by_kind.items():
             self.world.primary[kind] = feeds[Need(controller.kind)]
             for need in self._child_needs(kind, controller.rules):
-                self.world.children_of.setdefault(need.kind.versionless, feeds[need])
+                watching = self.world.children_of.setdefault(need.kind.versionless, [])
+                if feeds[need] not in watching:
+                    watching.append(feeds[need])
             for rule in controller.rules:
                 for observe in rule.observe.values():
                     watching = self.world.observed.setdefault(observe.kind.versionless, [])

@@ -155,7 +155,7 @@ class Stocktaking:
 
     def _may_have(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR has, or may have, children of a kind that the rules do not make any more."""
-        watched, feed = controller.kind.versionless, self.world.children_of.get(child)
+        watched, feed = controller.kind.versionless, self.world.children_feed(child)
         if feed is None or feed.state is State.UNSERVED:
             return not self._is_unserved(watched, child)
         if feed.state is not State.SYNCED:
@@ -187,7 +187,7 @@ class Stocktaking:
         entry, primary = self.inventory.of(kind), self.world.primary[kind]
         if primary.state is not State.SYNCED:
             return Entry()
-        feeds = {each: self.world.children_of.get(each) for each in _made(controller.rules) - entry.children}
+        feeds = {each: self.world.children_feed(each) for each in _made(controller.rules) - entry.children}
         children = frozenset(each for each, feed in feeds.items() if feed is not None and self._has(controller, feed))
         return Entry(children, not entry.finalizer and self._is_held(primary))
 

@@ -39,7 +39,7 @@ class World:
         self.lookup = lookup
         self.divided = divided
         self.primary: dict[GroupKind, Feed] = {}
-        self.children_of: dict[GroupKind, Feed] = {}
+        self.children_of: dict[GroupKind, list[Feed]] = {}  # one for each version that rules write
         self.observed: dict[GroupKind, list[Feed]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
@@ -57,22 +57,23 @@ class World:
         store = feed.store_of(key) if feed is not None else None
         return store.get(key) if store is not None else None
 
-    def get(self, key: ObjectKey) -> Object | None:
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         for feed in self._feeds(key.group_kind):
-            store = feed.store_of(key)
+            store = feed.store_of(key) if _offers(feed, version, partial=partial) else None
             if store is not None and (found := store.get(key)) is not None:
                 return found
         return None
 
     def children(self, part_of: str) -> Iterable[Object]:
-        for feed in self.children_of.values():
-            for store in feed.stores():
-                yield from store.children(part_of)
+        for feeds in self.children_of.values():
+            for feed in feeds:
+                for store in feed.stores():
+                    yield from store.children(part_of)
 
-    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
         found: dict[ObjectKey, Object] = {}
         for feed in self.observed.get(kind, ()):
-            for store in feed.stores():
+            for store in feed.stores() if _offers(feed, version, partial=partial) else ():
                 for obj in store.select(namespace):
                     found[ObjectKey.of(obj)] = obj
         return [found[key] for key in sorted(found)]
@@ -84,33 +85,36 @@ class World:
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         return await self.api.look(kind, key)
 
+    def children_feed(self, kind: GroupKind) -> Feed | None:
+        """Of the feeds of a kind's children one that knows them, if there is one: each version has them all."""
+        feeds = self.children_of.get(kind, ())
+        return next((feed for feed in feeds if feed.state is State.SYNCED), feeds[0] if feeds else None)
+
     def _feeds(self, kind: GroupKind) -> Iterable[Feed]:
-        if (feed := self.children_of.get(kind)) is not None:
-            yield feed
+        yield from self.children_of.get(kind, ())
         yield from self.observed.get(kind, ())
 
     # -- answers to our own writes -------------------------------------------------------------------------------------------------------
 
     def put(self, obj: Object) -> bool:
         """Into each store that would hold the object. False where none does: somebody else's object, or one of ours without its label."""
-        key = ObjectKey.of(obj)
+        key, kind = ObjectKey.of(obj), Kind.of(obj)
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
-        feeds = [feed for feed in (self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if feed is not None]
-        if labelled and (child := self.children_of.get(key.group_kind)) is not None:
-            feeds.append(child)
+        homes = self.children_of.get(key.group_kind, ()) if labelled else ()
+        homes = [feed for feed in (self.primary.get(key.group_kind), *homes) if feed is not None]
         held = False
-        for feed in feeds:
-            store = feed.store_of(key)
-            if store is not None and (feed.need.labels in {"", PART_OF} or key in store):
+        for feed in (*homes, *self.observed.get(key.group_kind, ())):
+            store = feed.store_of(key) if feed.need.kind == kind else None
+            if store is not None and (key in store or (feed.need.labels in {"", PART_OF} and not feed.need.fields)):
                 store.put(obj)
-                held = held or feed is self.children_of.get(key.group_kind) or feed is self.primary.get(key.group_kind)
+                held = held or feed in homes
         return held
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """A live read did not find the object with this uid; or, with a version, found it without our label."""
         gone = not version
         feeds = [
-            self.children_of.get(key.group_kind),
+            *self.children_of.get(key.group_kind, ()),
             *((self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if gone else ()),
         ]
         for feed in feeds:
@@ -126,7 +130,7 @@ class World:
 
     def _homes(self, key: ObjectKey) -> Iterable[Store]:
         """The stores that hold a CR or a child of this name, should there be one. A kind that is not served has none."""
-        for feed in (self.primary.get(key.group_kind), self.children_of.get(key.group_kind)):
+        for feed in (self.primary.get(key.group_kind), *self.children_of.get(key.group_kind, ())):
             store = feed.store_of(key) if feed is not None else None
             if store is not None and store.state is not State.UNSERVED:
                 yield store
@@ -176,6 +180,10 @@ class _From:
 
     def info(self, kind: Kind) -> KindInfo:
         return self.world.info(kind, self.namespace)
+
+
+def _offers(feed: Feed, version: str, *, partial: bool) -> bool:
+    return version in {"", feed.need.kind.version} and (partial or not feed.need.metadata_only)
 
 
 def _schema(schema: Any) -> Mapping[str, Any] | None:

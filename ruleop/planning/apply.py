@@ -72,7 +72,7 @@ def record_of(live: Object) -> Record | None:
 
 def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
     """Raises ChildFails and ChildWaits."""
-    live = observed.objects.get(wanted.key)
+    live = observed.objects.get(wanted.key, version=wanted.kind.version)
     if wanted.info.state is Served.FORBIDDEN:
         raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
     strategy = strategy_of(child, wanted.kind)

@@ -33,7 +33,7 @@ class Children:
     def __init__(self, rule: Rule, observed: Observed, scope: Scope, owner: Owner, *, paused: bool = False) -> None:
         self.rule, self.observed, self.scope, self.owner = rule, observed, scope, owner
         self.paused = paused
-        self.existing = existing_of(owner, observed)
+        self.existing = existing_of(rule, owner, observed)
         self.planned: dict[str, Planned] = {}
         self.mistaken = False  # something could not be rendered
         self.said = Said()

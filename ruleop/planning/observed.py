@@ -49,13 +49,15 @@ class Kinds(Protocol):
 class Objects(Protocol):
     """What lives in the cluster, as far as one CR's pass may see it."""
 
-    def get(self, key: ObjectKey) -> Object | None: ...
-
-    def children(self, part_of: str) -> Iterable[Object]:
-        """All objects that carry this CR's label."""
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        """In this version of its kind, or in any; as a whole, or its metadata will do."""
         ...
 
-    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+    def children(self, part_of: str) -> Iterable[Object]:
+        """All objects that carry this CR's label, in each version that rules write."""
+        ...
+
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
         """All objects of a kind, of one namespace or of all; sorted by namespace and name."""
         ...
 
@@ -66,7 +68,7 @@ class FixedObjects:
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         self._by_key: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
 
-    def get(self, key: ObjectKey) -> Object | None:
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002 - they are as they are
         return self._by_key.get(key)
 
     def children(self, part_of: str) -> Iterable[Object]:
@@ -74,7 +76,7 @@ class FixedObjects:
             if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == part_of:
                 yield obj
 
-    def select(self, kind: GroupKind, namespace: str | None) -> Sequence[Object]:
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:  # noqa: ARG002
         return [obj for key, obj in sorted(self._by_key.items()) if key.group_kind == kind and namespace in {None, key.namespace}]
 
     def __iter__(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ruleop.kinds import Object, ObjectKey
+from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.actions import Action, ChildReport, ObjectReport, Problem, State, Wait
 from ruleop.planning.apply import Applied, record_of
 from ruleop.planning.marks import Claim, Owner, claim_on
@@ -17,7 +17,7 @@ from ruleop.templating import Later, MapView, ObjectsView, Origin
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.planning.observed import Observed
-    from ruleop.rules import Child
+    from ruleop.rules import Child, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,19 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def existing_of(owner: Owner, observed: Observed) -> list[Existing]:
-    """All that carries the CR's label and is ours, by identity."""
-    found = []
+def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
+    """All that carries the CR's label and is ours, by identity; each in the version that its child is written in."""
+    written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
+    found: dict[ObjectKey, Existing] = {}
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
         if claim.ours:
             record = record_of(live)
-            found.append(Existing(key, live, claim, record.id if record is not None else ""))
-    return sorted(found, key=lambda each: each.key)
+            child = record.id if record is not None else ""
+            if key not in found or Kind.of(live) in written.get(child, ()):
+                found[key] = Existing(key, live, claim, child)
+    return [found[key] for key in sorted(found)]
 
 
 @dataclass(slots=True)
@@ -149,7 +152,9 @@ def _stands(child: Child, piece: Piece, observed: Observed, owner: Owner) -> dic
     applied, wanted = piece.applied, piece.wanted
     if applied is not None and applied.stands is None:
         return None  # somebody else's
-    live = observed.objects.get(wanted.key) if applied is None or applied.action is not None else applied.stands
+    live = applied.stands if applied is not None else None
+    if applied is None or applied.action is not None:
+        live = observed.objects.get(wanted.key, version=wanted.kind.version)
     ours = live is not None and (applied is not None or claim_on(live, wanted.key, owner).ours)
     if strategy_of(child, wanted.kind) == "create-only" or (applied is None and ours):
         return without_server_noise(live) if live is not None and ours else None

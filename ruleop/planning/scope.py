@@ -13,7 +13,7 @@ from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.observed import Observed, Served
 from ruleop.planning.randomness import random_password
 from ruleop.planning.selectors import compile_selector
-from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, view
+from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.faults import fault_of
 
 if TYPE_CHECKING:
@@ -95,14 +95,15 @@ class Scope:
 
     def _look_up(self, observe: Observe, *, namespaced: bool) -> Any:
         query = self.query(observe, namespaced=namespaced)
+        objects, shown = self.observed.objects, partial_view if observe.metadata_only else view
         if isinstance(query, ObjectKey):
-            found = self.observed.objects.get(query)
+            found = objects.get(query, version=observe.kind.version, partial=observe.metadata_only)
             if found is None:
                 raise NotThereYet(f"{observe.id} ({query})", why="object")
-            return view(observe.id, without_server_noise(found), Origin.LATER)
+            return shown(observe.id, without_server_noise(found), Origin.LATER)
         kind, namespace, matches = query
-        found_all = [without_server_noise(obj) for obj in self.observed.objects.select(kind, namespace) if matches(labels_of(obj))]
-        return view(observe.id, found_all, Origin.LATER)
+        selected = objects.select(kind, namespace, version=observe.kind.version, partial=observe.metadata_only)
+        return shown(observe.id, [without_server_noise(obj) for obj in selected if matches(labels_of(obj))], Origin.LATER)
 
     def query(self, observe: Observe, *, namespaced: bool) -> ObjectKey | tuple[GroupKind, str | None, Callable[[Mapping[str, str]], bool]]:
         """What to look for: one object, or those of a kind that a selector matches. The engine asks too, to know what to watch."""

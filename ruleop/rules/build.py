@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ruleop.kinds import Kind
 from ruleop.rules.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
 from ruleop.rules.order import Reads, order, reads
+from ruleop.rules.partial import read_as_metadata
 from ruleop.rules.watches import is_builtin
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
@@ -24,13 +25,14 @@ C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 def build_rule(draft: Draft, parts: Iterable[Part]) -> Rule:
     table = draft.table
-    read = reads(draft, parts)
+    parts = list(parts)
+    read, partial = reads(draft, parts), read_as_metadata(draft, parts)
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
         site=table.site,
         children={name: _child(child, read[name]) for name, child in draft.children.items()},
-        observe={name: _observe(entry) for name, entry in draft.observed.items()},
+        observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
         conditions=tuple(_condition(condition) for condition in table.conditions),
         validate=tuple(
@@ -97,7 +99,7 @@ def _child(child: ChildDraft, read: Reads) -> Child:
     )
 
 
-def _observe(entry: Entry[ObserveTable]) -> Observe:
+def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
     table = _there(entry.value)
     return Observe(
         id=entry.name,
@@ -106,6 +108,7 @@ def _observe(entry: Entry[ObserveTable]) -> Observe:
         name=_compiled(table.name),
         selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
+        metadata_only=metadata_only,
     )
 
 

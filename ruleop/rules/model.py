@@ -88,6 +88,7 @@ class Observe:
     name: StringTemplate | None = None
     selector: Selector | None = None
     namespace: StringTemplate | None = None
+    metadata_only: bool = False  # nothing else of it is read
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def _guarded(name: str, function: Filter) -> Filter:
         except RecursionError:
             raise Exhausted(f"{name}: a value is nested too deeply") from None
         except TypeError as error:
-            raise Fault(f"{name}: {reworded(error) or 'it cannot use these values'}") from None
+            raise Fault(f"{name}: {reworded(error) or 'cannot use these values'}") from None
         except (ArithmeticError, LookupError, ValueError, jinja2.TemplateError):
             raise Fault(f"{name} cannot use these values") from None
         kind = type(result)

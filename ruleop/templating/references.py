@@ -6,7 +6,7 @@ CRD's schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
@@ -28,6 +28,7 @@ class Reference:
 
     path: Path
     site: Site
+    passes: bool = False  # a list that a loop goes through: what is read of its items is recorded with them
 
     @property
     def name(self) -> str:
@@ -97,7 +98,10 @@ class _Walker:
         known[name] = chain
 
     def loop(self, node: nodes.For, known: Known) -> None:
+        before = len(self.references)
         chain = self.expression(node.iter, known)
+        if chain and isinstance(node.target, nodes.Name) and _hands_on(node.iter) and not _sees_more(node):
+            self.references[before:] = [replace(each, passes=each.path == chain) for each in self.references[before:]]
         inner = dict(known)
         for name in _targets(node.target):
             self.assign(node, name, None, inner)
@@ -241,6 +245,30 @@ class _Walker:
         if path:
             self.references.append(Reference(path, self.site(node)))
         return path
+
+
+_COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
+_CONTEXT: tuple[type[nodes.Node], ...] = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
+
+
+def _hands_on(node: nodes.Node | None) -> bool:
+    """Whether a loop's list is just a chain, through filters that look at nothing of its items but a named attribute."""
+    while isinstance(node, nodes.Filter):
+        by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and _attribute(node) is not None
+        if not by_attribute and node.name not in {"list", "reverse"} and node.name.strip() == node.name:
+            return False
+        node = node.node
+    return isinstance(node, (nodes.Name, nodes.Getattr, nodes.Getitem))
+
+
+def _sees_more(loop: nodes.For) -> bool:
+    """Whether the items can be read in ways that leave no trace here: by another template, or through `loop.previtem`."""
+    if any(loop.find(kind) is not None for kind in _CONTEXT):
+        return True
+    if any(isinstance(call.node, nodes.Name) and call.node.name == "render" for call in loop.find_all(nodes.Call)):
+        return True
+    counted = (at.node for at in loop.find_all(nodes.Getattr) if at.attr in _COUNTERS and isinstance(at.node, nodes.Name))
+    return sum(node.name == "loop" for node in counted) != sum(name.name == "loop" for name in loop.find_all(nodes.Name))
 
 
 def _attribute(node: nodes.Filter) -> str | None:

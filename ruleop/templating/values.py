@@ -161,6 +161,28 @@ class ObjectsView(ListView):
         return ListView.field(self, key)
 
 
+PARTIAL = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class PartialMapView(MapView):
+    """An object of which nothing but the metadata is known. That nothing else is read of it was worked out from the rules; if it is read
+    all the same, that must not pass for a field which will come."""
+
+    __slots__ = ()
+
+    def field(self, key: object) -> Any:
+        if key not in PARTIAL:
+            raise Fault(f"{self.path()} was read as metadata only, and here something else is read of it: this is a bug of ruleop")
+        return MapView.field(self, key)
+
+
+class PartialListView(ListView):
+    __slots__ = ()
+
+    def wrap(self, key: object, value: Any) -> Any:
+        return PartialMapView(value, key, self.origin, self) if isinstance(value, dict) else View.wrap(self, key, value)
+
+
 class Lazy:
     """A value that is worked out when it is first asked for: a `let` that a template does not read costs nothing, and harms nobody."""
 
@@ -191,6 +213,11 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
     if isinstance(data, list):
         return ListView(data, name, origin)
     return data
+
+
+def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
+    """The same of an object or a list of objects of which the metadata is read only."""
+    return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
 
 
 def plain(value: Any) -> JSON:

@@ -47,5 +47,5 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     assert OLD not in rulebook.world.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
     rulebook.watch()
-    assert rulebook.world.children_of[OLD].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
-    assert rulebook.world.children_of[OLD].need in controllers.by_kind[APP].needs
+    assert rulebook.world.children_of[OLD][0].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert rulebook.world.children_of[OLD][0].need in controllers.by_kind[APP].needs

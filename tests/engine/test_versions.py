@@ -1,0 +1,124 @@
+"""A kind that rules write or read in several versions: each is seen in the version that was asked for, and whole unless its metadata will do."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ruleop.engine.feeds import Need
+from ruleop.engine.inventory import Entry
+from ruleop.engine.needs import child_needs, observe_need
+from ruleop.engine.world import World
+from ruleop.kinds import GroupKind, Kind, ObjectKey
+from ruleop.kube.requests import Source
+from ruleop.kube.store import State, Store
+from ruleop.planning import Owner
+from ruleop.planning.marks import PART_OF
+from ruleop.planning.planned import existing_of
+from ruleop.rules import build_project
+from ruleop.schema.table import ResourceInfo
+
+THING = GroupKind("two.example.com", "Thing")
+V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))
+KEY = ObjectKey("two.example.com", "Thing", "shop", "a")
+RULES = """
+- group: example.com
+  version: v1
+  kind: App
+  observe:
+    seen: {group: "", version: v1, kind: Secret, name: s}
+    counted: {group: "", version: v1, kind: Secret, selector: {matchLabels: {a: b}}}
+  children:
+    old: {object: {apiVersion: two.example.com/v1, kind: Thing, metadata: {name: a}, spec: {size: 1, x: "{{ seen.data.x }}"}}}
+    new: {object: {apiVersion: two.example.com/v2, kind: Thing, metadata: {name: b}, spec: {count: "{{ counted | length }}"}}}
+"""
+OWNER = Owner(Kind("example.com", "v1", "App"), "shop", "web", "uid-of-web")
+
+
+@pytest.fixture
+def rule():
+    (rule,) = build_project({"watches.yaml": RULES}, root="rules", environ={}).rules
+    return rule
+
+
+def feed(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
+    need = Need(kind, labels=labels, fields=fields, metadata_only=metadata_only)
+    store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
+    store.begin_list()
+    store.end_list(1)
+    return SimpleNamespace(need=need, state=State.SYNCED, store=store, store_of=lambda _key: store, stores=lambda: iter((store,)))
+
+
+def thing(kind: Kind, version: int = 5, **spec):
+    metadata = {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": str(version), "labels": {PART_OF: OWNER.part_of}}
+    metadata["ownerReferences"] = [OWNER.reference()]
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def world():
+    world = World(SimpleNamespace(), lambda _kind: None)
+    world.children_of = {THING: [feed(V1, labels=PART_OF), feed(V2, labels=PART_OF)]}
+    return world
+
+
+def held(world: World):
+    return [[obj["spec"] for obj in each.store.select()] for each in world.children_of[THING]]
+
+
+def test_a_kind_is_watched_in_each_version_that_is_written(rule):
+    needs = list(child_needs([rule], Entry(frozenset({THING}), finalizer=False), {THING: V2}))
+    assert needs == [Need(V1, labels=PART_OF), Need(V2, labels=PART_OF)]
+
+
+def test_only_what_is_read_as_metadata_is_watched_as_metadata(rule):
+    assert {name: observe_need(each).metadata_only for name, each in rule.observe.items()} == {"seen": False, "counted": True}
+
+
+def test_an_object_is_given_in_the_version_that_is_asked_for(world):
+    world.children_of[THING][0].store.apply(thing(V1, size=1))
+    world.children_of[THING][1].store.apply(thing(V2, count=1))
+    assert [world.get(KEY, version=version)["spec"] for version in ("v1", "v2")] == [{"size": 1}, {"count": 1}]
+    assert world.get(KEY, version="v3") is None
+
+
+def test_an_answer_goes_only_to_the_store_of_its_version(world):
+    assert world.put(thing(V2, count=1))
+    assert held(world) == [[], [{"count": 1}]]
+
+
+def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
+    """One object, although both watches have it."""
+    for kind in (V1, V2):
+        (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
+        store.apply(thing(kind, of=kind.version))
+    (existing,) = existing_of(rule, OWNER, SimpleNamespace(objects=world))
+    assert existing.live["spec"] == {"of": "v1"}
+
+
+def test_what_is_known_by_its_metadata_is_nothing_to_who_needs_the_whole(world):
+    partial = feed(V1, metadata_only=True)
+    partial.store.apply(thing(V1, size=1))
+    world.children_of, world.observed = {}, {THING: [partial]}
+    assert world.get(KEY, version="v1") is None
+    assert world.select(THING, None, version="v1") == []
+    assert "spec" not in world.get(KEY, version="v1", partial=True)
+    assert len(world.select(THING, None, version="v1", partial=True)) == 1
+    partial.store.put(thing(V1, 9, size=2))
+    assert b"size" not in partial.store.entry(KEY).body
+
+
+def test_the_whole_will_do_for_who_needs_the_metadata(world):
+    whole = feed(V1)
+    whole.store.apply(thing(V1, size=1))
+    world.observed = {THING: [whole]}
+    assert world.get(KEY, version="v1", partial=True)["spec"] == {"size": 1}
+
+
+def test_an_answer_does_not_stay_in_a_store_that_is_about_another_name(world):
+    """No event would ever take it out again."""
+    other = feed(V1, fields="metadata.name=b")
+    world.observed = {THING: [other]}
+    assert world.put(thing(V1, size=1))
+    assert len(other.store) == 0
