@@ -80,6 +80,26 @@ def test_an_interrupt_ends_quietly_with_130(project, process):
     assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
 
 
+def test_an_operator_that_is_asked_to_end_while_it_loads_ends_in_order(project, process):
+    """As the first process of a container it would not even end: there, a signal that nobody handles is nothing."""
+    variables = project.root / "variables"
+    os.mkfifo(variables)
+    started = process("run", "--env-file", "variables")
+    with_a_reader(variables)
+    started.send_signal(signal.SIGTERM)
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (0, "")
+
+
+def with_a_reader(fifo):
+    """Returns what keeps it open for writing, when somebody reads it."""
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.02)
+
+
 def test_offline_commands_import_neither_a_client_nor_a_server(project):
     script = (
         "import sys, json\n"
