@@ -241,7 +241,9 @@ class Reflector:
             self.phase = Phase.RESTING
         elif error.retryable and not any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
             # The server is away or busy. The watch goes on from where it was: no list.
-            self._rest(now, problem=str(error), retry_after=error.retry_after)
+            # Asked to wait, it is there again, and says itself for how long; what failed before does not count.
+            longest = error.retry_after if problem is Problem.THROTTLED and error.retry_after else LONGEST_WAIT
+            self._rest(now, problem=str(error), longest=longest, retry_after=error.retry_after)
         else:
             self._forget()
             self._rest(now, problem=str(error), retry_after=error.retry_after)

@@ -150,6 +150,18 @@ def test_retry_after_is_kept(reflector: Reflector) -> None:
     assert rested(reflector, 0.0) == 17.0
 
 
+def test_a_server_that_is_back_and_asks_to_wait_is_waited_for_as_long_as_it_says(reflector: Reflector) -> None:
+    """After minutes without it, and not for as long as it had been away."""
+    now = 0.0
+    for _ in range(8):
+        reflector.next(now)
+        reflector.failed(refusal(503), now)
+        now = rested(reflector, now)
+    reflector.next(now)
+    reflector.failed(refusal(429, retry_after="1"), now)
+    assert rested(reflector, now) == now + 1.0
+
+
 def test_a_version_that_the_server_forgot_makes_a_list(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101))], 1.0)
