@@ -1,0 +1,141 @@
+"""What is watched of a kind, on a real API server: each version that rules write, and no more of an object than they read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from ruleop.engine.feeds import Feeds
+from ruleop.engine.needs import observe_need
+from ruleop.kube import requests
+from ruleop.kube.store import State
+from ruleop.rules import build_project
+from ruleop.schema.table import builtin_resource
+from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.test_wire import on, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+    from ruleop.kube.client import Client
+
+GROUP = "watches.example.com"
+
+
+def definition(kind: str, *versions: dict[str, Any]) -> dict[str, Any]:
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "conversion": {"strategy": "None"},
+            "versions": list(versions),
+        },
+    }
+
+
+def version(name: str, *, storage: bool, **fields: Any) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": fields},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    return {"name": name, "served": True, "storage": storage, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}
+
+
+@pytest.mark.parametrize("field", ["metadata.labels.note", "data.password"])
+def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: ControlPlane, namespace: str, field: str) -> None:
+    """And one whose data is read does, or this test would prove nothing."""
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": f"{{{{ secret.{field} }}}}"}}
+    observe = {"secret": {"group": "", "version": "v1", "kind": "Secret", "name": "seen"}}
+    watch = {"group": GROUP, "version": "v1", "kind": "Pair", "observe": observe, "children": {"c": {"object": child}}}
+    (rule,) = build_project({"watches.yaml": yaml.safe_dump([watch])}, root="rules", environ={}).rules
+    need = observe_need(rule.observe["secret"])
+    secrets = builtin_resource(need.kind)
+    assert secrets is not None
+
+    async def test(client: Client) -> None:
+        asked: list[str] = []
+        stream = client.stream
+
+        def recorded(request: requests.Request, *arguments: Any, **more: Any) -> Any:
+            asked.append(request.accept)
+            return stream(request, *arguments, **more)
+
+        client.stream = recorded  # type: ignore[method-assign]
+        feeds = Feeds(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}}}
+        await client.send(requests.create(secrets, {**body, "stringData": {"password": "hunter2"}}))
+        feeds.want([need])
+        try:
+            feed = feeds.feeds[need]
+            await until(lambda: feed.state is State.SYNCED)
+            (store,) = feed.stores()
+            (key,) = store.select_keys()
+            await client.send(requests.merge_patch(secrets, key, {"metadata": {"labels": {"note": "later"}}}))
+            await until(lambda: b"later" in store.entry(key).body)
+            brought = b"aHVudGVyMg==" in store.entry(key).body
+            assert brought == (field == "data.password")
+            assert all(("PartialObjectMetadata" in accept) != brought for accept in asked)
+            assert asked
+        finally:
+            await feeds.stop()
+            await asyncio.sleep(0)
+
+    on(control_plane, test)
+
+
+def test_children_of_one_kind_in_two_versions_stand_as_they_are_written(
+    control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
+) -> None:
+    number = {"type": "integer"}
+    pair = definition("Pair", version("v1", storage=True, note={"type": "string"}))
+    thing = definition("Thing", version("v1", storage=False, size=number), version("v2", storage=True, size=number, count=number))
+    project = tmp_path / "rules"
+    (project / "templates").mkdir(parents=True)
+    (project / "crds").mkdir()
+    for each in (pair, thing):
+        (project / "crds" / f"{each['metadata']['name']}.yaml").write_text(json.dumps(each))
+    children = {
+        name: {"object": {"apiVersion": f"{GROUP}/{version}", "kind": "Thing", "metadata": {"name": name}, "spec": spec}}
+        for name, version, spec in (("old", "v1", {"size": 1}), ("new", "v2", {"count": 2}))
+    }
+    status = {"size": "{{ live.old.spec.size | default(0) }}", "of": "{{ old.apiVersion }} {{ new.apiVersion }}"}
+    watch = {"group": GROUP, "version": "v1", "kind": "Pair", "children": children, "status": status}
+    (project / "watches.yaml").write_text(json.dumps([watch]))
+    kubectl("apply", f"--filename={project / 'crds'}")
+    kubectl("wait", "--for=condition=Established", f"--filename={project / 'crds'}", "--timeout=60s")
+    rights = Rights(watched=[f"pairs.{GROUP}"], children=[f"things.{GROUP}"])
+    with Operator(control_plane, project, rights, tmp_path / "log") as operator:
+        root = f"/apis/{GROUP}/v1/namespaces/{namespace}"
+        operator.admin.post(f"{root}/pairs", {"apiVersion": f"{GROUP}/v1", "kind": "Pair", "metadata": {"name": "one"}})
+
+        def settled() -> bool:
+            found = operator.admin.get(f"{root}/pairs/one").get("status") or {}
+            return found.get("of") == f"{GROUP}/v1 {GROUP}/v2" and found["conditions"][0]["status"] == "True"
+
+        eventually("both to stand", settled, timeout=60)
+        mark, said = operator.mark(), len(operator.log())
+        assert operator.terminate() == 0
+        operator.start()
+        looked = {"event": "reconciled", "resource": f"{namespace}/one"}
+        eventually("a look at them", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60)
+        operator.admin.merge(f"/apis/{GROUP}/v2/namespaces/{namespace}/things/new", {"spec": {"count": 7}}, "somebody")
+        count = f"/apis/{GROUP}/v2/namespaces/{namespace}/things/new"
+        eventually("the edit to be put back", lambda: operator.admin.get(count)["spec"] == {"count": 2}, timeout=60)
+        assert operator.writes(mark, namespace) == ["patch things new"]
+        operator.check()
+    kubectl("delete", f"--filename={project / 'crds'}", "--wait=false")
