@@ -1,0 +1,98 @@
+"""The whole operator: the real manager with its client, its watches and its leader election, over HTTP, against the cluster in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ruleop.engine.manager import Manager
+from ruleop.engine.options import Options
+from tests.invariants import stories
+from tests.invariants.api_server import HOME, ApiServer
+from tests.kube.http_server import serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+def kubeconfig(folder: Path, address: str) -> str:
+    file = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me", "namespace": HOME}}],
+        "clusters": [{"name": "here", "cluster": {"server": address}}],
+        "users": [{"name": "me", "user": {}}],
+    }
+    file.write_text(json.dumps(config), "utf-8")
+    return str(file)
+
+
+class Living:
+    """An operator at work."""
+
+    def __init__(self, manager: Manager, server: ApiServer) -> None:
+        self.manager = manager
+        self.server = server
+        self.task = asyncio.create_task(manager.run())
+
+    async def stop(self) -> None:
+        """Asks it to end, and waits until it has."""
+        self.manager.stopping.set()
+        await self.task
+
+    async def end(self) -> None:
+        """Whether it stops when it is asked to or not."""
+        self.manager.stopping.set()
+        _, running = await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+        for task in running:
+            task.cancel()
+        await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+
+
+@contextlib.asynccontextmanager
+async def living(server: ApiServer, address: str, **options: Any) -> AsyncIterator[Living]:
+    """Ends with the block, in order."""
+    with TemporaryDirectory() as folder:
+        said = {"kubeconfig": kubeconfig(Path(folder), address), "metrics_address": "0", "health_address": "0", "reload": False}
+        project = server.cluster.project
+        found = Living(Manager(project, Path(project.root), Options(**said, **options)), server)
+        try:
+            yield found
+        finally:
+            await found.end()
+
+
+@contextlib.asynccontextmanager
+async def operating(server: ApiServer, **options: Any) -> AsyncIterator[Living]:
+    """The operator and the server in one event loop."""
+    async with serving(server.handle) as recorder, living(server, recorder.address, **options) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def elsewhere(server: ApiServer) -> Iterator[str]:
+    """The server in a thread of its own, so that it answers while the operator's loop stands still."""
+    address: list[str] = []
+    ready, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serving(server.handle) as recorder:
+            address.append(recorder.address)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield address[0]
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,96 @@
+"""What the tests of invariants have in common: clusters to begin with, properties of drawn data, and time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.invariants.api_server import ApiServer
+from tests.projects.cluster import Cluster
+from tests.projects.snapshots import ROOT
+from tests.projects.test_any_life import LIVES
+from tests.projects.test_lives import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from ruleop.kinds import Object
+
+T = TypeVar("T")
+
+PATIENCE = 60.0  # seconds for what has to come; where an invariant is broken on purpose, one
+
+
+def drawn(examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+    """A test of drawn data, as a function without arguments: so it can be run with an invariant broken, too."""
+
+    def decorate(holds: Callable[[Any], None]) -> Callable[[], None]:
+        def test() -> None:
+            explored = settings(
+                max_examples=examples,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],  # a life takes too long to be made shorter a hundred times
+                report_multiple_bugs=False,
+                suppress_health_check=list(HealthCheck),
+            )
+            explored(given(data=st.data())(holds))()
+
+        test.__name__, test.__doc__, test.__module__ = holds.__name__, holds.__doc__, holds.__module__
+        return test
+
+    return decorate
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """To its end, in bounded time."""
+
+    async def bounded() -> T:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await coroutine
+        except TimeoutError:
+            raise AssertionError(f"not done in {PATIENCE} s") from None
+
+    return asyncio.run(bounded())
+
+
+async def until(what: str, holds: Callable[[], Any]) -> None:
+    """Something that nothing tells of has come to be."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not holds():  # noqa: ASYNC110 - it is the operator's, and sets no event
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"waited {PATIENCE} s in vain for {what}") from None
+
+
+def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:
+    """A cluster with these objects, and with the kinds of the project."""
+    cluster = Cluster(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+    cluster.add(*objects)
+    return ApiServer(cluster)
+
+
+def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
+    """One of the lives: its cluster with the CR, and the CR's name there."""
+    folder, cr, home, existing, _ = LIVES[life]
+    obj = sample(folder, cr)
+    if spec is not None:
+        obj["spec"] = spec
+    return serving(folder, *existing, obj, home=home), f"{obj['kind']}/{obj['metadata']['name']}"
+
+
+def app(name: str, namespace: str = "default") -> dict[str, Any]:
+    """A CR with two children, `<name>-d` and `<name>-s`."""
+    spec = {"deployment": {"name": f"{name}-d", "image": "nginx:1", "replicas": 1}, "service": {"name": f"{name}-s"}}
+    return {"apiVersion": "myapp.k8s.io/v1", "kind": "App", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
+def apps(*names: str, namespaces: Iterable[str] = ()) -> ApiServer:
+    server = serving("", *map(app, names))
+    server.cluster._namespaces.update(namespaces)
+    return server

@@ -1,0 +1,89 @@
+"""One CR is never reconciled twice at once; N events while it runs cause exactly one more run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ruleop.engine.controller import Verdict
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.queue import Urgency
+from ruleop.engine.routes import Request
+from ruleop.engine.workers import Workers
+from tests.invariants.desk import at_work
+from tests.invariants.stories import apps, drawn, run
+
+CRS = [Request("ns", name) for name in "abc"]
+
+
+@drawn(200)
+def test_of_one_cr_one_pass_runs_at_a_time_and_one_more_for_all_that_happens_meanwhile(data: Any) -> None:
+    steps = data.draw(st.lists(st.tuples(st.sampled_from(["event", "event", "end"]), st.sampled_from(CRS), st.sampled_from(Urgency))))
+    run(_worked(steps))
+
+
+async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
+    begun: Counter[Request] = Counter()
+    expected: Counter[Request] = Counter()
+    running: dict[Request, asyncio.Event] = {}
+    dirty: set[Request] = set()
+
+    async def work(request: Request, *_: Any) -> Verdict:
+        assert request not in running, f"two passes of {request} at once"
+        begun[request] += 1
+        running[request] = asyncio.Event()
+        try:
+            await running[request].wait()
+        finally:
+            del running[request]
+        return Verdict()
+
+    workers = Workers("Test", limit=len(CRS), metrics=Metrics(), ended=lambda _: None)
+    workers.open(True)
+    workers.start(work)
+    for what, cr, urgency in [*steps, *(("end", cr, Urgency.CHANGE) for cr in CRS * 2)]:
+        if what == "event":
+            workers.add(cr, "an event", urgency)
+            if cr in running:
+                dirty.add(cr)
+            else:
+                expected[cr] += 1
+        elif cr in running:
+            running[cr].set()
+            if cr in dirty:
+                dirty.remove(cr)
+                expected[cr] += 1
+        for _ in range(8):
+            await asyncio.sleep(0)
+        assert begun == expected
+    assert not running
+    await workers.stop()
+
+
+def test_five_edits_during_a_pass_cost_one_patch_of_each_child() -> None:
+    async def test() -> None:
+        server = apps("web")
+        held, reached = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            reached.set()
+            await held.wait()
+
+        async with at_work(server) as desk:
+            server.meddle = lambda asked: hold() if str(asked) == "patch deployments web-d" else None
+            server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 2}}})
+            desk.hand("App").deliver()
+            await reached.wait()
+            server.forget()
+            for replicas in range(3, 8):
+                server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
+                desk.hand("App").deliver()
+            held.set()
+            await desk.rest()
+            assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 7
+            assert [each for each in server.writes() if "deployments" in each] == ["patch deployments web-d"]
+
+    run(test())

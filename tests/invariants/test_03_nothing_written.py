@@ -1,0 +1,80 @@
+"""Nothing is written when nothing differs. In the steady state: zero writes, zero lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.invariants.desk import at_work
+from tests.invariants.stories import beginning, drawn, run, serving
+from tests.projects.cluster import Refused
+from tests.projects.rendering import document
+from tests.projects.snapshots import CASES, Case
+from tests.projects.test_any_life import LIVES
+
+EXAMPLES = [case for case in CASES if not case.of]
+EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}  # whole objects, where others have to be there
+HOMES = {"acme": "none"}
+
+
+def title(case: Case) -> str:
+    return f"{case.project or 'root'}:{case.cr}"
+
+
+@pytest.mark.parametrize("case", EXAMPLES, ids=title)
+def test_of_every_example_nothing_is_written_at_rest_nor_after_a_restart(case: Case) -> None:
+    at_rest_nothing_is_written(case)
+
+
+def at_rest_nothing_is_written(case: Case) -> None:
+    run(_at_rest(case))
+
+
+async def _at_rest(case: Case) -> None:
+    obj = document(case.cr_file)
+    home = obj["metadata"].get("namespace") or HOMES.get(case.cr, "default")
+    server = serving(case.project, *EXISTING.get(case.project, ()), obj, home=home)
+    async with at_work(server) as desk:
+        assert server.writes()
+        server.forget()
+        desk.sweep()
+        await desk.rest()
+        assert server.asked == [], "at rest, nothing is asked for"
+    await nothing_differs_after_a_restart(server)
+
+
+async def nothing_differs_after_a_restart(server: Any) -> None:
+    """Another operator, with an empty memory, on the same cluster."""
+    server.forget()
+    async with at_work(server) as desk:
+        assert server.writes() == []
+        server.forget()
+        desk.sweep()
+        await desk.rest()
+        assert server.asked == []
+
+
+@drawn(25)
+def test_after_any_edits_nothing_is_written_at_rest_nor_after_a_restart(data: Any) -> None:
+    life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
+    edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
+    run(_edited(life, edits))
+
+
+async def _edited(life: str, edits: list[int]) -> None:
+    server, resource = beginning(life)
+    choices = LIVES[life][4]
+    async with at_work(server) as desk:
+        for edit in edits:
+            try:
+                server.cluster.edit(resource, {"spec": choices[edit % len(choices)]})
+            except Refused:
+                continue
+            await desk.settled()
+        server.forget()
+        desk.sweep()
+        await desk.rest()
+        assert server.asked == [], "at rest, nothing is asked for"
+    await nothing_differs_after_a_restart(server)

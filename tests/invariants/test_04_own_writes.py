@@ -1,0 +1,105 @@
+"""Read your own writes: a CR whose store is older than ruleop's last write to it waits."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from hypothesis import strategies as st
+
+from ruleop.engine.world import World
+from tests.invariants.desk import Desk, at_work
+from tests.invariants.stories import apps, beginning, drawn, run
+from tests.kube.model_server import line
+from tests.projects.cluster import Refused
+from tests.projects.test_any_life import LIVES
+from tests.projects.test_lives import READY
+
+
+@drawn(30)
+def test_while_watches_are_late_no_pass_writes_what_was_written(data: Any) -> None:
+    """The CR's edits arrive; of what the operator writes itself nothing is told, however often it looks."""
+    life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
+    edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=3), label="edits")
+    run(_late(life, edits))
+
+
+async def _late(life: str, edits: list[int]) -> None:
+    server, resource = beginning(life)
+    choices = LIVES[life][4]
+    kind = resource.partition("/")[0]
+    async with at_work(server) as desk:
+        for edit in edits:
+            try:
+                server.cluster.edit(resource, {"spec": choices[edit % len(choices)]})
+            except Refused:
+                continue
+            desk.hand(kind).deliver()
+            await desk.idle(1.0)
+            await _nothing_more(desk)
+        await desk.settled()
+
+
+async def _nothing_more(desk: Desk) -> None:
+    desk.server.forget()
+    for _ in range(3):
+        desk.sweep()
+        await desk.idle(1.0)
+    assert desk.server.asked == []
+
+
+def test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told() -> None:
+    """Where no answer got into the store, for whatever reason: another look would find what was before."""
+
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            with mock.patch.object(World, "put", return_value=True):
+                server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
+                desk.hand("App").deliver()
+                await desk.idle(0.3)
+                assert "patch deployments web-d" in server.writes()
+                server.forget()
+                desk.sweep()
+                await desk.idle(0.3)
+                assert server.asked == []
+            await desk.settled()
+            assert server.cluster.ready("App/web") == READY
+            assert not any("deployments" in write for write in server.writes())
+
+    run(test())
+
+
+def test_a_late_event_of_an_older_version_brings_nothing_back() -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            for replicas in (2, 3):
+                server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
+                desk.hand("App").deliver()
+                await desk.idle()
+            deployments = desk.hand("Deployment")
+            first, *_ = deployments.outstanding()
+            assert first[1]["spec"]["replicas"] == 2
+            server.forget()
+            deployments.bring(line(*first))
+            await desk.idle()
+            desk.sweep()
+            await desk.idle()
+            assert server.writes() == []
+            assert deployments.store.select()[0]["spec"]["replicas"] == 3
+
+    run(test())
+
+
+def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            server.cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
+            desk.hand("App").deliver()
+            await desk.idle()
+            assert "delete services web-s" in server.writes()
+            await _nothing_more(desk)
+
+    run(test())

@@ -1,0 +1,102 @@
+"""No reconcile before every store that its rule needs is synced, unserved or forbidden; the last two make the children that need them wait,
+are retried with backoff, and stop nothing else."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ruleop.kube.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
+from ruleop.kube.store import Store
+from tests.invariants.desk import at_a_desk
+from tests.invariants.stories import apps, beginning, run
+from tests.kube.model_server import SOURCE, refusal
+from tests.projects.test_lives import READY
+
+BEYOND_RIGHTS, NOT_SERVED = 403, 404
+
+
+@pytest.mark.parametrize("life", ["kafka", "shop", "backup"])
+def test_nothing_is_looked_at_while_one_store_is_not_listed(life: str) -> None:
+    each_store_is_waited_for(life)
+
+
+def each_store_is_waited_for(life: str) -> None:
+    """Whichever it is."""
+
+    async def test(missing: int) -> int:
+        server, resource = beginning(life)
+        async with at_a_desk(server) as desk:
+            last = desk.hands[missing]
+            desk.list_all(but=[last])
+            desk.sweep()
+            await desk.rest()
+            assert server.writes() == [], f"{last.store.source} is not known yet"
+            last.list()
+            await desk.settled()
+            assert server.cluster.ready(resource) == READY
+            return len(desk.hands)
+
+    count, number = 1, 0
+    while number < count:
+        count, number = run(test(number)), number + 1
+    assert count > 3
+
+
+@pytest.mark.parametrize("status", [BEYOND_RIGHTS, NOT_SERVED])
+def test_a_child_whose_kind_cannot_be_had_waits_alone_and_comes_when_it_can(status: int) -> None:
+    one_child_waits(status)
+
+
+def one_child_waits(status: int) -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with at_a_desk(server) as desk:
+            desk.hand("Service").refused(status)
+            desk.list_all()
+            await desk.rest()
+            assert "Deployment/web-d" in server.cluster, "it needs no Service"
+            assert "Service/web-s" not in server.cluster
+            assert not any("services" in write for write in server.writes())
+            assert server.cluster.ready("App/web")[0] == "False"
+            desk.hand("Service").list()
+            await desk.settled()
+            assert "Service/web-s" in server.cluster
+            assert server.cluster.ready("App/web") == READY
+
+    run(test())
+
+
+def test_other_kinds_of_crs_go_on_whatever_one_lacks() -> None:
+    """Both kinds are rules of one project; of one, even the CRs cannot be read."""
+
+    async def test() -> None:
+        server = apps("web")
+        async with at_a_desk(server) as desk:
+            desk.hand("Memcached").refused(BEYOND_RIGHTS)
+            desk.hand("Pod").refused(BEYOND_RIGHTS)
+            desk.list_all()
+            await desk.settled()
+            assert server.cluster.ready("App/web") == READY
+
+    run(test())
+
+
+@pytest.mark.parametrize(("status", "longest"), [(BEYOND_RIGHTS, LONGEST_WAIT), (NOT_SERVED, LONGEST_UNSERVED_WAIT)])
+def test_what_cannot_be_had_is_asked_for_again_later_and_later_for_ever(status: int, longest: float) -> None:
+    asked_again_later_and_later(status, longest)
+
+
+def asked_again_later_and_later(status: int, longest: float) -> None:
+    reflector, now, waits = Reflector(SOURCE, Store(SOURCE), chance=lambda: 0.0), 0.0, []
+    for _ in range(100):
+        assert not isinstance(reflector.next(now), Rest)
+        reflector.failed(refusal(status), now)
+        step = reflector.next(now)
+        assert isinstance(step, Rest)
+        waits.append(round(step.until - now, 6))
+        now = step.until
+    assert all(before <= after <= longest for before, after in itertools.pairwise(waits))
+    assert waits[0] <= 1.0
+    assert waits[-1] == longest

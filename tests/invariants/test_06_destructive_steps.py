@@ -1,0 +1,186 @@
+"""Destructive steps (delete, finalizer removal) name uid and resourceVersion, after a live read. A conflict is a live read and a new plan at
+once, up to five times, and no failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ruleop.engine.queue import Backoff
+from tests.invariants.desk import Desk, at_work
+from tests.invariants.stories import apps, beginning, run
+from tests.projects.test_lives import foreign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.invariants.api_server import ApiServer, Asked
+
+FINALIZER = "ruleop.dev/ruleop"
+
+
+def just_before(server: ApiServer, request: str, act: Callable[[], None], *, times: int = 1) -> None:
+    """What somebody else does when the request is on its way."""
+    left = [times]
+
+    def meddle(asked: Asked) -> None:
+        if str(asked) == request and left[0]:
+            left[0] -= 1
+            act()
+
+    server.meddle = meddle
+
+
+def failures(desk: Desk, kind: str) -> float:
+    labels = {"controller": kind}
+    return desk.manager.metrics.registry.get_sample_value("controller_runtime_reconcile_errors_total", labels) or 0.0
+
+
+def test_a_deletion_names_what_was_read_just_before() -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            live = server.cluster["Service/web-s"]["metadata"]
+            server.forget()
+            server.cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
+            await desk.rest()
+            about = [each for each in server.asked if each.key.name == "web-s"]
+            assert [each.verb for each in about] == ["get", "delete"]
+            deleted = about[-1]
+            assert deleted.body["preconditions"] == {"uid": live["uid"], "resourceVersion": live["resourceVersion"]}
+
+    run(test())
+
+
+@pytest.mark.parametrize("moment", ["get services web-s", "delete services web-s"])
+def test_what_somebody_put_in_its_place_meanwhile_stays(moment: str) -> None:
+    another_ones_object_stays(moment)
+
+
+def another_ones_object_stays(moment: str) -> None:
+    async def test() -> None:
+        server = apps("web")
+        cluster = server.cluster
+
+        def replaced() -> None:
+            cluster.delete("Service/web-s")
+            cluster.add(foreign("Service", "web-s"))
+
+        async with at_work(server) as desk:
+            just_before(server, moment, replaced)
+            cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
+            await desk.rest()
+            assert "Service/other" in cluster
+            assert "ownerReferences" not in cluster["Service/web-s"]["metadata"]
+            assert failures(desk, "App.myapp.k8s.io") == 0
+
+    run(test())
+
+
+def test_what_was_released_meanwhile_stays() -> None:
+    """Somebody takes our marks off between the plan and the deletion: from then on it is theirs."""
+
+    async def test() -> None:
+        server = apps("web")
+        cluster = server.cluster
+        unmarked = {"metadata": {"labels": None, "annotations": None, "ownerReferences": None}}
+        async with at_work(server) as desk:
+            just_before(server, "delete services web-s", lambda: cluster.edit("Service/web-s", unmarked))
+            cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
+            await desk.rest()
+            assert "Service/web-s" in cluster
+
+    run(test())
+
+
+def test_our_finalizer_goes_by_a_write_that_names_what_was_read_just_before() -> None:
+    async def test() -> None:
+        server, resource = beginning("backup")
+        cluster = server.cluster
+        async with at_work(server) as desk:
+            assert FINALIZER in cluster[resource]["metadata"]["finalizers"]
+            server.forget()
+            cluster.delete(resource)
+            await desk.settled()
+            assert resource not in cluster
+            name = resource.partition("/")[2]
+            *_, read, removed = [each for each in server.asked if each.key.name == name and "status" not in each.resource]
+            assert (read.verb, removed.verb) == ("get", "patch")
+            assert FINALIZER not in removed.body["metadata"]["finalizers"]
+            assert removed.body["metadata"]["uid"]
+            assert removed.body["metadata"]["resourceVersion"]
+
+    run(test())
+
+
+def test_a_finalizer_that_somebody_adds_meanwhile_is_kept() -> None:
+    async def test() -> None:
+        server, resource = beginning("backup")
+        cluster = server.cluster
+        name = resource.partition("/")[2]
+
+        def add() -> None:
+            if any(str(each) == f"get databasebackups {name}" for each in server.asked):
+                finalizers = cluster[resource]["metadata"]["finalizers"]
+                cluster.edit(resource, {"metadata": {"finalizers": [*finalizers, "somebody.else/too"]}})
+
+        async with at_work(server) as desk:
+            server.forget()
+            just_before(server, f"patch databasebackups {name}", add)
+            cluster.delete(resource)
+            await desk.settled()
+            assert cluster[resource]["metadata"]["finalizers"] == ["somebody.else/too"]
+
+    run(test())
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_a_conflict_is_a_live_read_and_a_new_plan_and_no_failure(times: int) -> None:
+    conflicts_are_no_failures(times)
+
+
+def conflicts_are_no_failures(times: int) -> None:
+    async def test() -> None:
+        server = apps("web")
+        cluster = server.cluster
+        counter = iter(range(100))
+
+        def meanwhile() -> None:
+            cluster.edit("Deployment/web-d", {"metadata": {"annotations": {"somebody": str(next(counter))}}})
+
+        async with at_work(server) as desk:
+            server.forget()
+            just_before(server, "patch deployments web-d", meanwhile, times=times)
+            cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
+            desk.hand("App").deliver()  # the others are late
+            await desk.idle()
+            about = [each.verb for each in server.asked if each.key.name == "web-d"]
+            assert about == ["patch", "get"] * times + ["patch"]
+            assert cluster["Deployment/web-d"]["spec"]["replicas"] == 5
+            assert failures(desk, "App.myapp.k8s.io") == 0
+
+    run(test())
+
+
+def test_conflicts_without_end_are_five_tries_and_then_backoff() -> None:
+    async def test() -> None:
+        server = apps("web")
+        cluster = server.cluster
+        counter = iter(range(10_000))
+
+        def meanwhile() -> None:
+            cluster.edit("Deployment/web-d", {"metadata": {"annotations": {"somebody": str(next(counter))}}})
+
+        async with at_work(server) as desk:
+            server.forget()
+            for controller in desk.controllers:
+                controller.workers.queue.backoff = Backoff(100.0)
+            just_before(server, "patch deployments web-d", meanwhile, times=10_000)
+            cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
+            desk.hand("App").deliver()
+            await desk.idle()
+            assert [each.verb for each in server.asked if each.key.name == "web-d"] == ["patch", "get"] * 5
+            assert failures(desk, "App.myapp.k8s.io") == 1
+
+    run(test())

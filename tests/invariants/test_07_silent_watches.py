@@ -1,0 +1,100 @@
+"""A watch that went silent is found: server timeoutSeconds, a client deadline past it, bookmarks, readiness tied to the age of each stream."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+from unittest import mock
+from urllib.parse import parse_qsl
+
+from hypothesis import strategies as st
+
+from ruleop.kube import reflector
+from ruleop.kube.reflector import Follow, Reflector
+from ruleop.kube.store import Store
+from tests.invariants.living import operating
+from tests.invariants.stories import apps, drawn, run, until
+from tests.kube.model_server import SOURCE, bookmark, line
+
+LONGEST = 400.0  # seconds in which any silence has to be found
+
+
+@drawn(100)
+def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> None:
+    """Whenever it falls silent: before the list, after it, after a bookmark, after an event."""
+    now, store = 1000.0, Store(SOURCE)
+    watch = Reflector(SOURCE, store, chance=lambda: data.draw(st.floats(0, 1)))
+    step = watch.next(now)
+    assert isinstance(step, Follow)
+    watch.opened(now)
+    version = 10
+    for what in data.draw(st.lists(st.sampled_from(["end of list", "bookmark", "event"]), max_size=4)):
+        now += data.draw(st.floats(0.0, 50.0))
+        version += 1
+        if what == "event":
+            metadata = {"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": str(version)}
+            watch.lines([line("ADDED", {"metadata": metadata})], now)
+        else:
+            watch.lines([bookmark(version, ends=what == "end of list")], now)
+    assert watch.reading
+    assert watch.deadline <= now + LONGEST
+    watch.silent(now := watch.deadline)
+    assert not watch.reading, "it is given up"
+    assert watch.next(now + 3600.0) != reflector.Rest(now), "and opened again"
+    assert watch.reading
+
+
+def test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks() -> None:
+    now = 0.0
+    for chance in (0.0, 0.5, 1.0):
+        watch = Reflector(SOURCE, Store(SOURCE), chance=lambda chance=chance: chance)
+        step = watch.next(now)
+        assert isinstance(step, Follow)
+        watch.opened(now)
+        watch.lines([bookmark(10, ends=True)], now)
+        query = dict(parse_qsl(step.request.query))
+        assert query["allowWatchBookmarks"] == "true"
+        assert 0 < float(query.get("timeoutSeconds", math.inf)) < LONGEST
+        assert watch.deadline <= float(query["timeoutSeconds"]) + 60.0
+
+
+def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
+    """Of the whole operator, with all its times a hundredth as long."""
+
+    async def test() -> None:
+        server = apps("web")
+        async with operating(server):
+            await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
+            server.silent = True
+            server.cluster.delete("Service/web-s")
+            server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 4}}})
+            await asyncio.sleep(0.1)
+            server.silent = False  # for those that come; who waits goes on waiting
+            await until("the edit to be seen", lambda: server.cluster["Deployment/web-d"]["spec"]["replicas"] == 4)
+            await until("the deletion to be seen", lambda: "Service/web-s" in server.cluster)
+
+    with mock.patch.multiple(reflector, WATCH_SECONDS=3.0, CLOSE_MARGIN=0.1, SILENCE=0.9, STREAMING_SILENCE=0.9, FIRST_WAIT=0.01):
+        run(test())
+
+
+def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with operating(server) as operator:
+            await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
+            await until("it to be ready", lambda: _ready(operator.manager))
+            server.silent = True
+            server.meddle = lambda asked: _never() if asked.verb == "watch" else None
+            await until("it to say that it is not", lambda: not _ready(operator.manager))
+
+    with mock.patch.multiple(reflector, WATCH_SECONDS=3.0, CLOSE_MARGIN=0.1, SILENCE=0.9, STREAMING_SILENCE=0.9, FIRST_WAIT=0.01):
+        run(test())
+
+
+def _ready(manager: Any) -> bool:
+    return all(check.ok for check in manager._checks() if check.counts)
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()

@@ -1,0 +1,86 @@
+"""The lease is renewed outside the event loop that renders; when it is lost, the process exits."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ruleop.engine.controller import Reconciler
+from ruleop.kube.lease import Timing
+from tests.invariants import stories
+from tests.invariants.api_server import HOME, ApiServer, refusal
+from tests.invariants.living import elsewhere, living
+from tests.invariants.stories import apps, run, until
+
+TIMING = Timing(duration=6.0, renew_deadline=3.0, retry_period=0.2)  # a busy machine must not lose it
+LEASE = f"Lease/{HOME}/ruleop"
+
+
+def renewals(server: ApiServer) -> int:
+    return sum(each.resource == "leases" and each.verb == "update" for each in list(server.asked))
+
+
+def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
+    """For longer than a lease may go without being renewed, nothing else of the operator gets a turn."""
+    server, ended = apps("web"), threading.Event()
+    blocked: list[tuple[int, int]] = []
+    plan = Reconciler._plan
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        if not blocked:
+            before = renewals(server)
+            time.sleep(TIMING.renew_deadline + 0.5)
+            blocked.append((before, renewals(server)))
+        return plan(*arguments, **more)
+
+    async def test(address: str) -> None:
+        async with living(server, address, leader_elect=True, lease=TIMING):
+            await until("the App to be made", lambda: "Deployment/web-d" in server.cluster)
+            ((before, after),) = blocked
+            assert after > before, "it was renewed meanwhile"
+            assert not ended.is_set(), "the lease was lost"
+
+    with (
+        elsewhere(server) as address,
+        mock.patch.object(Reconciler, "_plan", slow),
+        mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()),
+    ):
+        run(test(address))
+
+
+@pytest.mark.parametrize("how", ["taken", "unreachable"])
+def test_a_lease_that_is_lost_ends_the_process_at_once(how: str) -> None:
+    lost_is_the_end(how)
+
+
+def lost_is_the_end(how: str) -> None:
+    """Also while the loop is busy: nobody waits for it."""
+    server, ended = apps("web"), threading.Event()
+
+    def refused(asked: Any) -> Any:
+        return _refused() if asked.resource == "leases" else None
+
+    async def test(address: str) -> None:
+        async with living(server, address, leader_elect=True, lease=TIMING):
+            await until("the App to be made", lambda: "Deployment/web-d" in server.cluster)
+            if how == "taken":
+                server.cluster.edit(LEASE, {"spec": {"holderIdentity": "another"}})
+            else:
+                server.meddle = refused
+            busy_until = time.monotonic() + stories.PATIENCE / 2
+            while time.monotonic() < busy_until and not ended.is_set():
+                time.sleep(0.01)  # noqa: ASYNC251 - this loop renders, and renders
+            assert ended.is_set(), "it would go on writing"
+            server.meddle = lambda _: None
+
+    with elsewhere(server) as address, mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()):
+        run(test(address))
+
+
+async def _refused() -> Any:
+    return 500, refusal(500, "InternalError")

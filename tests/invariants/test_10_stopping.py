@@ -1,0 +1,82 @@
+"""Stopping: take no new work, finish what runs, release the lease, within the grace period."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from tests.invariants.api_server import HOME
+from tests.invariants.living import operating
+from tests.invariants.stories import app, apps, run, until
+
+if TYPE_CHECKING:
+    from tests.invariants.api_server import ApiServer, Asked
+
+LEASE = f"Lease/{HOME}/ruleop"
+
+
+class Held:
+    """The creation of one object, which takes as long as a test says."""
+
+    def __init__(self, server: ApiServer, request: str) -> None:
+        self.reached, self.release = asyncio.Event(), asyncio.Event()
+        server.meddle = lambda asked: self._wait() if str(asked) == request else None
+
+    async def _wait(self) -> None:
+        self.reached.set()
+        await self.release.wait()
+
+
+def test_what_runs_is_finished_what_is_new_is_left_and_then_the_lease_is_released() -> None:
+    async def test() -> None:
+        server = apps("web")
+        held = Held(server, "create services web-s")
+        async with operating(server, leader_elect=True) as operator:
+            await held.reached.wait()
+            operator.manager.stopping.set()
+            await asyncio.sleep(0.05)
+            server.cluster.add(app("late"))
+            await asyncio.sleep(0.2)  # time enough for a pass that should not be
+            assert not operator.task.done(), "a write is under way"
+            assert server.cluster[LEASE]["spec"]["holderIdentity"], "nobody else may begin yet"
+            held.release.set()
+            await operator.stop()
+        assert "Service/web-s" in server.cluster
+        assert not any(each.key.name.startswith("late") for each in server.asked)
+        assert server.cluster[LEASE]["spec"]["holderIdentity"] == ""
+        last_write = max(number for number, each in enumerate(server.asked) if each.writes)
+        released = max(number for number, each in enumerate(server.asked) if _releases(each))
+        assert released > last_write, "who takes over finds nobody else at work"
+
+    run(test())
+
+
+def _releases(asked: Asked) -> bool:
+    return asked.resource == "leases" and asked.verb == "update" and not asked.body["spec"]["holderIdentity"]
+
+
+def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> None:
+    async def test() -> None:
+        server = apps("web")
+        held = Held(server, "create services web-s")
+        async with operating(server, grace=1.0) as operator:
+            await held.reached.wait()
+            begun = time.monotonic()
+            await operator.stop()
+            assert time.monotonic() - begun >= 0.9, "it is waited for"
+
+    run(test())
+
+
+def test_an_operator_at_rest_waits_for_nothing() -> None:
+    """Its grace period would be longer than any patience."""
+
+    async def test() -> None:
+        server = apps("web")
+        async with operating(server, leader_elect=True, grace=3600.0) as operator:
+            await until("the App to be told of", lambda: server.cluster.conditions("App/web").get("Reconciling"))
+            await operator.stop()
+        assert server.cluster[LEASE]["spec"]["holderIdentity"] == ""
+
+    run(test())
