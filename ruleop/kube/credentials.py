@@ -10,12 +10,14 @@ does not do is done here:
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import datetime as dt
 import hashlib
 import logging
 import os
+import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,7 +238,7 @@ def _complaints_of(loader: Any) -> Iterator[list[str]]:
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(_shortened(record.getMessage()))
+            said.append(_shortened(_decoded(record.getMessage())))
 
     logger, listener = logging.getLogger(type(loader).__module__), Listener(logging.ERROR)
     propagated, logger.propagate = logger.propagate, False
@@ -246,6 +248,12 @@ def _complaints_of(loader: Any) -> Iterator[list[str]]:
     finally:
         logger.removeHandler(listener)
         logger.propagate = propagated
+
+
+def _decoded(text: str) -> str:
+    """What a plugin wrote to stderr, which the loader shows as Python shows bytes."""
+    said = re.fullmatch(r"""(.*\. )(b'.*'|b".*")""", text, re.DOTALL)
+    return said[1] + ast.literal_eval(said[2]).decode(errors="replace") if said else text
 
 
 def _sentence(error: BaseException) -> str:
