@@ -97,7 +97,7 @@ class Metrics:
         self.writes = counter("ruleop_writes", "Writes by kind of action and outcome.", "controller", "action", "outcome")
         self.quiet = counter("ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller")
         self.plan_time = self._histogram("ruleop_plan_seconds", "How long rendering and planning took.", FRACTIONS, "controller")
-        self.fights = counter("ruleop_fights", "Fields over which another controller fights.", "controller")
+        self.fights = counter("ruleop_fights", "Fights with somebody over a child, each counted when it is noticed.", "controller")
         self.reloads = counter("ruleop_reloads", "Times the rules were read anew, by outcome.", "outcome")
         self.reload_failed = self._gauge("ruleop_reload_failed", "1 while the rules on disk are refused and the last good ones run.")
         self.lag = self._histogram("ruleop_event_loop_lag_seconds", "How late the event loop turns, looked at once a second.", SECONDS)

@@ -30,11 +30,12 @@ class Workers:
         self.limit = limit
         self.metrics = metrics.of(title)
         self.ended = ended
-        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self.metrics.queue_time.observe)
+        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self._waited)
         self.causes = Causes()
         self.log = structlog.get_logger().bind(controller=title)
         self._woken = asyncio.Event()
         self._open = False
+        self._opened_at = 0.0
         self._running: dict[asyncio.Task[None], float] = {}  # since when
         self._task: asyncio.Task[None] | None = None
 
@@ -46,6 +47,8 @@ class Workers:
 
     def open(self, is_open: bool) -> None:
         """Work is done only while the stores are synced and this process leads."""
+        if is_open and not self._open:
+            self._opened_at = time.monotonic()
         self._open = is_open
         self._woken.set()
 
@@ -53,12 +56,17 @@ class Workers:
     def is_open(self) -> bool:
         return self._open
 
+    def _waited(self, seconds: float) -> None:
+        """What came to a standby did not wait for a worker until then."""
+        self.metrics.queue_time.observe(min(seconds, time.monotonic() - self._opened_at))
+
     def statistics(self) -> dict[str, float]:
+        """Nothing waits for a worker while there is none."""
         now = time.monotonic()
         queue, running = self.queue.statistics(now=now), [now - since for since in self._running.values()]
         return {
-            "depth": queue["ready"],
-            "longest_wait_seconds": queue["longest_wait"],
+            "depth": queue["ready"] if self._open else 0,
+            "longest_wait_seconds": min(queue["longest_wait"], now - self._opened_at) if self._open else 0.0,
             "failing": queue["failing"],
             "active_workers": len(running),
             "max_concurrent_reconciles": self.limit,

@@ -8,8 +8,10 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ruleop.engine import workers
 from ruleop.engine.census import COUNTERS, GAUGES, Census
 from ruleop.engine.metrics import Metrics
+from ruleop.engine.routes import Request
 from tests.engine.watched import Watched
 
 FIELD = {
@@ -183,6 +185,25 @@ def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
         await watched.stop()
 
     run(story())
+
+
+def test_what_came_to_a_standby_waits_from_when_it_may_be_worked_on(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+
+    def waits(watched):
+        found = samples(watched.metrics)
+        return found["workqueue_depth", BY_NAME], found["ruleop_longest_wait_seconds", BY_CONTROLLER]
+
+    watched = Watched()
+    watched.workers.add(Request("shop", "a"), "a test")
+    now[0] += 3600
+    assert waits(watched) == (0, 0), "nobody could have taken it"
+    watched.workers.open(True)
+    now[0] += 5
+    assert waits(watched) == (1, 5)
+    watched.workers.queue.take(now=now[0])
+    assert samples(watched.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
 
 
 def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run):
