@@ -97,6 +97,7 @@ class Surroundings:
     clock: Callable[[], str]
     seed: Callable[[], bytes]
     finalizer: str
+    conditions_of: Callable[[GroupKind], frozenset[str]]  # that rules of a kind have or had
     dry_run: bool = False
 
 
@@ -244,6 +245,7 @@ class Reconciler:
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
         start = time.perf_counter()
+        known = self.around.conditions_of(rule.kind.versionless)
         observed = Observed(
             objects=_Seen(self.world, memory),
             kinds=self.world.seen_from(resource["metadata"].get("namespace") or ""),
@@ -254,6 +256,7 @@ class Reconciler:
             failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
             fights=memory.fights.told(time.monotonic()) if memory.fights else {},
+            retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
             may_prune=self.may_prune,
             namespace_terminating=memory.namespace_ends,
@@ -299,6 +302,8 @@ class Reconciler:
                 return Verdict(again=memory.status_in)
             self.around.tide.paid((self.kind, request))
             try:
+                if rule.conditions:
+                    await self.around.before_writes(rule, planned)
                 answer = await self.around.write_status(
                     rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource
                 )

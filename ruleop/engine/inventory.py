@@ -1,8 +1,9 @@
 """What the operator has to remember when its rules change while it is away: one ConfigMap, `<name>-inventory`.
 
 For each watched kind: the kinds of children that its CRs have or had, so that a kind dropped from the rules is still looked for and pruned;
-and whether CRs of it may carry our finalizer, so that it can be taken off when nobody needs it any more. It is written before the first
-such object is made, so creating a CR costs no write for it, save the very first.
+whether CRs of it may carry our finalizer, so that it can be taken off when nobody needs it any more; and the conditions that its rules have
+or had, so that one that was dropped does not stand in a status for ever. It is written before the first such object is made, so creating a
+CR costs no write for it, save the very first.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ class Entry:
 
     children: frozenset[GroupKind] = frozenset()
     finalizer: bool = False
+    conditions: frozenset[str] = frozenset()  # types that rules had beside ruleop's own
 
     def covers(self, other: Entry) -> bool:
-        return other.children <= self.children and self.finalizer >= other.finalizer
+        return other.children <= self.children and self.finalizer >= other.finalizer and other.conditions <= self.conditions
 
     def joined(self, other: Entry) -> Entry:
-        return Entry(self.children | other.children, self.finalizer or other.finalizer)
+        return Entry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
 
 
 class Inventory:
@@ -108,11 +110,12 @@ class Inventory:
 
 
 def encode(entries: Mapping[GroupKind, Entry]) -> dict[str, str]:
-    return {
-        str(watched): orjson.dumps({"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer}).decode()
-        for watched, entry in sorted(entries.items())
-        if entry != Entry()
-    }
+    return {str(watched): orjson.dumps(_plain(entry)).decode() for watched, entry in sorted(entries.items()) if entry != Entry()}
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    conditions = {"conditions": sorted(entry.conditions)} if entry.conditions else {}
+    return {"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer, **conditions}
 
 
 def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
@@ -122,11 +125,11 @@ def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
         try:
             found = orjson.loads(text)
             children = frozenset(_parse(each) for each in found["children"])
-            finalizer = found["finalizer"]
+            finalizer, conditions = found["finalizer"], frozenset(map(str, found.get("conditions") or ()))
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if isinstance(found["children"], list) and isinstance(finalizer, bool):
-            entries[_parse(name)] = Entry(children, finalizer)
+            entries[_parse(name)] = Entry(children, finalizer, conditions)
     return entries
 
 

@@ -265,6 +265,7 @@ class Manager:
             write_status=self._write_status,
             say=self._say,
             before_writes=self._before_writes,
+            conditions_of=lambda kind: self.inventory.of(kind).conditions,
             metrics=self.metrics,
             tide=self.tide,
             clock=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -317,7 +318,7 @@ class Manager:
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
         finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        entry = Entry(frozenset(kinds), finalizer)
+        entry = Entry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
         await self.inventory.ensure(rule.kind.versionless, entry)
 
     # -- what is measured ----------------------------------------------------------------------------------------------------------------

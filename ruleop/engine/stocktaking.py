@@ -114,14 +114,16 @@ class Stocktaking:
             self._busy = True
             return entry
         made = _made(controller.rules)
-        if not entry.children - made and (not entry.finalizer or may_need_finalizer(controller.rules)):
+        told = _conditions(controller.rules)
+        if not entry.children - made and not entry.conditions - told and (not entry.finalizer or may_need_finalizer(controller.rules)):
             return entry
         primary = self.world.primary[kind]
         if primary.state is not State.SYNCED:
             return entry
         children = frozenset(each for each in entry.children if each in made or self._may_have(controller, each))
         finalizer = entry.finalizer and (may_need_finalizer(controller.rules) or self._is_held(primary))
-        return Entry(children, finalizer)
+        conditions = frozenset(each for each in entry.conditions if each in told or _is_shown(primary, each))
+        return Entry(children, finalizer, conditions)
 
     def _has_ended(self, controller: Controller) -> bool:
         """Whether no CR of a removed watch keeps our finalizer."""
@@ -218,6 +220,17 @@ def _made(rules: tuple[Rule, ...]) -> frozenset[GroupKind]:
     """The kinds of children that the rules make."""
     children = [child for rule in rules for child in (*rule.children.values(), *rule.finalize.values())]
     return frozenset(kind.versionless for child in children for kind in child.kinds)
+
+
+def _conditions(rules: tuple[Rule, ...]) -> frozenset[str]:
+    return frozenset(each.type for rule in rules for each in rule.conditions)
+
+
+def _is_shown(feed: Feed, condition: str) -> bool:
+    """Whether a CR's status may have a condition of this type."""
+    needle = f'"{condition}"'.encode()
+    entries = (store.entry(key) for store in feed.stores() for key in store.select_keys())
+    return any(entry is not None and entry.status is not None and needle in entry.status for entry in entries)
 
 
 def may_need_finalizer(rules: tuple[Rule, ...]) -> bool:

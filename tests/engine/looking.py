@@ -89,6 +89,7 @@ class Looking:
         self.stores.catch_up()
         self.time = 1000.0
         self.busy = False
+        self.known_conditions = frozenset()
         self.events = []
         self.metrics = Metrics()
         clock = SimpleNamespace(monotonic=lambda: self.time, perf_counter=time.perf_counter)
@@ -108,6 +109,7 @@ class Looking:
             clock=lambda: "2026-01-01T00:00:00Z",
             seed=lambda: b"seed",
             finalizer=FINALIZER,
+            conditions_of=lambda _kind: self.known_conditions,
         )
         rules = rules or self.project.rules
         self.reconciler = Reconciler(rules[0].kind, rules, around, busy=lambda: self.busy, wake=lambda _request: None)

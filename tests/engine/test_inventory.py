@@ -242,6 +242,7 @@ def test_the_last_try_counts(run):
         '{"children":"ab","finalizer":false}',
         '{"children":[1],"finalizer":false}',
         '{"children":[],"finalizer":"no"}',
+        '{"children":[],"finalizer":false,"conditions":7}',
         7,
         None,
     ],
@@ -258,6 +259,10 @@ def test_what_cannot_be_read_counts_as_not_there(run, text):
     run(story())
 
 
+def test_one_that_knows_of_no_conditions_can_be_read():
+    assert decode({str(APP): '{"children":["Deployment.apps"],"finalizer":false}'}) == {APP: entry(DEPLOYMENT)}
+
+
 def test_a_configmap_without_data_is_empty(run):
     async def story():
         shelf = ConfigMap()
@@ -270,7 +275,8 @@ def test_a_configmap_without_data_is_empty(run):
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))
-_ENTRIES = st.dictionaries(_KINDS, st.builds(Entry, st.frozensets(_KINDS), st.booleans()))
+_ENTRY = st.builds(Entry, st.frozensets(_KINDS), st.booleans(), st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])))
+_ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 
 @given(_ENTRIES)
@@ -282,7 +288,7 @@ def test_what_is_written_is_what_is_read(entries):
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"), "a key of a ConfigMap"
 
 
-@given(st.builds(Entry, st.frozensets(_KINDS), st.booleans()), st.builds(Entry, st.frozensets(_KINDS), st.booleans()))
+@given(_ENTRY, _ENTRY)
 def test_joined_is_the_least_that_covers_both(one, two):
     joined = one.joined(two)
     assert joined.covers(one)

@@ -11,6 +11,7 @@ from ruleop.engine.fights import ENOUGH, FIRST, QUIET
 from ruleop.planning.marks import PART_OF
 from tests.engine.looking import Looking
 from tests.engine.server import Answer
+from tests.planning.world import project
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec.v }}'\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  v: '{{ spec.v }}'\n"
@@ -327,6 +328,22 @@ def test_what_is_taken_over_is_told(run):
         await looking.rest()
         assert looking.live("a")["metadata"]["labels"][PART_OF]
         assert ("Normal", "Adopted", "ConfigMap/a: had no owner, and is taken over") in looking.events
+
+    run(story())
+
+
+def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
+    async def story():
+        looking = one(ONE + "conditions: [{type: Kept, status: 'true'}, {type: Dropped, status: 'true'}]\n")
+        await looking.rest()
+        theirs = {"type": "Theirs", "status": "True", "reason": "x", "message": ""}
+        status = looking.app["status"]
+        looking.server.edit(looking.key("web", "App"), status={**status, "conditions": [theirs, *status["conditions"]]})
+        looking.stores.catch_up()
+        looking.known_conditions = frozenset({"Kept", "Dropped"})
+        looking.another(project(ONE + "conditions: [{type: Kept, status: 'true'}]\n", a=A).rules)
+        await looking.rest()
+        assert [each["type"] for each in looking.app["status"]["conditions"]] == ["Theirs", "Ready", "Reconciling", "Stalled", "Kept"]
 
     run(story())
 
