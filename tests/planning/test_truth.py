@@ -1,0 +1,144 @@
+"""What a plan says of fights, of refusals, of a pause, and of what was done."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.kinds import ObjectKey
+from ruleop.planning import Create, Delete, Event, Failed, Failure, Fight, Patch
+from ruleop.planning.events import done
+from ruleop.planning.marks import PAUSED
+from ruleop.planning.show import show, text_of
+from tests.planning.world import World, config, key
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
+B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
+TWO = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | default(true)}}\n"
+
+
+def two(spec=None):
+    world = World.of(TWO, {"v": "1", **(spec or {})}, a=A, b=B)
+    world.settle()
+    return world
+
+
+def fight_over(world, name, *, held, change):
+    """The wish that is undone, as the plan to correct it says it."""
+    change()
+    (action,) = [each for each in world.plan().actions if each.key == key(name)]
+    return {key(name): Fight(action.wanted, f"ConfigMap/{name} is fought over", held=held)}
+
+
+@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+def test_a_fight_that_pauses_leaves_the_child_as_it_is(strategy):
+    world = World.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
+    world.settle()
+    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    planned = world.plan(fights=fights)
+    assert planned.actions == ()
+    assert planned.conditions[0]["reason"] == "Fighting"
+    assert planned.conditions[0]["message"] == "a: ConfigMap/a is fought over"
+    assert planned.conditions[2]["status"] == "True"
+    assert planned.events == (), "it was told when it was noticed"
+
+
+def test_between_two_pauses_it_is_corrected_and_told_all_the_same():
+    world = two()
+    fights = fight_over(world, "a", held=False, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    planned = world.plan(fights=fights)
+    assert [each.key for each in planned.actions] == [key("a")]
+    world.execute(planned.actions)
+    settled = world.plan(fights=fights, settled=True)
+    assert settled.conditions[0]["reason"] == "Fighting", "a condition that turns with each correction would be written each time"
+
+
+def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
+    world = two()
+    fights = fight_over(world, "a", held=True, change=lambda: world.delete(key("a")))
+    planned = world.plan(fights=fights)
+    assert planned.actions == ()
+    assert planned.conditions[0]["reason"] == "Fighting"
+
+
+def test_another_wish_is_none_of_the_fight():
+    world = two()
+    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    world.edit({"v": "2"})
+    planned = world.plan(fights=fights)
+    assert {each.key for each in planned.actions} == {key("a"), key("b")}
+    assert planned.conditions[0]["reason"] != "Fighting"
+
+
+def test_a_fight_keeps_nothing_from_being_pruned():
+    world = two()
+    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    world.edit({"v": "1", "b": False})
+    assert [(type(each), each.key) for each in world.plan(fights=fights).actions] == [(Delete, key("b"))]
+
+
+def test_of_a_refused_secret_the_request_is_told_and_no_more():
+    template = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
+    world = World.of("children: {s: {template: s.yaml}}\n", {"v": "hunter2"}, s=template)
+    failed = Failed(Failure.FORBIDDEN, 'create secrets: nobody may write "hunter2"', request="create secrets shop/s")
+    world.refuse[key("s", "Secret")] = failed
+    world.step()
+    assert world.ready()[1] == "Forbidden"
+    assert world.ready()[2].endswith("create secrets shop/s: the API server refuses it (forbidden)")
+    assert "hunter2" not in repr(world.status)
+
+
+def test_while_a_cr_is_paused_nothing_is_about_to_be_done():
+    world = World.of(TWO, {"v": "1"}, a=A, b=B)
+    world.step()
+    world.delete(key("b"))
+    world.edit({"v": "2"})
+    world.patch_resource({"annotations": {PAUSED: "true"}})
+    planned = world.plan()
+    assert {each.id: each.message for each in planned.children} == {
+        "a": "ConfigMap/a is not changed while the CR is paused",
+        "b": "ConfigMap/b is not created while the CR is paused",
+    }
+    assert "about to be" not in text_of(show(planned, world.resource, world))
+
+
+def test_conditions_of_old_rules_go_and_those_of_others_stay():
+    world = two()
+    theirs = {"type": "Theirs", "status": "True"}
+    old = {"type": "Old", "status": "True"}
+    world.resource["status"]["conditions"] += [theirs, old]
+    assert world.plan().status.patch is None
+    planned = world.plan(retired=frozenset({"Old", "Ready"}))
+    assert [each["type"] for each in planned.status.patch["status"]["conditions"]] == ["Reconciling", "Stalled", "Theirs", "Ready"]
+
+
+def deleted(name, why, namespace="shop"):
+    return Delete(ObjectKey("", "ConfigMap", namespace, name), "a", config(name), why)
+
+
+def patched(name, why):
+    return Patch(key(name), "a", {}, config(name), config(name), "", why)
+
+
+def test_what_was_done_is_told_once_for_all_objects():
+    actions = [
+        Create(key("new"), "a", config("new"), ""),
+        patched("edited", "changed"),
+        patched("theirs", "adopted"),
+        patched("stays", "released"),
+        deleted("old", "pruned"),
+        deleted("older", "pruned", "elsewhere"),
+        deleted("job", "recreate"),
+        deleted("last", "finalized"),
+    ]
+    assert list(done(actions, "shop")) == [
+        Event("Normal", "Adopted", "ConfigMap/theirs: had no owner, and is taken over"),
+        Event("Normal", "Released", "ConfigMap/stays: no longer ruleop's: it stays, without ruleop's marks"),
+        Event("Normal", "Pruned", "ConfigMap/old, ConfigMap/elsewhere/older: no longer wanted, and deleted"),
+        Event("Normal", "Recreated", "ConfigMap/job: deleted, to be created again: a field changes that cannot"),
+    ]
+
+
+def test_of_many_objects_the_first_are_named():
+    (event,) = done([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
+    assert event.message.startswith("ConfigMap/n0, ")
+    assert event.message.endswith("ConfigMap/n7, and more: no longer wanted, and deleted")
