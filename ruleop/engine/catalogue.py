@@ -54,11 +54,11 @@ class Catalogue:
             else:
                 self.world.definitions.pop(kind, None)
                 self._undefined.add(kind)
+            self.world.forget()
             controllers = self.rulebook.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
-                self.rulebook.room.look(controller.rules, self.world.definitions)
+                self.rulebook.room.look(controller.rules, self.world)
                 controllers.all_again(controller, f"the definition of {kind} changed")
-        self.world.forget()
         self._refreshing.set()
 
     # -- discovery -----------------------------------------------------------------------------------------------------------------------
@@ -114,26 +114,31 @@ class Catalogue:
     # -- schemas -------------------------------------------------------------------------------------------------------------------------
 
     async def follow_schemas(self) -> None:
-        """Looks for what is published of kinds whose definition cannot be read. Their CRs wait for it."""
+        """Looks for what is published of kinds whose definition cannot be read, at first often, then seldom. Only at first do CRs wait
+        for it."""
         while True:
-            await self.schemas.wanted.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.schemas.pause(self._written())):
+                    await self.schemas.wanted.wait()
             self.schemas.wanted.clear()
-            kinds = [kind for controller in self.rulebook.controllers for kind in self.schemas.missing(controller.kinds())]
-            await self._look_at_schemas(kinds)
-            self.rulebook.open()
-            if self.schemas.wanted.is_set():
-                await asyncio.sleep(0.5)
+            if missing := self.schemas.missing(self._written()):
+                await self._look_at_schemas(missing)
+
+    def _written(self) -> list[Kind]:
+        return [kind for controller in self.rulebook.controllers for kind in controller.kinds()]
 
     async def _look_at_schemas(self, kinds: list[Kind]) -> None:
         try:
             self._take(await self.discovery.refresh())
-            new = await self.schemas.look(kinds)
         except RuleopError as error:
             self.log.warning("discovery failed; trying again", error=str(error))
+            await asyncio.sleep(AGAIN)
             return
-        controllers = self.rulebook.controllers
-        for controller in controllers if new else ():
-            controllers.all_again(controller, "more schemas are known")
+        for look in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
+            for controller in self.rulebook.controllers if await look else ():
+                self.rulebook.room.look(controller.rules, self.world)
+                self.rulebook.controllers.all_again(controller, "more schemas are known")
+            self.rulebook.open()
 
 
 def _established_changed(change: Change) -> bool:

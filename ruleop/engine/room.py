@@ -1,4 +1,4 @@
-"""Says, once for each watched kind, what its definition has no room for in the status. The API server would drop it, so it is not written,
+"""Says, once for each watched kind, what its schema has no room for in the status. The API server would drop it, so it is not written,
 and whoever looks for conditions on a CR in vain finds the reason in the log."""
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from ruleop.schema.structural import has_room
 from ruleop.templating import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from ruleop.kinds import GroupKind, Kind
+    from ruleop.kinds import Kind
+    from ruleop.planning import KindInfo, Kinds
     from ruleop.rules import Rule
-    from ruleop.schema.crds import CustomResourceDefinition
 
 
 class Room:
@@ -23,24 +23,22 @@ class Room:
         self._told: dict[tuple[Kind, str], tuple[str, ...]] = {}
         self.log = structlog.get_logger()
 
-    def look(self, rules: Iterable[Rule], definitions: Mapping[GroupKind, CustomResourceDefinition]) -> None:
+    def look(self, rules: Iterable[Rule], kinds: Kinds) -> None:
+        """Of kinds whose schema is known: from the definition, or as the server publishes it."""
         for rule in rules:
-            definition = definitions.get(rule.kind.versionless)
-            if definition is None:
-                continue
-            dropped, watch = dropped_by(rule, definition), (rule.kind, rule.name)
+            dropped, watch = dropped_by(rule, kinds.info(rule.kind)), (rule.kind, rule.name)
             if dropped and self._told.get(watch) != dropped:
-                message = f"the CRD of {rule.kind.kind} has no {', '.join(dropped)}: the API server would drop it, so it is not written"
+                message = f"the schema of {rule.kind.kind} has no {', '.join(dropped)}: the API server would drop it, so it is not written"
                 self.log.warning("no room in the status", controller=str(rule.kind.versionless), message=message)
             self._told[watch] = dropped
 
 
-def dropped_by(rule: Rule, definition: CustomResourceDefinition) -> tuple[str, ...]:
+def dropped_by(rule: Rule, info: KindInfo) -> tuple[str, ...]:
     """The fields of the status that the rule would write and the API server would drop. Names from templates are not known yet."""
-    version = definition.version(rule.kind.version)
-    if version is None or not rule.manage_status:
+    schema = info.status_schema
+    if schema is None or not rule.manage_status:
         return ()
-    names = ["conditions", *(["observedGeneration"] if version.status_subresource else [])]
+    names = ["conditions", *(["observedGeneration"] if info.status_subresource else [])]
     if isinstance(rule.status, Tree) and isinstance(rule.status.built, dict):
         names += [name for name in rule.status.built if isinstance(name, str)]
-    return tuple(f"status.{name}" for name in names if not has_room(version.schema, ("status", name)))
+    return tuple(f"status.{name}" for name in names if not has_room(schema, ("status", name)))

@@ -80,7 +80,7 @@ class Rulebook:
     def _adopt_kind(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Controller | None:
         controller = self.controllers.get(kind) or self._begin(rules[0].kind)
         before = controller.digests
-        self.room.look(rules, self.world.definitions)
+        self.room.look(rules, self.world)
         controller.take(rules[0].kind if rules else controller.kind, rules)
         controller.workers.limit = self.limit or max((rule.max_concurrent for rule in rules), default=controller.workers.limit)
         return controller if controller.digests != before else None

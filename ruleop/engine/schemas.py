@@ -19,48 +19,56 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind
     from ruleop.kube.discovery import Discovery
 
-TRIES = 20  # the server is some seconds late with a new kind's schema; after this many looks there is none
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0  # seconds between looks: the server is some seconds late with a new kind's schema
+LONGEST_LOOK = 10.0  # seconds: a server behind the API server may not answer
+PATIENCE = 5  # looks for which CRs wait, 3 s in all; an aggregated API may have no schemas at all
 
 
 class Schemas:
     def __init__(self, discovery: Discovery, world: World) -> None:
         self.discovery = discovery
         self.world = world
-        self.wanted = asyncio.Event()  # somebody waits for what is missing
+        self.wanted = asyncio.Event()  # somebody waits for what was never looked for
         self._looked: dict[Kind, int] = {}  # how often, in vain
 
     def known_of(self, kinds: Iterable[Kind]) -> bool:
-        """Whether all is known of these; if not, it is looked for."""
-        if not self.missing(kinds):
-            return True
-        self.wanted.set()
-        return False
+        """Whether all is known of these that there is, as far as it is worth waiting for. If not, it is looked for."""
+        missing = self.missing(kinds)
+        if any(kind not in self._looked for kind in missing):
+            self.wanted.set()
+        return all(self._looked.get(kind, 0) >= PATIENCE for kind in missing)
 
     def missing(self, kinds: Iterable[Kind]) -> list[Kind]:
         """Kinds that are served, and of which nothing is known yet."""
-        return [kind for kind in kinds if self._foreign(kind) and kind not in self.world.published and self._looked.get(kind, 0) < TRIES]
+        return [kind for kind in dict.fromkeys(kinds) if self._foreign(kind) and kind not in self.world.published]
 
-    async def look(self, kinds: Iterable[Kind]) -> bool:
-        """Asks for these, after a refresh of discovery. True when something new is known; of a kind without a schema nothing ever is."""
-        new = False
-        for kind in kinds:
-            if not self._foreign(kind):
-                continue
-            self._looked[kind] = self._looked.get(kind, 0) + 1
-            try:
+    def pause(self, kinds: Iterable[Kind]) -> float | None:
+        """Seconds until the next look at what is missing of these; None if nothing is."""
+        looks = [self._looked.get(kind, 0) for kind in self.missing(kinds)]
+        return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(*looks, 20)) if looks else None
+
+    async def look(self, kind: Kind) -> bool:
+        """Asks for this one, after a refresh of discovery. True when something new is known."""
+        if not self._foreign(kind):
+            return False
+        self._looked[kind] = self._looked.get(kind, 0) + 1
+        try:
+            async with asyncio.timeout(LONGEST_LOOK):
                 document = await self.discovery.openapi(kind.group, kind.version)
-            except ApiError as error:
-                if error.problem is Problem.FORBIDDEN:
-                    self._looked[kind] = TRIES
-                structlog.get_logger().warning("no schema", kind=str(kind), error=str(error))
-                continue
-            schema, shape = (document.schema(kind), document.shape(kind)) if document is not None else (None, None)
-            if schema is not None and shape is not None and self.world.published.get(kind) is not schema:
-                self.world.published[kind], self.world.shapes[kind] = schema, shape
-                new = True
-        if new:
-            self.world.forget()
-        return new
+        except (ApiError, TimeoutError) as error:
+            if not isinstance(error, ApiError) or error.problem is Problem.FORBIDDEN:
+                self._looked[kind] = max(PATIENCE, self._looked[kind])
+            log = structlog.get_logger()
+            (log.warning if self._looked[kind] in {1, PATIENCE} else log.debug)(
+                "no schema", kind=str(kind), error=str(error) or "no answer"
+            )
+            return False
+        schema, shape = (document.schema(kind), document.shape(kind)) if document is not None else (None, None)
+        if schema is None or shape is None or self.world.published.get(kind) is schema:
+            return False
+        self.world.published[kind], self.world.shapes[kind] = schema, shape
+        self.world.forget()
+        return True
 
     def known(self) -> list[Kind]:
         """What was learned in this way, to be looked at again now and then: nobody tells when it changes."""

@@ -124,7 +124,8 @@ class Discovery:
         self._index_etag = ""
         self._index_due = True
         self._openapi: dict[str, tuple[str, OpenApi]] = {}
-        self._openapi_lock = asyncio.Lock()
+        self._index_lock = asyncio.Lock()
+        self._openapi_locks: dict[str, asyncio.Lock] = {}
 
     def get(self, kind: Kind | GroupKind) -> Served | None:
         return self.catalogue.get(kind)
@@ -140,9 +141,10 @@ class Discovery:
     async def openapi(self, group: str, version: str) -> OpenApi | None:
         """The schemas of a group version; None if the server publishes none. The server is some seconds late with those of a new CRD.
 
-        Asks the server only after a `refresh`, and fetches the document only if its hash is new.
+        Asks the server only after a `refresh`, and fetches the document only if its hash is new. A document that is slow to come holds no
+        other.
         """
-        async with self._openapi_lock:
+        async with self._index_lock:
             if self._index_due or self._index is None:
                 self._index_due = False
                 try:
@@ -150,7 +152,8 @@ class Discovery:
                 except ApiError:
                     self._index_due = True
                     raise
-            name = f"apis/{group}/{version}" if group else f"api/{version}"
+        name = f"apis/{group}/{version}" if group else f"api/{version}"
+        async with self._openapi_locks.setdefault(name, asyncio.Lock()):
             url = (self._index or {}).get(name)
             if url is None:
                 self._openapi.pop(name, None)

@@ -43,6 +43,7 @@ class OpenApi:
     def __init__(self, document: Object) -> None:
         self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
         self._builder = ShapeBuilder(self._schemas)
+        self._whole: dict[str, Schema] = {}
         self._names = {
             Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
             for name, schema in self._schemas.items()
@@ -55,9 +56,27 @@ class OpenApi:
         return self._builder.named(name) if name else None
 
     def schema(self, kind: Kind) -> Schema | None:
-        """The kind's schema as published, with references in it; None if the document does not know the kind."""
+        """The kind's schema, the same object each time; None if the document does not know the kind. What it refers to stands in it, as in
+        the schema of a CRD, but for its metadata."""
         name = self._names.get(kind)
-        return self._schemas[name] if name else None
+        if name and name not in self._whole:
+            self._whole[name] = self._inlined(self._schemas[name], frozenset({name}), spare="metadata")
+        return self._whole[name] if name else None
+
+    def _inlined(self, schema: Schema, within: frozenset[str], *, spare: str = "") -> Schema:
+        name = _reference(schema)
+        if name in within or (name and name not in self._schemas):
+            return {"x-kubernetes-preserve-unknown-fields": True}  # it contains itself: nobody writes so deep a status
+        if name:
+            beside = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
+            return {**self._inlined(self._schemas[name], within | {name}), **beside}
+        whole = dict(schema)
+        if isinstance(properties := schema.get("properties"), Mapping):
+            whole["properties"] = {key: each if key == spare else self._inlined(each, within) for key, each in properties.items()}
+        for keyword in ("items", "additionalProperties"):
+            if isinstance(inner := schema.get(keyword), Mapping):
+                whole[keyword] = self._inlined(inner, within)
+        return whole
 
 
 class ShapeBuilder:

@@ -1,0 +1,228 @@
+"""What is published of kinds whose definition cannot be read is looked for when it is needed, holds nobody for long, and is not asked for again
+while it is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.room import Room
+from ruleop.engine.schemas import LONGEST_PAUSE, PATIENCE, Schemas
+from ruleop.engine.world import World
+from ruleop.kinds import Kind
+from ruleop.kube.discovery import Discovery
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.rules import build_project
+from ruleop.schema.openapi import OpenApi
+from ruleop.schema.table import ResourceInfo
+
+APP, TOOL, GONE, BUILT_IN = (
+    Kind("example.com", "v1", "App"),
+    Kind("tools.example.com", "v1", "Tool"),
+    Kind("example.com", "v1", "Gone"),
+    Kind("apps", "v1", "Deployment"),
+)
+
+
+def document(kind: Kind, **status: object):
+    name = f"com.example.{kind.version}.{kind.kind}"
+    schema = {
+        "type": "object",
+        "properties": {"status": {"type": "object", "properties": status}, "spec": {"allOf": [{"$ref": "#/components/schemas/Spec"}]}},
+        "x-kubernetes-group-version-kind": [{"group": kind.group, "version": kind.version, "kind": kind.kind}],
+    }
+    inner = {"type": "object", "properties": {"size": {"type": "integer"}, "again": {"$ref": "#/components/schemas/Spec"}}}
+    return {"components": {"schemas": {name: schema, "Spec": inner}}}
+
+
+class Published:
+    """What a server publishes; it counts who asks."""
+
+    def __init__(self) -> None:
+        self.documents: dict[tuple[str, str], OpenApi | ApiError | asyncio.Event] = {}
+        self.asked: list[str] = []
+
+    async def openapi(self, group: str, version: str) -> OpenApi | None:
+        self.asked.append(group)
+        found = self.documents.get((group, version))
+        if isinstance(found, asyncio.Event):
+            await found.wait()
+            return None
+        if isinstance(found, ApiError):
+            raise found
+        return found
+
+
+@pytest.fixture
+def server():
+    return Published()
+
+
+@pytest.fixture
+def world():
+    served = {kind: ResourceInfo("x", True, True, kind) for kind in (APP, TOOL, BUILT_IN)}
+    return World(SimpleNamespace(), served.get)
+
+
+@pytest.fixture
+def schemas(server, world):
+    return Schemas(server, world)
+
+
+def test_nothing_is_asked_of_kinds_that_are_known_or_not_served(schemas, server, world, run):
+    world.definitions[TOOL.versionless] = object()
+    assert schemas.known_of([BUILT_IN, GONE, TOOL])
+    assert not schemas.wanted.is_set()
+    assert [run(schemas.look(kind)) for kind in (BUILT_IN, GONE, TOOL)] == [False, False, False]
+    assert server.asked == []
+
+
+def test_what_is_published_is_taken_over_once(schemas, server, world, run):
+    server.documents["example.com", "v1"] = OpenApi(document(APP, ready={"type": "boolean"}))
+    assert not schemas.known_of([APP])
+    assert schemas.wanted.is_set()
+    assert run(schemas.look(APP))
+    assert schemas.known_of([APP])
+    assert world.info(APP).status_schema["properties"]["status"]["properties"] == {"ready": {"type": "boolean"}}
+    assert not run(schemas.look(APP)), "the same document is no news"
+    assert schemas.pause([APP]) is None
+
+
+def test_a_new_document_is_news(schemas, server, world, run):
+    for field in ("one", "two"):
+        server.documents["example.com", "v1"] = OpenApi(document(APP, **{field: {"type": "string"}}))
+        assert run(schemas.look(APP))
+        assert set(world.info(APP).status_schema["properties"]["status"]["properties"]) == {field}
+    assert schemas.known() == [APP]
+
+
+def test_a_kind_without_a_schema_is_waited_for_a_few_looks_and_looked_for_ever_after(schemas, server, run):
+    pauses = []
+    for number in range(20):
+        assert schemas.known_of([APP]) == (number >= PATIENCE)
+        pauses.append(schemas.pause([APP]))
+        assert not run(schemas.look(APP))
+    assert sum(pauses[:PATIENCE]) < 4
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE
+    server.documents["example.com", "v1"] = OpenApi(document(APP))
+    assert run(schemas.look(APP))
+
+
+def test_it_holds_no_other_kind(schemas, server, run):
+    """Neither while it is looked for, nor by a server behind the API server that does not answer."""
+    server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
+    server.documents["example.com", "v1"] = hanging = asyncio.Event()
+
+    async def look() -> None:
+        looking = asyncio.create_task(schemas.look(APP))
+        await asyncio.sleep(0)
+        assert await schemas.look(TOOL)
+        assert schemas.known_of([TOOL])
+        assert not schemas.known_of([APP])
+        hanging.set()
+        assert not await looking
+
+    run(look())
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
+    monkeypatch.setattr("ruleop.engine.schemas.LONGEST_LOOK", 0.01)
+    server.documents["example.com", "v1"] = asyncio.Event()
+    assert not run(schemas.look(APP))
+    assert schemas.known_of([APP])
+
+
+def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
+    server.documents["example.com", "v1"] = ApiError(Problem.FORBIDDEN, verb="discover", resource="/openapi/v3", text="no")
+    with capture_logs() as logs:
+        run(schemas.look(APP))
+        run(schemas.look(APP))
+    assert schemas.known_of([APP])
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["no schema"]
+
+
+def test_a_schema_is_whole_although_it_refers_to_others():
+    whole = OpenApi(document(APP)).schema(APP)
+    inner = whole["properties"]["spec"]["properties"]
+    assert inner["size"] == {"type": "integer"}
+    assert inner["again"] == {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server, world, run):
+    rules = build_project(
+        {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"}, root="r", environ={}
+    ).rules
+    room = Room()
+    with capture_logs() as logs:
+        room.look(rules, world)
+        assert logs == [], "nothing is known yet"
+        server.documents["example.com", "v1"] = OpenApi(document(APP, one={"type": "integer"}))
+        run(schemas.look(APP))
+        room.look(rules, world)
+        room.look(rules, world)
+    (told,) = logs
+    assert "status.conditions, status.observedGeneration, status.two" in told["message"]
+
+
+# -- what goes over the wire -------------------------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """A client of a server whose documents are named by their hashes."""
+
+    server = "https://x"
+
+    def __init__(self) -> None:
+        self.hashes = {"apis/example.com/v1": "1", "apis/tools.example.com/v1": "1"}
+        self.asked: list[str] = []
+        self.held: asyncio.Event | None = None
+
+    async def fetch(self, request):
+        self.asked.append(request.path)
+        paths = {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={number}"} for path, number in self.hashes.items()}
+        etag = orjson.dumps(paths).decode()
+        return (b"", etag) if request.etag == etag else (orjson.dumps({"paths": paths}), etag)
+
+    async def send(self, request):
+        self.asked.append(f"{request.path}?{request.query}")
+        if self.held is not None and "tools" in request.path:
+            await self.held.wait()
+        return document(APP)
+
+
+def test_a_document_is_fetched_when_it_is_needed_and_again_only_when_its_hash_is_another(run):
+    async def test() -> None:
+        wire = Wire()
+        discovery = Discovery(wire)
+        first = await discovery.openapi("example.com", "v1")
+        assert await discovery.openapi("example.com", "v1") is first
+        assert wire.asked == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=1"]
+        discovery._index_due = True  # as a refresh leaves it
+        wire.hashes["apis/tools.example.com/v1"] = "2"
+        assert await discovery.openapi("example.com", "v1") is first
+        assert wire.asked[2:] == ["/openapi/v3"]
+        discovery._index_due = True
+        wire.hashes["apis/example.com/v1"] = "2"
+        assert await discovery.openapi("example.com", "v1") is not first
+        assert wire.asked[3:] == ["/openapi/v3", "/openapi/v3/apis/example.com/v1?hash=2"]
+
+    run(test())
+
+
+def test_a_document_that_is_slow_to_come_holds_no_other(run):
+    async def test() -> None:
+        wire = Wire()
+        wire.held = asyncio.Event()
+        discovery = Discovery(wire)
+        slow = asyncio.create_task(discovery.openapi("tools.example.com", "v1"))
+        assert await discovery.openapi("example.com", "v1") is not None
+        assert not slow.done()
+        wire.held.set()
+        await slow
+
+    run(test())
