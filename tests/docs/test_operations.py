@@ -1,0 +1,83 @@
+"""docs/operations.md says what the operator does: its metrics, its flags, its log and its waits are held against the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+import yaml
+
+from ruleop.cli.run import command
+from ruleop.engine.options import Options
+from tests.docs.messages import ROOT, constants
+from tests.docs.metrics import PAGE, table, written
+
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)]
+
+
+def section(title: str) -> str:
+    return TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_every_metric_has_a_row_and_every_row_a_metric() -> None:
+    assert written(TEXT) == TEXT, "python -m tests.docs.metrics writes the table anew"
+
+
+def test_alerts_ask_for_metrics_that_there_are() -> None:
+    metrics = set(re.findall(r"^\| `(\w+)`", table(), re.MULTILINE))
+    (alerts,) = (block for block in BLOCKS if "groups" in block)
+    rules = alerts["groups"][0]["rules"]
+    for rule in rules:
+        asked = {
+            word for word in re.findall(r"[a-z_]+", rule["expr"]) if word.startswith(("ruleop_", "controller_", "leader_", "workqueue_"))
+        }
+        assert asked, rule["alert"]
+        assert asked <= metrics, rule["alert"]
+    told = re.findall(r"^\| (Ruleop\w+) \|", section("Alerts"), re.MULTILINE)
+    assert told == [rule["alert"] for rule in rules], "what to do is said for each"
+
+
+def test_the_reasons_of_waits_are_all_there() -> None:
+    found = {"value"}  # by default
+    for room in ("planning", "templating"):
+        for file in (ROOT / "ruleop" / room).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.keyword) and node.arg == "why" and isinstance(node.value, ast.Constant):
+                    found.add(node.value.value)
+    sentence = section("Metrics").split("Reasons of `ruleop_waits`:")[1].split("\n\n")[0]
+    told = set(re.findall(r"`(\w+)`", sentence)) - {"waitFor", "ruleop_resources"}
+    assert told == found - {"changed", "released", "adopted"}
+
+
+def test_flags_are_those_of_the_command() -> None:
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    assert set(re.findall(r"`(--[a-z-]+)", TEXT)) - {"--cascade"} <= known
+
+
+def test_the_log_says_what_the_page_says() -> None:
+    said = set(constants())
+    events = [event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)]
+    assert events
+    assert [event for event in events if event not in said] == []
+
+
+def test_the_deployment_fits_the_operator() -> None:
+    (deployment,) = (block for block in BLOCKS if block.get("kind") == "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    ports = {port["name"]: f":{port['containerPort']}" for port in container["ports"]}
+    options = Options()
+    assert ports == {"metrics": options.metrics_address, "health": options.health_address}
+    assert pod["terminationGracePeriodSeconds"] > options.grace
+    assert {container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} == {"/healthz", "/readyz"}
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", TEXT))))
+def test_links_lead_somewhere(link: str) -> None:
+    file, _, anchor = link.partition("#")
+    page = (PAGE.parent / file).resolve() if file else PAGE
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    if anchor:
+        assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
