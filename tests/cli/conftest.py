@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
+from tests.definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,33 +52,7 @@ spec:
           image: nginx
 """
 
-CRD = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: sites.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Site, plural: sites}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec:
-              type: object
-              required: [page]
-              properties:
-                page: {type: string}
-                replicas: {type: integer, default: 1}
-            status:
-              type: object
-              x-kubernetes-preserve-unknown-fields: true
-"""
+SPEC = "{type: object, required: [page], properties: {page: {type: string}, replicas: {type: integer, default: 1}}}"
 
 SITE = """\
 apiVersion: example.com/v1
@@ -92,7 +67,7 @@ FILES = {
     "watches.yaml": WATCHES,
     "templates/config.yaml.j2": CONFIG,
     "templates/web.yaml.j2": WEB,
-    "crds/sites.yaml": CRD,
+    "crds/sites.yaml": definition("Site", spec=SPEC),
     "site.yaml": SITE,
 }
 

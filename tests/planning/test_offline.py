@@ -9,6 +9,7 @@ from ruleop.planning import FixedObjects, Observed, Served, State, choose_rule, 
 from ruleop.planning.offline import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.rules import Project, build_project
 from ruleop.schema.shape import UNKNOWN
+from tests.definitions import definition
 
 WATCHES = """\
 - group: example.com
@@ -22,46 +23,11 @@ WATCHES = """\
   kind: Zone
 """
 
-CRDS = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: sites.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Site, plural: sites}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec:
-              type: object
-              required: [page]
-              properties:
-                page: {type: string}
-                ports:
-                  type: array
-                  x-kubernetes-list-type: map
-                  x-kubernetes-list-map-keys: [name]
-                  items: {type: object, required: [name], properties: {name: {type: string}, port: {type: integer, default: 80}}}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-    - {name: v2, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: zones.example.com}
-spec:
-  group: example.com
-  scope: Cluster
-  names: {kind: Zone, plural: zones}
-  versions:
-    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-"""
+PORT = "{type: object, required: [name], properties: {name: {type: string}, port: {type: integer, default: 80}}}"
+PORTS = f"{{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {PORT}}}"
+SPEC = f"{{type: object, required: [page], properties: {{page: {{type: string}}, ports: {PORTS}}}}}"
+UNSERVED = "    - {name: v2, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n"
+CRDS = definition("Site", spec=SPEC, more=UNSERVED) + "---\n" + definition("Zone", scope="Cluster", subresource=False)
 
 SITE = Kind("example.com", "v1", "Site")
 

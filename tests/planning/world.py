@@ -39,31 +39,11 @@ from ruleop.planning.marks import Owner, claim_on
 from ruleop.planning.offline import OfflineKinds
 from ruleop.rules import Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
+from tests.definitions import definition
 
 FINALIZER = "ruleop.dev/ruleop"
 HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
-CRD = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: {plural}.example.com}}
-spec:
-  group: example.com
-  scope: {scope}
-  names: {{kind: {kind}, plural: {plural}}}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {{status: {{}}}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {{type: object, x-kubernetes-preserve-unknown-fields: true}}
-            status: {{type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
-APP = CRD.format(kind="App", plural="apps", scope="Namespaced")
-GLOBAL = CRD.format(kind="Global", plural="globals", scope="Cluster")
+APP, GLOBAL = definition("App"), definition("Global", scope="Cluster")
 
 
 def project(body: str, head: str = HEAD, **files: str) -> Project:

@@ -8,29 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from ruleop.rules import Project, ProjectErrors, Rule, build_project
+from tests.definitions import definition
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
 HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
-CRD = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
+CRD = definition()
 
 
 def watch(body: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.definitions import definition
 from tests.rules.projects import Row, said, table, watch
 
 ROWS = (
@@ -52,26 +53,7 @@ spec:
 kind: Kustomization
 """,
             "crds/d.yaml": "a: [",
-            "crds/e.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-""",
+            "crds/e.yaml": definition(),
         },
     ),
     Row(
@@ -85,28 +67,7 @@ spec:
         [
             "watches.yaml:2:12: App.example.com does not serve its version v1",
         ],
-        files={
-            "crds/apps.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: false
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
-        },
+        files={"crds/apps.yaml": definition().replace("served: true", "served: false")},
     ),
     Row(
         "status room",
@@ -124,26 +85,9 @@ status:
             "watches.yaml:7:31: warning: the CRD of App has no status.deep.b, so the API server drops it: add it to the schema",
         ],
         files={
-            "crds/apps.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
-"""
+            "crds/apps.yaml": definition(
+                status="{type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}"
+            )
         },
     ),
     Row(
@@ -151,26 +95,9 @@ spec:
         watch("manageStatus: false"),
         [],
         files={
-            "crds/apps.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
-"""
+            "crds/apps.yaml": definition(
+                status="{type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}"
+            )
         },
     ),
     Row(
@@ -181,25 +108,10 @@ spec:
             "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",
         ],
         files={
-            "crds/apps.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: apps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: App, plural: apps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-            status: {type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}
-"""
+            "crds/apps.yaml": definition(
+                status="{type: object, properties: {size: {type: integer}, deep: {type: object, properties: {a: {type: string}}}}}",
+                subresource=False,
+            )
         },
     ),
     Row(
@@ -220,26 +132,7 @@ spec:
             "crds/a.yaml": """\
 - a
 """,
-            "crds/b.yaml": """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: bpps.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Bpp, plural: bpps}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: objekt}
-            status: {type: objekt}
-""",
+            "crds/b.yaml": definition("Bpp", spec="{type: objekt}", status="{type: objekt}"),
             "crds/c.yaml": """\
 kind: CustomResourceDefinition
 apiVersion: apiextensions.k8s.io/v1
