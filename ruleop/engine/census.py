@@ -27,18 +27,24 @@ GAUGES = {
     "ruleop_longest_wait_seconds": ("How long the key that has waited longest waits for a worker.", ("controller",)),
     "ruleop_failing": ("CRs whose last reconcile failed, and which wait for another try.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
-    "ruleop_children": ("Children by state; a child is one entry of a rule, for one CR.", ("controller", "state")),
-    "ruleop_waits": ("Children that wait, and for what.", ("controller", "child", "reason")),
+    "ruleop_children": (
+        "Children (entries of a rule, for one CR) by state: ready, progressing, waiting, failed, refused, unwanted or terminating.",
+        ("controller", "state"),
+    ),
+    "ruleop_waits": ("Children that wait, and what kind of thing for.", ("controller", "child", "reason")),
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
     "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
-    "ruleop_watches": ("Watches by kind and state.", ("kind", "state")),
+    "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
     "ruleop_watch_silence_seconds": ("How long the server has not been heard on a watch; of several, the longest.", ("kind",)),
 }
 COUNTERS = {
     "ruleop_relists": ("Times a kind was read as a whole again.", ("kind",)),
     "ruleop_watch_crashes": ("Times a watch failed in a way that ruleop did not expect.", ("kind",)),
-    "ruleop_listener_failures": ("Changes that ruleop failed to look at, in a way that it did not expect.", ("kind",)),
-    "ruleop_events": ("Events by what became of them.", ("outcome",)),
+    "ruleop_listener_failures": ("Changes that were not passed on, by a mistake of ruleop.", ("kind",)),
+    "ruleop_events": (
+        "Events by what became of them: sent, dropped (could not be written) or suppressed (enough was said of the CR).",
+        ("outcome",),
+    ),
 }
 Series: TypeAlias = tuple[str, ...]
 Found: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"

@@ -76,7 +76,9 @@ class Metrics:
         self._requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         counter = self._counter
         # The field's usual names (controller-runtime, client-go).
-        self.reconciles = counter("controller_runtime_reconcile", "Reconciles by controller and result.", "controller", "result")
+        self.reconciles = counter(
+            "controller_runtime_reconcile", "Reconciles by result: success, requeue_after or error.", "controller", "result"
+        )
         self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Reconciles that failed.", "controller")
         self.panics = counter(
             "controller_runtime_reconcile_panics", "Reconciles that failed in a way that ruleop did not expect.", "controller"
@@ -84,7 +86,7 @@ class Metrics:
         self.reconcile_time = self._histogram(
             "controller_runtime_reconcile_time_seconds", "How long a reconcile took.", SECONDS, "controller"
         )
-        self.adds = counter("workqueue_adds", "Keys added to the queue.", "name")
+        self.adds = counter("workqueue_adds", "Reasons to look at a CR; several before it is looked at are one look.", "name")
         self.queue_time = self._histogram("workqueue_queue_duration_seconds", "How long a key waited for a worker.", SECONDS, "name")
         self.work_time = self._histogram("workqueue_work_duration_seconds", "How long a key was worked on.", SECONDS, "name")
         self.retries = counter("workqueue_retries", "Keys added again after a failure.", "name")
@@ -94,11 +96,19 @@ class Metrics:
         )
         self.leader = self._gauge("leader_election_master_status", "1 while this process leads.", "name")
         # ruleop's own.
-        self.writes = counter("ruleop_writes", "Writes by kind of action and outcome.", "controller", "action", "outcome")
+        self.writes = counter(
+            "ruleop_writes",
+            "Actions by what became of them: done, held back (for another that failed), or why the server refused.",
+            "controller",
+            "action",
+            "outcome",
+        )
         self.quiet = counter("ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller")
-        self.plan_time = self._histogram("ruleop_plan_seconds", "How long rendering and planning took.", FRACTIONS, "controller")
+        self.plan_time = self._histogram(
+            "ruleop_plan_seconds", "How long one rendering and planning of a CR took.", FRACTIONS, "controller"
+        )
         self.fights = counter("ruleop_fights", "Fights with somebody over a child, each counted when it is noticed.", "controller")
-        self.reloads = counter("ruleop_reloads", "Times the rules were read anew, by outcome.", "outcome")
+        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or refused.", "outcome")
         self.reload_failed = self._gauge("ruleop_reload_failed", "1 while the rules on disk are refused and the last good ones run.")
         self.lag = self._histogram("ruleop_event_loop_lag_seconds", "How late the event loop turns, looked at once a second.", SECONDS)
         for outcome in ("done", "refused"):
