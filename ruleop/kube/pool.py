@@ -263,12 +263,11 @@ class Pool:
 def _address(url: str) -> _Address:
     """Raises ValueError."""
     parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not _is_path(parts.path):
-        raise ValueError("no URL of a server")
-    tls = parts.scheme == "https"
-    host = parts.hostname
+    tls, host = parts.scheme == "https", parts.hostname or ""
     if not host.isascii():
         host = host.encode("idna").decode()
+    if parts.scheme not in {"http", "https"} or not host or not _is_path(host + parts.path):
+        raise ValueError("no URL of a server")
     login = ""
     if parts.username is not None:
         login = "Basic " + base64.b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()).decode()

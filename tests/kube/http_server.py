@@ -63,9 +63,11 @@ Handler = Callable[[Exchange], Awaitable[None]]
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Recorder]:
     recorder = Recorder("")
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(asyncio.current_task())  # type: ignore[arg-type]
+        writers.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 exchange = await _read(reader, writer)
@@ -83,6 +85,41 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await abort(writers)
+
+
+RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def listening(handler: RawHandler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A server of something else: what it says and reads is all the handler's. Gives its port."""
+    tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.current_task())  # type: ignore[arg-type]
+        writers.append(writer)
+        with contextlib.suppress(asyncio.CancelledError, OSError):
+            await handler(reader, writer)
+
+    server = await asyncio.start_server(connection, host, 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await abort(writers)
+
+
+async def abort(writers: list[asyncio.StreamWriter]) -> None:
+    """Leaves no socket open, and waits for nobody's goodbye."""
+    for writer in writers:
+        writer.transport.abort()
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Exchange:

@@ -1,0 +1,839 @@
+"""Connections: kept, broken, given up, refused. The server says every byte; plain and over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import gc
+import socket
+import ssl
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kinds import ObjectKey
+from ruleop.kube import http, pool, requests
+from ruleop.kube.client import Client
+from ruleop.kube.credentials import Access
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.session import Session
+from tests.kube.certificates import Certificates
+from tests.kube.http_server import Exchange, Recorder, listening, serving
+from tests.kube.model_server import WIDGETS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+KEY = ObjectKey("example.com", "Widget", "ns", "a")
+READ = requests.get(WIDGETS, KEY)
+WRITE = requests.merge_patch(WIDGETS, KEY, {})
+WATCH = requests.document("/watch")
+
+
+class Given:
+    """Credentials that are this access."""
+
+    namespace = "default"
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+
+    async def load(self, *, forced: bool = False) -> Access:
+        return self.access
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class World:
+    """A server, and a client of it."""
+
+    def __init__(self, server: Recorder, session: Session) -> None:
+        self.server = server
+        self.session = session
+        self.client = Client(session)
+
+    @property
+    def connections(self) -> list[Any]:
+        """Those on which the server was asked something, in the order of the requests."""
+        return [each.writer for each in self.server.seen]
+
+    @property
+    def open(self) -> int:
+        return len(self.session._current._open)
+
+    @property
+    def resting(self) -> int:
+        return len(self.session._current._resting)
+
+
+@pytest.fixture(params=["plain", "tls"])
+def play(request: pytest.FixtureRequest, certificates: Certificates) -> Callable[..., None]:
+    def run(handler: Callable[[Exchange], Awaitable[None]], story: Callable[[World], Awaitable[None]]) -> None:
+        async def main() -> None:
+            tls = request.param == "tls"
+            async with serving(handler, certificates.server_context() if tls else None) as server:
+                context = ssl.create_default_context(cafile=certificates.authority) if tls else None
+                session = await Session.open(Given(Access(server.address, tls=context)))
+                try:
+                    async with asyncio.timeout(60):
+                        await story(World(server, session))
+                finally:
+                    await session.close()
+                assert not session._current._open
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            asyncio.run(main())
+            gc.collect()  # a socket that is still open would say so now
+
+    return run
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():  # noqa: ASYNC110 - what is waited for is the world's, and sets no event
+        await asyncio.sleep(0.005)
+
+
+async def problem_of(sent: Awaitable[Any]) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await sent
+    return caught.value
+
+
+async def fine(exchange: Exchange) -> None:
+    await exchange.answer({"fine": True})
+
+
+# Kept connections
+
+
+def test_one_connection_serves_one_request_after_the_other(play: Callable[..., None]) -> None:
+    async def story(world: World) -> None:
+        for _ in range(3):
+            assert await world.client.send(READ) == {"fine": True}
+        await asyncio.gather(*(world.client.send(READ) for _ in range(3)))
+        assert len(set(world.connections)) == 3
+        assert world.open == world.resting == 3
+        await world.client.send(READ)
+        assert len(set(world.connections)) == 3
+
+    play(fine, story)
+
+
+def test_a_connection_that_the_server_ends_with_its_answer_is_not_used_again(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer(b"{}", Connection="close")
+
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        await world.client.send(READ)
+        assert len(set(world.connections)) == 2
+
+    play(handler, story)
+
+
+@pytest.mark.parametrize("how", ["closes", "says something"])
+def test_a_resting_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        writer = world.connections[0]
+        if how == "closes":
+            writer.close()
+        else:
+            writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        await until(lambda: world.open == 0)
+        assert world.resting == 0
+        await world.client.send(WRITE)
+        assert len(set(world.connections)) == 2
+
+    play(fine, story)
+
+
+def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[..., None]) -> None:
+    """A write on that connection would be one of which nobody knows whether it was done."""
+
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        world.connections[0].transport.abort()
+        (connection,) = world.session._current._resting
+        found = connection.rested_well()
+        while found:  # no turn of this loop, so the client has read nothing: the server is of the same loop, and closes in its turn
+            connection.transport.pause_reading()
+            await asyncio.sleep(0.005)
+            found = connection.rested_well()
+        assert world.resting == 1, "what the loop knows of it"
+        await world.client.send(WRITE)
+        assert len(set(world.connections)) == 2
+
+    play(fine, story)
+
+
+def test_a_connection_rests_for_a_while_and_is_closed_then(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE", 0.1)
+
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        await until(lambda: world.open == 0)
+
+    play(fine, story)
+
+
+def test_a_connection_that_is_over_its_time_is_not_used_by_a_loop_that_is_late(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "IDLE", 0.1)
+
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        time.sleep(0.15)  # noqa: ASYNC251 - that is what is tested
+        await world.client.send(WRITE)
+        assert len(set(world.connections)) == 2
+
+    play(fine, story)
+
+
+def closing_the_second(*, after: bytes = b"") -> Callable[[Exchange], Awaitable[None]]:
+    """A server that takes the second request on a connection, and closes."""
+    served: set[Any] = set()
+
+    async def handler(exchange: Exchange) -> None:
+        if exchange.writer in served:
+            if after:
+                await exchange.raw(after)
+            exchange.reset()
+            raise ConnectionError
+        served.add(exchange.writer)
+        await exchange.answer({"fine": True})
+
+    return handler
+
+
+def test_a_read_on_a_kept_connection_that_breaks_is_sent_once_more_on_a_new_one(play: Callable[..., None]) -> None:
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        assert await world.client.send(READ) == {"fine": True}
+        first, second, third = world.connections
+        assert first is second is not third
+
+    play(closing_the_second(), story)
+
+
+def test_a_write_on_a_kept_connection_that_breaks_is_not_sent_again(play: Callable[..., None]) -> None:
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        error = await problem_of(world.client.send(WRITE))
+        assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, True)
+        assert "it may have been done or not" in error.text
+        assert len(world.connections) == 2
+
+    play(closing_the_second(), story)
+
+
+def test_a_read_that_was_answered_in_part_is_not_sent_again(play: Callable[..., None]) -> None:
+    async def story(world: World) -> None:
+        await world.client.send(READ)
+        error = await problem_of(world.client.send(READ))
+        assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, False)
+        assert len(world.connections) == 2
+
+    play(closing_the_second(after=b"HTTP/1.1 200"), story)
+
+
+def test_a_read_on_a_new_connection_that_breaks_is_not_sent_again(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.reset()
+
+    async def story(world: World) -> None:
+        assert (await problem_of(world.client.send(READ))).problem is Problem.TIMEOUT
+        assert len(world.connections) == 1
+
+    play(handler, story)
+
+
+# Answers that are none
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "not an answer in HTTP/1.1: 'SSH-2.0-OpenSSH_9.6"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "no proper length: '-1'"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "a chunk of the answer has no proper length"),
+    ],
+)
+@pytest.mark.parametrize("asked", [READ, WRITE])
+def test_garbage_is_told_at_once_and_ends_the_connection(
+    play: Callable[..., None], said: bytes, told: str, asked: requests.Request
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.raw(said)
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        error = await problem_of(world.client.send(asked))
+        assert error.problem is Problem.TIMEOUT
+        assert told in error.text
+        assert error.outcome_unknown == (asked is WRITE)
+        await until(lambda: world.open == 0)
+
+    play(handler, story)
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n" + b'{"fine":true}'
+
+
+def test_a_connection_that_is_closed_at_any_byte_of_the_answer_is_an_error(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        length = int(exchange.path.rpartition("/")[2])
+        await exchange.raw(WHOLE[:length])
+        exchange.writer.close()
+        raise ConnectionError
+
+    async def story(world: World) -> None:
+        for length in range(len(WHOLE)):
+            error = await problem_of(world.client.send(requests.document(f"/{length}")))
+            assert "the connection ended" in error.text or "the connection broke" in error.text
+        assert await world.client.send(requests.document(f"/{len(WHOLE)}")) == {"fine": True}
+
+    play(handler, story)
+
+
+def test_an_answer_that_drips_is_read(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        for byte in WHOLE:
+            await exchange.raw(bytes([byte]))
+            await asyncio.sleep(0.001)
+
+    async def story(world: World) -> None:
+        assert await world.client.send(READ) == {"fine": True}
+
+    play(handler, story)
+
+
+def test_a_head_that_never_ends_is_given_up_when_the_time_is_over(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            await exchange.raw(b"X: y\r\n")
+            await asyncio.sleep(0.01)
+
+    async def story(world: World) -> None:
+        error = await problem_of(world.client.send(replace(WRITE, timeout=0.3)))
+        assert error.text == "no answer in time; it may have been done or not"
+        await until(lambda: world.open == 0)
+
+    play(handler, story)
+
+
+def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer(b"<html>please log in</html>")
+
+    async def story(world: World) -> None:
+        error = await problem_of(world.client.send(WRITE))
+        assert "the answer is not JSON: b'<html>please log in" in error.text
+        assert (error.problem, error.outcome_unknown) == (Problem.SERVER, True)
+
+    play(handler, story)
+
+
+def test_an_answer_larger_than_any_is_not_read_to_its_end(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LARGEST", 100_000)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        while True:
+            await exchange.chunk(b"x" * 10_000)
+
+    async def story(world: World) -> None:
+        assert "the answer is larger than 100000 bytes" in (await problem_of(world.client.send(READ))).text
+
+    play(handler, story)
+
+
+# Time and cancellation
+
+
+def test_a_cancelled_request_ends_its_connection_whatever_it_waits_for(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        if exchange.path == "/head":
+            await exchange.raw(WHOLE[:20])
+        elif exchange.path == "/body":
+            await exchange.raw(WHOLE[:-1])
+        elif exchange.path == "/fine":
+            await exchange.raw(WHOLE)
+            return
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        for path in ("/nothing", "/head", "/body"):
+            await world.client.send(requests.document("/fine"))
+            assert world.resting == 1
+            seen = len(world.connections)
+            task = asyncio.ensure_future(world.client.send(requests.document(path)))
+            await until(lambda seen=seen: len(world.connections) > seen)
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert world.resting == 0
+            await until(lambda: world.open == 0)
+
+    play(handler, story)
+
+
+def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_connection(play: Callable[..., None]) -> None:
+    task: asyncio.Future[Any]
+
+    class Cancelling(http.Connection):
+        __slots__ = ()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            task.cancel()
+
+    async def story(world: World) -> None:
+        nonlocal task
+        await world.client.send(READ)
+        (connection,) = world.session._current._resting
+        connection.__class__ = Cancelling
+        task = asyncio.ensure_future(world.client.send(READ))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(set(world.connections)) == 1
+        assert world.resting == 0
+        await until(lambda: world.open == 0)
+
+    play(fine, story)
+
+
+def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certificates: Certificates) -> None:
+    """A server that takes the connection, and says nothing in the handshake."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=ssl.create_default_context(cafile=certificates.authority))
+            session = await Session.open(Given(access))
+            task = asyncio.ensure_future(Client(session).send(READ))
+            taken, _ = await asyncio.to_thread(silent.accept)
+            with taken:
+                await asyncio.sleep(0.02)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert not session._current._open
+                taken.settimeout(20)
+                while await asyncio.to_thread(taken.recv, 4096):
+                    pass  # its end is what is waited for
+            await session.close()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main())
+        gc.collect()
+
+
+def test_a_handshake_that_does_not_end_was_no_connection(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was sent, so a write did not happen."""
+    monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.2)
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=ssl.create_default_context(cafile=certificates.authority))
+            session = await Session.open(Given(access))
+            error = await problem_of(Client(session).send(WRITE))
+            assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
+            assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
+            await session.close()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificates) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent something else\n")
+        writer.close()
+
+    async def main() -> None:
+        async with listening(plain) as port:
+            access = Access(f"https://127.0.0.1:{port}", tls=ssl.create_default_context(cafile=certificates.authority))
+            session = await Session.open(Given(access))
+            error = await problem_of(Client(session).send(WRITE))
+            assert f"no TLS connection with {access.server}: " in error.text
+            assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
+            await session.close()
+
+    asyncio.run(main())
+
+
+def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        task = asyncio.ensure_future(world.client.send(WRITE))
+        await until(lambda: world.connections)
+        await world.session.close()
+        assert (await problem_of(task)).outcome_unknown
+        assert world.open == 0
+
+    play(handler, story)
+
+
+# Watches
+
+
+async def open_watch(world: World, seconds: float = 30.0) -> AsyncIterator[list[bytes] | None]:
+    async with world.client.stream(WATCH) as stream:
+        while True:
+            lines = await stream.lines(time.monotonic() + seconds)
+            yield lines
+            if lines is None:
+                return
+
+
+def test_a_watch_that_ends_properly_gives_its_connection_back(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(b"one\ntw")
+        await asyncio.sleep(0.01)
+        await exchange.chunk(b"o\nhalf")
+        await exchange.end()
+
+    async def story(world: World) -> None:
+        assert [each async for each in open_watch(world)] == [[b"one"], [b"two"], None]
+        assert world.resting == 1
+
+    play(handler, story)
+
+
+def test_a_watch_that_breaks_tells_what_came_before(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(b"one\n")
+        exchange.writer.close()
+        raise ConnectionError
+
+    async def story(world: World) -> None:
+        watch = open_watch(world)
+        assert await anext(watch) == [b"one"]
+        assert "the connection ended in the middle" in (await problem_of(anext(watch))).text
+        assert world.resting == 0
+
+    play(handler, story)
+
+
+def test_a_watch_on_which_nothing_comes_says_so_and_lives_on(play: Callable[..., None]) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        await asyncio.sleep(0.1)
+        await exchange.chunk(b"late\n")
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        async with world.client.stream(WATCH) as stream:
+            assert await stream.lines(time.monotonic() + 0.01) == []
+            assert await stream.lines(time.monotonic() + 30) == [b"late"]
+            assert await stream.lines(time.monotonic() - 1) == []
+            assert world.open == 1
+        assert world.resting == 0
+        await until(lambda: world.open == 0)
+
+    play(handler, story)
+
+
+def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "UNREAD", 100_000)
+    line, sent, stopped = b"x" * 9_999 + b"\n", 0, False
+
+    async def handler(exchange: Exchange) -> None:
+        nonlocal sent, stopped
+        await exchange.open()
+        while sent < 5_000:  # fifty megabytes: more than sockets and buffers hold
+            try:
+                async with asyncio.timeout(None if stopped else 1):
+                    await exchange.chunk(line)
+            except TimeoutError:
+                stopped = True
+            sent += 1
+        await exchange.end()
+
+    async def story(world: World) -> None:
+        async with world.client.stream(WATCH) as stream:
+            (connection,) = world.session._current._open
+            await until(lambda: stopped)
+            assert sent < 4_000
+            assert connection.answered.unread < 2_000_000
+            got = 0
+            while (lines := await stream.lines(time.monotonic() + 30)) is not None:
+                got += len(lines)
+            assert got == 5_000
+
+    play(handler, story)
+
+
+def test_a_refused_watch_is_read_to_its_end_in_time(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ruleop.kube.client.OPEN_TIMEOUT", 0.5)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.raw(b"HTTP/1.1 410 Gone\r\nContent-Length: 38\r\n\r\n")
+        if exchange.query:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.01)
+        await exchange.raw(b'{"kind": "Status", "reason":"Expired"}')
+
+    async def story(world: World) -> None:
+        async def refused(request: requests.Request) -> ApiError:
+            with pytest.raises(ApiError) as caught:
+                async with world.client.stream(request):
+                    pass
+            return caught.value
+
+        assert (await refused(WATCH)).problem is Problem.GONE
+        assert world.resting == 1
+        assert (await refused(requests.document("/watch?silent=1"))).problem is Problem.TIMEOUT
+        assert world.resting == 0
+
+    play(handler, story)
+
+
+# What is sent
+
+
+def seen(access: Callable[[Recorder], Access], request: requests.Request = READ) -> Exchange:
+    async def main() -> Exchange:
+        async with serving(fine) as server:
+            session = await Session.open(Given(access(server)))
+            try:
+                await Client(session).send(request)
+            finally:
+                await session.close()
+            return server.seen[0]
+
+    return asyncio.run(main())
+
+
+def refused(access: Access, request: requests.Request = READ) -> ApiError:
+    async def main() -> ApiError:
+        session = await Session.open(Given(access))
+        try:
+            return await problem_of(Client(session).send(request))
+        finally:
+            await session.close()
+
+    return asyncio.run(main())
+
+
+def test_a_server_below_a_path() -> None:
+    for end in ("", "/"):
+        exchange = seen(lambda server, end=end: Access(f"{server.address}/k8s/clusters/c-abc{end}"))
+        assert exchange.path == "/k8s/clusters/c-abc/apis/example.com/v1/namespaces/ns/widgets/a"
+
+
+def test_a_user_in_the_address_and_one_beside_it() -> None:
+    def address(server: Recorder) -> str:
+        return server.address.replace("://", "://joe:p%40ss@")
+
+    assert seen(lambda server: Access(address(server))).headers["authorization"] == "Basic " + base64.b64encode(b"joe:p@ss").decode()
+    assert seen(lambda server: Access(address(server), "Bearer x")).headers["authorization"] == "Bearer x"
+
+
+def test_a_write_without_a_body_has_a_length() -> None:
+    exchange = seen(lambda server: Access(server.address), requests.Request("POST", "/x", "create", "x"))
+    assert exchange.headers["content-length"] == "0"
+
+
+@pytest.mark.parametrize("token", ["two\r\nX-Evil: 1", "two\nlines", "nul\0", "ä"])
+def test_a_token_that_would_be_more_than_a_header_is_not_sent_and_not_told(token: str) -> None:
+    error = refused(Access("http://127.0.0.1:1", f"Bearer {token}"))
+    assert "characters that no header can carry" in error.text
+    assert token not in error.text
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "/ä", "/a?b c"])
+def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
+    assert "is not the address of anything" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
+
+
+@pytest.mark.parametrize(
+    "server", ["htp://x", "https://", "https://h:99999", "https://h:x", "https://a b", "https://[::1", "x", "http://h/a b"]
+)
+def test_what_is_no_server_is_told(server: str) -> None:
+    error = refused(Access(server))
+    assert error.text == f"{server} is not the address of a server"
+    assert error.problem is Problem.UNREACHABLE
+
+
+def test_a_name_that_nobody_knows_is_told() -> None:
+    assert "http://nobody.invalid cannot be reached: " in refused(Access("http://nobody.invalid")).text
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
+def test_an_address_of_ipv6_has_brackets() -> None:
+    """Where there is no IPv6, at least the error names the address without them."""
+
+    async def main() -> None:
+        asked: list[bytes] = []
+
+        async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        async with listening(connection, "::1") as port:
+            session = await Session.open(Given(Access(f"http://[::1]:{port}")))
+            assert await Client(session).send(READ) == {}
+            await session.close()
+        assert f"\r\nHost: [::1]:{port}\r\n".encode() in asked[0]
+
+    if has_ipv6():
+        asyncio.run(main())
+    else:
+        assert "cannot be reached" in refused(Access("http://[::1]:1")).text
+
+
+# Proxies
+
+
+class Proxy:
+    """Answers CONNECT with what it is told to say, and pipes then."""
+
+    def __init__(self, says: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
+        self.says = says
+        self.asked: list[str] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        host, _, port = self.asked[-1].split(" ")[1].partition(":")
+        writer.write(self.says)
+        if b" 200 " not in self.says:
+            writer.close()
+            return
+        there_reader, there_writer = await asyncio.open_connection(host, int(port))
+        try:
+            await asyncio.gather(_pipe(reader, there_writer), _pipe(there_reader, writer))
+        finally:
+            there_writer.transport.abort()
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+    writer.close()
+
+
+def through(
+    proxy: Proxy, certificates: Certificates, *, login: str = "", tls: ssl.SSLContext | None = None, times: int = 1
+) -> list[Exchange]:
+    """What arrives at a server with TLS that is asked through the proxy."""
+
+    async def main() -> list[Exchange]:
+        async with listening(proxy, tls=tls) as port, serving(fine, certificates.server_context()) as server:
+            address = f"{'https' if tls else 'http'}://{login}127.0.0.1:{port}"
+            context = ssl.create_default_context(cafile=certificates.authority)
+            session = await Session.open(Given(Access(server.address, "Bearer x", tls=context, proxy=address)))
+            try:
+                for _ in range(times):
+                    assert await Client(session).send(READ) == {"fine": True}
+            finally:
+                await session.close()
+            return server.seen
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("says", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.0 200 Connection established\r\nX: y\r\n\r\n"])
+def test_a_tunnel_is_asked_for_once_and_kept(certificates: Certificates, secure: bool, says: bytes) -> None:
+    proxy = Proxy(says)
+    arrived = through(proxy, certificates, times=3, tls=certificates.server_context() if secure else None)
+    assert [each.headers["authorization"] for each in arrived] == ["Bearer x"] * 3
+    assert len(proxy.asked) == 1
+    assert "Proxy-Authorization" not in proxy.asked[0]
+    assert "Bearer" not in proxy.asked[0], "the proxy has no business with it"
+
+
+def test_a_proxy_with_a_password(certificates: Certificates) -> None:
+    proxy = Proxy()
+    arrived = through(proxy, certificates, login="joe:p%40ss@")
+    assert "\r\nProxy-Authorization: Basic " + base64.b64encode(b"joe:p@ss").decode() + "\r\n" in proxy.asked[0]
+    assert "proxy-authorization" not in arrived[0].headers
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 5\r\n\r\nlogin", "407 Proxy Authentication Required"),
+        (b"HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n", "503 No"),
+        (b"\x05\x00", "not an answer in HTTP/1.1"),
+        (b"", "the connection ended without an answer"),
+    ],
+)
+def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certificates, says: bytes, told: str) -> None:
+    with pytest.raises(ApiError, match=rf"the proxy refuses to connect to https://127.0.0.1:[0-9]+: {told}") as caught:
+        through(Proxy(says), certificates)
+    assert caught.value.problem is Problem.UNREACHABLE
+
+
+def test_a_plain_server_through_a_proxy_is_asked_for_by_its_whole_address() -> None:
+    lines: list[str] = []
+
+    async def main() -> None:
+        async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            lines.extend((await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        async with listening(connection) as port:
+            proxy = f"http://joe:secret@127.0.0.1:{port}"
+            session = await Session.open(Given(Access("http://kube.invalid:8080/base", proxy=proxy)))
+            await Client(session).send(requests.document("/hello?a=b"))
+            await session.close()
+
+    asyncio.run(main())
+    assert lines[0] == "GET http://kube.invalid:8080/base/hello?a=b HTTP/1.1"
+    assert "Host: kube.invalid:8080" in lines
+    assert "Proxy-Authorization: Basic " + base64.b64encode(b"joe:secret").decode() in lines
+
+
+@pytest.mark.parametrize("proxy", ["socks5://joe:secret@127.0.0.1:1", "http://", "foo", "http://joe:secret@h:99999"])
+def test_a_proxy_that_is_none_is_told_without_its_password(proxy: str) -> None:
+    error = refused(Access("https://127.0.0.1:1", proxy=proxy))
+    assert "the proxy cannot be used" in error.text
+    assert "secret" not in error.text
+
+
+def test_a_proxy_that_is_not_there_is_told() -> None:
+    assert "the proxy cannot be reached: " in refused(Access("https://127.0.0.1:1", proxy="http://joe:secret@127.0.0.1:1")).text
+
+
+def test_a_proxy_that_is_not_trusted_is_told(certificates: Certificates) -> None:
+    proxy = Proxy()
+
+    async def main() -> ApiError:
+        async with listening(proxy, tls=certificates.server_context()) as port:
+            session = await Session.open(
+                Given(Access("https://127.0.0.1:1", proxy=f"https://127.0.0.1:{port}", tls=ssl.create_default_context()))
+            )
+            try:
+                return await problem_of(Client(session).send(READ))
+            finally:
+                await session.close()
+
+    error = asyncio.run(main())
+    assert "the certificate of the proxy is not trusted: " in error.text
+    assert error.problem is Problem.UNTRUSTED
+    assert proxy.asked == []
