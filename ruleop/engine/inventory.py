@@ -56,11 +56,13 @@ class Inventory:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.entries: dict[GroupKind, Entry] = {}
+        self.in_doubt = False  # the ConfigMap may say more than is known here
         self._version = ""
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
         self._take(await self.shelf.read())
+        self.in_doubt = False
 
     def of(self, watched: GroupKind) -> Entry:
         return self.entries.get(watched, Entry())
@@ -82,12 +84,17 @@ class Inventory:
         else is being written, and believed until it is asked again, so whoever is about to make such an object meanwhile has its name
         written again first. False: somebody else wrote, and nothing was done."""
         async with self._writing:
+            if self.in_doubt:
+                await self.load()
             entry = left()
             if entry == self.of(watched):
                 return True
             # Forgotten here before it is there: from now on `ensure` finds that it has to be written, and waits for its turn.
             self.entries = {**self.entries, watched: entry}
-            return await self._write(self.entries)
+            self.in_doubt = True  # should the answer be lost
+            done = await self._write(self.entries)
+            self.in_doubt = False
+            return done
 
     async def _write(self, entries: Mapping[GroupKind, Entry]) -> bool:
         written = await self.shelf.write(encode(entries), self._version)

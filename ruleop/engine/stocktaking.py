@@ -86,13 +86,14 @@ class Stocktaking:
 
     async def _shrink(self, kind: GroupKind) -> None:
         before = self.inventory.of(kind)
-        if self._left(kind) != before:
+        if self.inventory.in_doubt or self._left(kind) != before:
             if not await self.inventory.shrink(kind, lambda: self._left(kind)):
                 self._busy = True
                 return
             after = self.inventory.of(kind)
-            gone = sorted(map(str, before.children - after.children))
-            self.log.info("the inventory forgets", watched=str(kind), kinds=gone, finalizer=before.finalizer and not after.finalizer)
+            gone, finalizer = sorted(map(str, before.children - after.children)), before.finalizer and not after.finalizer
+            if gone or finalizer:
+                self.log.info("the inventory forgets", watched=str(kind), kinds=gone, finalizer=finalizer)
         controller = self.controllers.get(kind)
         if controller is not None and not controller.rules and self._has_ended(controller):
             self.rulebook.end(controller)

@@ -167,6 +167,31 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
     run(story())
 
 
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_write_that_may_have_happened_is_looked_into(run, happened):
+    async def story():
+        shelf = ConfigMap()
+        inventory = await loaded(shelf)
+        await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
+        write = shelf.write
+
+        async def lost(data, version):
+            if happened:
+                await write(data, version)
+            raise RuleopError("no answer in time")
+
+        shelf.write = lost
+        with pytest.raises(RuleopError, match="no answer"):
+            await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+        assert inventory.of(APP) == entry(DEPLOYMENT), "who makes a Service now has it written first"
+        shelf.write = write
+        assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
+        assert shelf.said() == {APP: entry(DEPLOYMENT)}
+        assert not inventory.in_doubt
+
+    run(story())
+
+
 def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
     async def story():
         shelf = ConfigMap()

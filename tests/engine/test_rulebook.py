@@ -1,0 +1,522 @@
+"""Rules come and go while the operator runs; what an edit does not touch goes on, and nothing is taken away in haste."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from ruleop.engine.controllers import Controller, Controllers
+from ruleop.engine.feeds import Need
+from ruleop.engine.inventory import Entry, Inventory
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.rulebook import Rulebook
+from ruleop.engine.stocktaking import Stocktaking, may_need_finalizer
+from ruleop.engine.workers import Workers
+from ruleop.engine.world import World
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind, Kind, ObjectKey
+from ruleop.kube.store import State, Store
+from ruleop.planning import Owner
+from ruleop.planning.marks import PART_OF
+from ruleop.rules import build_project
+from tests.engine.test_inventory import ConfigMap
+
+APP, OTHER = GroupKind("example.com", "App"), GroupKind("example.com", "Other")
+SECRET, CONFIG = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
+OURS = "ruleop.dev/ruleop"
+
+
+def watch(kind="App", children="ConfigMap", more="", version="v1"):
+    made = ", ".join(f"{each.lower()}: {{object: {{apiVersion: v1, kind: {each}, metadata: {{name: a}}}}}}" for each in children.split())
+    return f"- {{group: example.com, version: {version}, kind: {kind}, children: {{{made}}}{more and ', ' + more}}}\n"
+
+
+def project(*watches):
+    return build_project({"watches.yaml": "".join(watches), "templates/a.yaml": "apiVersion: v1\nkind: Pod\n"}, root="rules", environ={})
+
+
+class Feeds:
+    """Watches that bring what a test puts into their stores."""
+
+    def __init__(self, state=State.SYNCED):
+        self.state = state
+        self.feeds = {}
+
+    def want(self, needs):
+        self.feeds = {need: self.feeds.get(need) or Feed(need, self.state) for need in needs}
+
+
+class Feed:
+    def __init__(self, need, state):
+        self.need, self.state, self.problem = need, state, ""
+        self.store = Store(SimpleNamespace(resource=SimpleNamespace(kind=need.kind), metadata_only=False, namespace=""))
+
+    def stores(self):
+        return [self.store]
+
+
+class Discovery(SimpleNamespace):
+    """Serves each kind as v1, but those that are not served."""
+
+    def __init__(self):
+        super().__init__(unserved=set(), catalogue=SimpleNamespace(stale=frozenset()))
+
+    def get(self, kind):
+        return None if kind in self.unserved else SimpleNamespace(info=SimpleNamespace(kind=Kind(kind.group, "v1", kind.kind)))
+
+
+class Operator:
+    """A rulebook and its stocktaking, with all around them played."""
+
+    def __init__(self, pause=0.0):
+        self.shelf = ConfigMap()
+        self.feeds, self.discovery, self.metrics, self.asked = Feeds(), Discovery(), Metrics(), []
+        self.world = World(SimpleNamespace(), lambda _: None)
+        self.controllers = Controllers(self.world)
+        self.rulebook = Rulebook(
+            self.controllers,
+            feeds=self.feeds,
+            discovery=self.discovery,
+            schemas=SimpleNamespace(known_of=lambda _: True),
+            inventory=Inventory(self.shelf),
+            room=SimpleNamespace(look=lambda *_: None),
+            metrics=self.metrics,
+            make=self.make,
+            limit=None,
+            pause=pause,
+        )
+        self.inventory = self.rulebook.inventory
+        self.stocktaking = Stocktaking(self.rulebook, finalizer=OURS)
+
+    def make(self, kind):
+        workers = Workers(str(kind.versionless), limit=16, metrics=self.metrics, ended=lambda _: None)
+
+        async def reconcile(request):
+            raise AssertionError("nobody works here")
+
+        workers._run = lambda _: asyncio.sleep(0)
+        return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, may_prune=True, reconcile=reconcile), workers)
+
+    def begin(self, *watches):
+        self.rulebook.adopt(project(*watches))
+        self.rulebook.lead()
+
+    def store(self, group_kind, labels=""):
+        (feed,) = [each for each in self.feeds.feeds.values() if each.need.kind.versionless == group_kind and each.need.labels == labels]
+        return feed.store
+
+    def resource(self, name="a", *finalizers):
+        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": self._version(), "finalizers": list(finalizers)}
+        self.store(APP).apply({"metadata": metadata})
+
+    def child(self, kind, of="a", name="child"):
+        label = Owner(Kind("example.com", "v1", "App"), "shop", of, "").part_of
+        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": self._version(), "labels": {PART_OF: label}}
+        self.store(kind, PART_OF).apply({"metadata": metadata})
+        return ObjectKey(kind.group, kind.kind, "shop", name)
+
+    def _version(self, number=[0]):  # noqa: B006 - one count for all
+        number[0] += 1
+        return str(number[0])
+
+    async def paused(self):
+        """Until the pause after a change of the rules is over."""
+        while not self.rulebook.is_settled:  # noqa: ASYNC110 - it is no event
+            await asyncio.sleep(0.001)
+
+    async def take(self):
+        await self.paused()
+        await self.stocktaking.take()
+
+    def said(self):
+        return self.shelf.said()
+
+
+@pytest.fixture
+def story(run):
+    """Runs a coroutine function with a new operator."""
+
+    def told(tell, **options):
+        async def bounded():
+            operator = Operator(**options)
+            try:
+                await tell(operator)
+            finally:
+                await operator.rulebook.stop()
+
+        run(bounded())
+
+    return told
+
+
+def entry(*children, finalizer=False):
+    return Entry(frozenset(children), finalizer)
+
+
+# -- what an edit touches ----------------------------------------------------------------------------------------------------------------
+
+
+def queued(operator, kind):
+    return operator.controllers.get(kind).workers.queue.statistics(now=0.0)["ready"]
+
+
+def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(story):
+    async def tell(operator):
+        operator.begin(watch(), watch("Other"))
+        operator.resource()
+        controllers = dict(operator.controllers.by_kind)
+        operator.rulebook.reloaded(project(watch(), watch("Other", "Secret")))
+        assert operator.controllers.by_kind == controllers
+        assert [operator.controllers.get(kind).reconciler.may_prune for kind in (APP, OTHER)] == [True, False]
+        assert queued(operator, APP) == 0
+        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
+        assert queued(operator, APP) == 1
+
+    story(tell, pause=60.0)
+
+
+def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(story):
+    async def tell(operator):
+        operator.begin(watch())
+        moved = project("# a comment\n" + watch())
+        operator.rulebook.reloaded(moved)
+        controller = operator.controllers.get(APP)
+        assert controller.rules == controller.reconciler.rules == moved.rules, "places in messages are those of the new file"
+        assert controller.reconciler.may_prune
+
+    story(tell)
+
+
+def test_another_version_or_limit_takes_effect(story):
+    async def tell(operator):
+        operator.begin(watch())
+        controller = operator.controllers.get(APP)
+        assert controller.workers.limit == 16
+        operator.rulebook.reloaded(project(watch(version="v2", more="maxConcurrentReconciles: 3")))
+        assert operator.controllers.get(APP) is controller
+        assert (controller.kind, controller.reconciler.kind) == (Kind("example.com", "v2", "App"),) * 2
+        assert operator.world.primary[APP].need == Need(Kind("example.com", "v2", "App"))
+        assert Need(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+        assert controller.workers.limit == 3
+
+    story(tell)
+
+
+def test_several_watches_of_a_kind_have_one_controller(story):
+    async def tell(operator):
+        operator.begin(watch())
+        one, two = ("name: one, selector: {size: a}, maxConcurrentReconciles: 2", "name: two, maxConcurrentReconciles: 5")
+        operator.rulebook.reloaded(project(watch(more=one), watch(more=two)))
+        assert len(operator.controllers.get(APP).rules) == 2
+        assert operator.controllers.get(APP).workers.limit == 5
+        operator.rulebook.reloaded(project(watch(more=two)))
+        assert len(operator.controllers.get(APP).reconciler.rules) == 1
+
+    story(tell)
+
+
+# -- the pause ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_files_that_arrive_one_after_the_other_prolong_the_pause(story):
+    """Also when they touch another kind, and also a broken one: the edit goes on."""
+
+    async def tell(operator):
+        operator.begin(watch(), watch("Other"))
+        await operator.paused()
+        operator.rulebook.pause = 60.0
+        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other")))
+        first = operator.rulebook._pausing
+        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
+        second = operator.rulebook._pausing
+        assert (first.cancelled(), second.cancelled()) == (True, False)
+        operator.rulebook.refuse("a mistake")
+        assert second.cancelled()
+        assert not operator.rulebook.is_settled
+        assert not operator.controllers.get(APP).reconciler.may_prune
+
+    story(tell)
+
+
+def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(story):
+    async def tell(operator):
+        operator.begin(watch())
+        operator.rulebook.reloaded(project(watch(), watch("Other")))
+        assert not operator.controllers.get(OTHER).reconciler.may_prune
+        await operator.paused()
+        assert operator.controllers.get(OTHER).reconciler.may_prune
+
+    story(tell)
+
+
+def test_after_the_pause_those_that_waited_are_looked_at_again(story):
+    async def tell(operator):
+        operator.begin(watch())
+        await operator.paused()
+        operator.resource()
+        controller = operator.controllers.get(APP)
+        operator.rulebook.reloaded(project(watch(children="Secret")))
+        operator.store(APP)
+        controller.workers.queue.take(now=0.0)
+        await operator.paused()
+        assert controller.reconciler.may_prune
+        controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
+        assert queued(operator, APP) == 1
+
+    story(tell)
+
+
+def test_a_refusal_and_what_ends_it_are_measured(story):
+    async def tell(operator):
+        operator.begin(watch())
+        operator.rulebook.refuse("watches.yaml:1:1: a mistake")
+        assert b"ruleop_reload_failed 1.0" in operator.metrics.text()
+        assert operator.rulebook.refused == "watches.yaml:1:1: a mistake"
+        operator.rulebook.reloaded(project(watch()))
+        assert b"ruleop_reload_failed 0.0" in operator.metrics.text()
+        assert operator.rulebook.refused == ""
+
+    story(tell)
+
+
+# -- a watch that is removed -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
+    async def tell(operator):
+        operator.begin(watch(more="finalize: {last: {template: a.yaml}}"), watch("Other"))
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        operator.resource("a", OURS)
+        operator.resource("b", "somebody.else/" + OURS)
+        operator.rulebook.reloaded(project(watch("Other")))
+        controller = operator.controllers.get(APP)
+        assert controller.rules == controller.reconciler.rules == ()
+        assert controller.needs == {Need(Kind("example.com", "v1", "App"))}, "its children are not even looked at"
+        await operator.take()
+        assert operator.controllers.get(APP) is controller
+        assert operator.said()[APP] == entry(CONFIG, finalizer=True)
+        operator.resource("a")
+        await operator.take()
+        assert APP not in operator.controllers.by_kind
+        assert APP not in operator.said()
+        assert Need(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+
+    story(tell)
+
+
+def test_a_removed_watch_that_comes_back_goes_on(story):
+    async def tell(operator):
+        operator.begin(watch(), watch("Other"))
+        controller = operator.controllers.get(APP)
+        operator.rulebook.reloaded(project(watch("Other")))
+        await operator.stocktaking.take()
+        operator.rulebook.reloaded(project(watch(), watch("Other")))
+        await operator.take()
+        assert operator.controllers.get(APP) is controller
+        assert controller.rules
+
+    story(tell, pause=0.05)
+
+
+def test_a_watch_that_was_removed_while_nobody_was_there_is_found_in_the_inventory(story):
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        await operator.inventory.ensure(GroupKind("old.example.com", "Old"), entry(CONFIG))
+        operator.begin(watch("Other"))
+        await operator.take()
+        assert operator.controllers.get(APP).rules == ()
+        assert set(operator.said()) == {APP}, "of the other nothing is left to do"
+        operator.resource("a", OURS)
+        await operator.take()
+        assert APP in operator.said()
+        operator.resource("a")
+        await operator.take()
+        assert operator.said() == {}
+
+    story(tell)
+
+
+def test_nothing_ends_while_a_cr_is_being_worked_on(story):
+    async def tell(operator):
+        operator.begin(watch(), watch("Other"))
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        controller = operator.controllers.get(APP)
+        running = asyncio.get_running_loop().create_future()
+        controller.workers._running[running] = 0.0
+        await operator.take()
+        assert operator.said()[APP] == entry(CONFIG, SECRET)
+        operator.rulebook.reloaded(project(watch("Other")))
+        await operator.take()
+        assert operator.controllers.get(APP) is controller
+        assert operator.stocktaking._busy, "it looks again by itself"
+        del controller.workers._running[running]
+        await operator.take()
+        assert APP not in operator.controllers.by_kind
+
+    story(tell)
+
+
+@pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "pending"])
+def test_what_cannot_be_looked_at_is_remembered_and_told_once(story, why):
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(SECRET, finalizer=True))
+        if why in {"stale", "defined"}:
+            operator.discovery.unserved = {APP}
+        operator.discovery.catalogue.stale = frozenset({("example.com", "v1")} if why == "stale" else ())
+        operator.world.definitions = {APP: object()} if why == "defined" else {}
+        operator.begin(watch("Other"))
+        if why in {"forbidden", "pending"}:
+            operator.feeds.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
+        told = []
+        operator.stocktaking.log = SimpleNamespace(warning=lambda *_, **fields: told.append(fields["kind"]), info=lambda *_, **__: None)
+        for _ in range(3):
+            await operator.take()
+        assert operator.said() == {APP: entry(SECRET, finalizer=True)}
+        assert told == ([] if why == "pending" else [str(APP)])
+
+    story(tell)
+
+
+def test_a_kind_that_is_gone_from_the_cluster_is_forgotten(story):
+    async def tell(operator):
+        await operator.inventory.ensure(OTHER, entry(SECRET, finalizer=True))
+        await operator.inventory.ensure(APP, entry(SECRET))
+        operator.discovery.unserved = {OTHER, SECRET}
+        operator.begin(watch())
+        await operator.take()
+        assert operator.said() == {}
+
+    story(tell)
+
+
+# -- kinds that the rules do not make any more -------------------------------------------------------------------------------------------
+
+
+def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(story):
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.begin(watch())
+        operator.resource("a")
+        key = operator.child(SECRET)
+        operator.child(SECRET, of="nobody", name="of-another-cr")
+        await operator.take()
+        assert operator.said() == {APP: entry(CONFIG, SECRET)}
+        operator.rulebook.unsettled.clear()
+        feed = operator.world.children_feed(SECRET)
+        feed.store.subscribe(lambda change: operator.stocktaking.changed(feed, change))
+        feed.store.delete({"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": operator._version()}})
+        assert operator.rulebook.unsettled.is_set()
+        await operator.take()
+        assert operator.said() == {APP: entry(CONFIG)}
+        assert SECRET not in operator.world.children_of
+        assert Need(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.feeds.feeds
+
+    story(tell)
+
+
+def test_nothing_is_forgotten_in_the_pause_or_by_who_does_not_lead(story):
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.rulebook.adopt(project(watch()))
+        await operator.stocktaking.take()
+        assert operator.said() == {APP: entry(CONFIG, SECRET)}
+        operator.rulebook.lead()
+        await operator.stocktaking.take()
+        assert operator.said() == {APP: entry(CONFIG, SECRET)}
+
+    story(tell, pause=60.0)
+
+
+def test_rules_that_change_while_the_inventory_is_being_written_are_asked_again(story):
+    """The decision is made when it is its turn to be written, not before."""
+
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.begin(watch())
+        await operator.paused()
+        operator.rulebook.pause = 60.0
+        async with operator.inventory._writing:
+            taking = asyncio.create_task(operator.stocktaking.take())
+            await asyncio.sleep(0.01)
+            operator.rulebook.reloaded(project(watch(children="ConfigMap Secret")))
+        await taking
+        assert operator.said() == {APP: entry(CONFIG, SECRET)}
+
+    story(tell)
+
+
+@pytest.mark.parametrize("more", ["finalize: {last: {template: a.yaml}}", "reach: cluster", ""])
+def test_a_finalizer_is_forgotten_when_no_rule_can_need_it_and_no_cr_has_it(story, more):
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        operator.begin(watch(more=more))
+        operator.resource("a", OURS)
+        await operator.take()
+        assert operator.said() == {APP: entry(CONFIG, finalizer=True)}
+        operator.resource("a")
+        await operator.take()
+        assert operator.said() == {APP: entry(CONFIG, finalizer=bool(more))}
+
+    story(tell)
+
+
+def test_what_is_there_and_missing_in_the_inventory_is_written_again(story):
+    async def tell(operator):
+        operator.begin(watch(children="ConfigMap Secret"))
+        operator.resource("a", OURS)
+        operator.child(CONFIG)
+        await operator.take()
+        assert operator.said() == {APP: entry(CONFIG, finalizer=True)}
+
+    story(tell)
+
+
+def test_who_begins_to_lead_watches_what_the_one_before_has_remembered(story):
+    async def tell(operator):
+        operator.rulebook.adopt(project(watch()))
+        operator.inventory.entries = {APP: entry(SECRET)}
+        operator.rulebook.lead()
+        assert SECRET in operator.world.children_of
+
+    story(tell)
+
+
+def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(story, monkeypatch):
+    monkeypatch.setattr("ruleop.engine.stocktaking.MOMENT", 0.0)
+    monkeypatch.setattr("ruleop.engine.stocktaking.TRY_AGAIN", 0.0)
+
+    async def tell(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        write, failures = operator.shelf.write, iter([1, 1])
+
+        async def refused(data, version):
+            if next(failures, None):
+                raise RuleopError("forbidden")
+            return await write(data, version)
+
+        operator.shelf.write = refused
+        told = []
+        operator.stocktaking.log = SimpleNamespace(warning=lambda event, **_: told.append(event), info=lambda *_, **__: None)
+        following = asyncio.create_task(operator.stocktaking.follow())
+        operator.begin(watch())
+        while operator.said() != {APP: entry(CONFIG)}:  # noqa: ASYNC110 - it is no event
+            await asyncio.sleep(0.001)
+        following.cancel()
+        assert told == ["the inventory cannot be written; trying again"]
+
+    story(tell)
+
+
+@pytest.mark.parametrize(
+    ("more", "may"),
+    [("", False), ("reach: cluster", True), ("finalize: {last: {template: a.yaml}}", True)],
+)
+def test_which_rules_may_need_a_finalizer(more, may):
+    assert may_need_finalizer(project(watch(more=more)).rules) is may
+
+
+def test_a_child_that_may_be_orphaned_may_need_a_finalizer():
+    rules = "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml, deletion: orphan}}}"
+    assert may_need_finalizer(project(rules).rules)
