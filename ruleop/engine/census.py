@@ -4,7 +4,6 @@ half minute and the work goes on all the time; and so there is nothing to keep i
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -57,12 +56,10 @@ class Census(Collector):
         controllers: Iterable[Controller],
         feeds: Callable[[], Iterable[Feed]],
         recorder: EventRecorder,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controllers = controllers
         self.feeds = feeds
         self.recorder = recorder
-        self._clock = clock
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})
