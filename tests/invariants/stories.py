@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.invariants.api_server import ApiServer
 from tests.projects.cluster import Cluster
+from tests.projects.lives import sample
 from tests.projects.snapshots import ROOT
 from tests.projects.test_any_life import LIVES
-from tests.projects.test_lives import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

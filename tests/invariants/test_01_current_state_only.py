@@ -13,8 +13,8 @@ from tests.invariants.desk import Desk, Hand, at_work
 from tests.invariants.stories import beginning, drawn, run
 from tests.kube.model_server import bookmark, line
 from tests.projects.cluster import Refused
+from tests.projects.lives import READY
 from tests.projects.test_any_life import LIVES, STAY, comparable, leaves
-from tests.projects.test_lives import READY
 
 if TYPE_CHECKING:
     from tests.invariants.api_server import ApiServer

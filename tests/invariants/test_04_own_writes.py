@@ -12,8 +12,8 @@ from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, drawn, run
 from tests.kube.model_server import line
 from tests.projects.cluster import Refused
+from tests.projects.lives import READY
 from tests.projects.test_any_life import LIVES
-from tests.projects.test_lives import READY
 
 
 @drawn(30)

@@ -12,7 +12,7 @@ from ruleop.kube.store import Store
 from tests.invariants.desk import at_a_desk
 from tests.invariants.stories import apps, beginning, run
 from tests.kube.model_server import SOURCE, refusal
-from tests.projects.test_lives import READY
+from tests.projects.lives import READY
 
 BEYOND_RIGHTS, NOT_SERVED = 403, 404
 

@@ -10,7 +10,7 @@ import pytest
 from ruleop.engine.queue import Backoff
 from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, run
-from tests.projects.test_lives import foreign
+from tests.projects.lives import foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable

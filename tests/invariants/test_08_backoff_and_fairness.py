@@ -11,7 +11,7 @@ from ruleop.engine.routes import Request
 from tests.invariants.api_server import refusal
 from tests.invariants.desk import at_a_desk, at_work
 from tests.invariants.stories import app, apps, drawn, run
-from tests.projects.test_lives import READY
+from tests.projects.lives import READY
 
 CAP = 300.0
 

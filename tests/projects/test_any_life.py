@@ -17,8 +17,8 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from tests.projects.cluster import Refused
+from tests.projects.lives import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
 from tests.projects.snapshots import ROOT
-from tests.projects.test_lives import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
 from tests.projects.world import World
 
 if TYPE_CHECKING:

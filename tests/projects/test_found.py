@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.rules import load_project
-from tests.projects.snapshots import ROOT
-from tests.projects.test_lives import (
+from tests.projects.lives import (
     BLOG,
     CREDENTIALS,
     EVENTS,
@@ -24,6 +23,7 @@ from tests.projects.test_lives import (
     sample,
     started,
 )
+from tests.projects.snapshots import ROOT
 from tests.projects.world import FINALIZER, World
 
 if TYPE_CHECKING:
@@ -493,6 +493,7 @@ def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go(
 
 
 def test_what_is_said_in_a_life() -> None:
+    """That it is made; an edit that is simply carried out is nothing to tell."""
     world = World(ROOT)
     world.add(sample("", "app"))
     world.rest()
@@ -502,7 +503,7 @@ def test_what_is_said_in_a_life() -> None:
     world.rest()
     world.settle()
     world.rest()
-    assert [(each.type, each.reason, each.message) for each in world.events] == [("Normal", "Synced", "App synced successfully")] * 2
+    assert [(each.type, each.reason, each.message) for each in world.events] == [("Normal", "Synced", "App synced successfully")]
 
 
 def test_a_refusal_is_remembered_while_other_things_are_written() -> None:
