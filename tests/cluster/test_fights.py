@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from controlplane.cluster import ControlPlane
 
+from tests.cluster.apps import Apps
 from tests.cluster.operator import Operator, eventually
 from tests.cluster.seeds import ROOT
 from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_requests import Apps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

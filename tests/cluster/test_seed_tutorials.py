@@ -12,7 +12,7 @@ from tests.cluster.operator import Operator, eventually
 from tests.cluster.seeds import INTERRUPTIONS, Life, Seed, foreign_deployment, rolled_out
 from tests.cluster.test_seed_app import APP
 from tests.cluster.test_seed_crontab import CRONTAB
-from tests.cluster.test_seed_memcached_v1alpha1 import MEMCACHED
+from tests.cluster.test_seed_memcached import V1ALPHA1
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +158,7 @@ def test_a_crontab_without_any_status(tutorials: Tutorials) -> None:
 
 
 def test_a_memcached_with_nodes_alone(tutorials: Tutorials) -> None:
-    life = tutorials.begin(MEMCACHED, MEMCACHED_SCHEMA, subresource=True)
+    life = tutorials.begin(V1ALPHA1, MEMCACHED_SCHEMA, subresource=True)
     life.apply()
     life.settled()
     assert set(life.resource()["status"]) == {"nodes"}
@@ -168,7 +168,7 @@ def test_a_memcached_with_nodes_alone(tutorials: Tutorials) -> None:
 
 
 def test_a_kind_that_is_open_to_all_has_room_for_conditions(tutorials: Tutorials) -> None:
-    life = tutorials.begin(MEMCACHED, OPEN, subresource=True)
+    life = tutorials.begin(V1ALPHA1, OPEN, subresource=True)
     life.seed = replace(life.seed, conditions=True)
     life.apply()
     life.settled()
