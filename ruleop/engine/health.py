@@ -17,18 +17,17 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from ruleop.engine.answering import Answer, Server
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+    from ruleop.engine.answering import Answering, Question
     from ruleop.engine.metrics import Metrics
     from ruleop.engine.pulse import Pulse
-
-    Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 T = TypeVar("T")
 
@@ -50,14 +49,14 @@ class Health:
         self.checks = checks
         self.metrics = metrics
         self.pulse = pulse
-        self._runners: list[web.AppRunner] = []
+        self._servers: list[Server] = []
         self._operator: asyncio.AbstractEventLoop | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     async def serve(self, *, health: str, metrics: str) -> None:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
-        routes: dict[str, dict[str, Answer]] = {}
+        routes: dict[str, dict[str, Answering]] = {}
         if _wanted(health):
             routes[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
         if _wanted(metrics):
@@ -73,20 +72,14 @@ class Health:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where it listens: host and port of each address, in the order in which they were given."""
-        return [address[:2] for runner in self._runners for address in runner.addresses[:1]]
+        return [server.address for server in self._servers]
 
-    async def _listen(self, address: str, answers: Mapping[str, Answer]) -> None:
-        app = web.Application()
-        for path, answer in answers.items():
-            app.router.add_get(path, answer)
+    async def _listen(self, address: str, answers: Mapping[str, Answering]) -> None:
         host, _, port = address.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
             raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        self._runners.append(runner)
         try:
-            await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+            self._servers.append(await Server.open(host.strip("[]") or None, int(port), answers))
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else error  # asyncio's own words name the address once more
             raise RuleopError(f"cannot listen on {address}: {why}; choose another address, or 0 for none") from error
@@ -94,8 +87,8 @@ class Health:
     async def stop(self) -> None:
         if self._own is None or self._thread is None:
             return
-        while self._runners:
-            await self._there(self._runners.pop().cleanup())
+        while self._servers:
+            await self._there(self._servers.pop().close())
         self._own.call_soon_threadsafe(self._own.stop)
         await asyncio.to_thread(self._thread.join)
         self._own.close()
@@ -107,34 +100,36 @@ class Health:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what, self._own))
 
     async def _asked(self, question: Callable[[], T]) -> T:
-        """On the operator's loop. Raises HTTPServiceUnavailable where that does not come to it."""
+        """On the operator's loop. Raises TimeoutError where that does not come to it."""
 
         async def answer() -> T:
             return question()
 
         assert self._operator is not None, "it serves"
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
+
+    def _silent(self) -> Answer:
+        return Answer(f"the event loop has not turned for {self.pulse.silence():.0f} s\n", 503)
+
+    async def _alive(self, _question: Question) -> Answer:
+        return self._silent() if self.pulse.hangs else Answer("ok")
+
+    async def _ready(self, question: Question) -> Answer:
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
+            checks = await self._asked(lambda: list(self.checks()))
         except TimeoutError:
-            raise web.HTTPServiceUnavailable(text=self._silence()) from None
-
-    def _silence(self) -> str:
-        return f"the event loop has not turned for {self.pulse.silence():.0f} s\n"
-
-    async def _alive(self, _request: web.Request) -> web.Response:
-        hangs = self.pulse.hangs
-        return web.Response(text=self._silence() if hangs else "ok", status=503 if hangs else 200)
-
-    async def _ready(self, request: web.Request) -> web.Response:
-        checks = await self._asked(lambda: list(self.checks()))
+            return self._silent()
         ready = all(check.ok for check in checks if check.counts)
         lines = [_line(check) for check in checks]
-        text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in request.query or not ready else "ok"
-        return web.Response(text=text + "\n", status=200 if ready else 503)
+        text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in question.query or not ready else "ok"
+        return Answer(text + "\n", 200 if ready else 503)
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=await self._asked(self.metrics.text), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _metrics(self, _question: Question) -> Answer:
+        try:
+            return Answer(await self._asked(self.metrics.text), content_type=CONTENT_TYPE_LATEST)
+        except TimeoutError:
+            return self._silent()
 
 
 def _line(check: Check) -> str:
