@@ -31,11 +31,16 @@ class Dispatch:
         controller = self.controllers.get(kind)
         if controller is not None and self.world.primary.get(kind) is feed and (change.outside_status or self.statuses):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
-        if feed in self.world.children_of.get(kind, ()) and change.origin is not Origin.WRITE:
+        observed, children = self.world.observed.get(kind, ()), self.world.children_of.get(kind, ())
+        if feed not in observed and feed not in children:
+            return
+        # Where a kind is both, an object is in two stores, and one of them is behind: whoever looked when the first one changed may have
+        # seen what the second one still held. So each of them tells owner and observers.
+        if change.origin is not Origin.WRITE:
             for entry in (change.old, change.new):
                 if entry is not None and entry.part_of:
                     self._child_changed(entry.part_of, cause, urgency)
-        if feed in self.world.observed.get(kind, ()):
+        if observed:
             self._observed_changed(feed, change, cause, urgency)
 
     def _child_changed(self, part_of: str, cause: Cause, urgency: Urgency) -> None:

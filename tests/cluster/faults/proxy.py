@@ -140,7 +140,6 @@ class Proxy:
         self._going.set()
         self._past: dict[str, list[bytes]] = {}
         self._replaying: set[str] = set()
-        self._transports: set[asyncio.Transport] = set()
         self._runner: web.AppRunner | None = None
 
     def __enter__(self) -> Self:
@@ -191,8 +190,10 @@ class Proxy:
         self.threads.loop.call_soon_threadsafe(self._going.set)
 
     @contextlib.contextmanager
-    def holding(self, resource: str) -> Iterator[None]:
-        """What watches of a resource bring is held back meanwhile, and comes afterwards in its order."""
+    def holding(self, resource: str, *, all_objects: bool = False) -> Iterator[None]:
+        """What watches of a resource bring is held back meanwhile, and comes afterwards in its order. `all_objects`: only those watches
+        that select no labels."""
+        resource = f"all {resource}" if all_objects else resource
         self.threads.run(self._hold(resource))
         try:
             yield
@@ -238,8 +239,11 @@ class Proxy:
         await self._abort()
 
     async def _abort(self) -> None:
-        for transport in list(self._transports):
-            transport.abort()
+        assert self._runner is not None
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:  # also those on which nothing is asked at the moment
+            if connection.transport is not None:
+                connection.transport.abort()
 
     async def _close(self) -> None:
         self._going.set()
@@ -252,7 +256,6 @@ class Proxy:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
-        self._transports.add(request.transport)
         try:
             return await self._pass(request)
         except CutError:
@@ -260,8 +263,6 @@ class Proxy:
             return web.Response(status=500)  # nobody reads it
         except aiohttp.ClientConnectionResetError:  # the operator has left
             return web.Response(status=500)
-        finally:
-            self._transports.discard(request.transport)
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.method, request.path, request.query_string, await request.read())
@@ -314,7 +315,8 @@ class Proxy:
                         self._past[call.path] = recorded
                         recorded = None
                 await self._going.wait()
-                if (held := self._held.get(call.parts[0])) is not None:
+                every = "" if "labelSelector" in call.query else f"all {call.parts[0]}"
+                if (held := self._held.get(call.parts[0]) or self._held.get(every)) is not None:
                     await held.wait()
                 await response.write(line)
         finally:

@@ -72,7 +72,7 @@ def test_writes_that_hang_are_done_once(lab: Lab) -> None:
 
     async def slow(call: Call) -> None:
         if call.is_write:
-            await asyncio.sleep(2.0)
+            await asyncio.sleep(0.7)
 
     lab.proxy.before = slow
     mark = lab.proxy.mark()
@@ -104,7 +104,7 @@ def lives_through(make: Make, storm: str) -> None:
     with make("storm") as lab:
         lab.start_and_wait()
         begin(lab)
-        left = 40
+        left = 25
 
         async def answer(call: Call) -> Answer | None:
             nonlocal left
@@ -115,7 +115,7 @@ def lives_through(make: Make, storm: str) -> None:
         lab.proxy.before = answer
         lab.proxy.cut()
         lab.edit("ledgers", "all", {"spec": {"text": "two"}})
-        lab.eventually("something to be refused", lambda: left < 30)
+        lab.eventually("something to be refused", lambda: left < 15)
         lab.edit("ledgers", "all", {"spec": {"text": "three"}})
         lab.admin.delete(lab.path("configmaps", "all-page-a"))
         left = 8

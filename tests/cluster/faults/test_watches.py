@@ -84,13 +84,24 @@ def test_a_resource_that_was_edited_unseen_gets_no_status_of_the_old_one(ledger:
         mark = ledger.proxy.mark()
         ledger.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
         ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "CHF")
-        rest(ledger)
+        ledger.eventually("its refusal", lambda: 409 in [call.status for call in ledger.proxy.calls[mark:]])
         assert ledger.get("ledgers", "all")["status"] == before
     ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
     rest(ledger)
     assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "CHF"}
     assert ledger.get("ledgers", "all")["status"]["pages"] == 1
+    assert ledger.get("ledgers", "all")["status"]["currency"] == "CHF"
     assert len([call for call in ledger.proxy.calls[mark:] if call.is_write]) < 30
+
+
+def test_of_two_watches_of_one_kind_the_slower_one_keeps_nothing_from_being_made_again(ledger: Lab) -> None:
+    """One brings the children, the other one the objects that are observed. While they differ, the deleted child may seem to be there."""
+    rest(ledger)
+    with ledger.proxy.holding("configmaps", all_objects=True):
+        ledger.admin.delete(ledger.path("configmaps", "all-page-a"))
+        ledger.eventually("the other watch", lambda: "ConfigMap where ruleop.dev/part-of: 2 objects" in ledger.probe("/readyz?verbose")[1])
+        rest(ledger)
+    ledger.eventually("it to be made again", lambda: ledger.get("configmaps", "all-page-a"))
 
 
 def test_time_never_goes_back(ledger: Lab) -> None:
