@@ -36,6 +36,8 @@ class Leaf(Enum):
     MAP = "m"  # an atomic map
 
 
+_LEAVES: Mapping[JSON, Leaf] = {leaf.value: leaf for leaf in Leaf}  # calling the enum is slow
+
 ItemKey: TypeAlias = tuple[JSON, ...]
 """What tells an item of a list from the others; see `ruleop.merge.lists.item_key`."""
 
@@ -99,17 +101,21 @@ def _key_to_json(key: ItemKey) -> list[JSON]:
 
 
 def _from_json(data: JSON) -> Fields:
-    match data:
-        case dict():
-            return MapFields(_members(data), created=False)
-        case [dict() as members]:
-            return MapFields(_members(members), created=True)
-        case ["s", 0 | 1 as created, *fingerprints] if all(type(text) is str for text in fingerprints):
-            return SetFields(frozenset(fingerprints), bool(created))
-        case ["k", 0 | 1 as created, list() as keys, list() as items] if keys and all(type(name) is str for name in keys):
-            return KeyedFields(tuple(keys), dict(_item(item, len(keys)) for item in items), bool(created))
-        case str() | int() if type(data) is not bool:
-            return Leaf(data)
+    kind = type(data)
+    if kind is int or kind is str:
+        leaf = _LEAVES.get(data)
+        if leaf is not None:
+            return leaf
+    elif kind is dict:
+        return MapFields(_members(data), created=False)
+    elif kind is list:
+        match data:
+            case [dict() as members]:
+                return MapFields(_members(members), created=True)
+            case ["s", 0 | 1 as created, *fingerprints] if all(type(text) is str for text in fingerprints):
+                return SetFields(frozenset(fingerprints), bool(created))
+            case ["k", 0 | 1 as created, list() as keys, list() as items] if keys and all(type(name) is str for name in keys):
+                return KeyedFields(tuple(keys), dict(_item(item, len(keys)) for item in items), bool(created))
     raise ValueError("not a field set")
 
 

@@ -12,7 +12,6 @@ import base64
 import binascii
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 
 import orjson
 
@@ -26,7 +25,7 @@ _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this
 _PLAIN_UP_TO = 32 * 1024
 _LARGEST = 128 * 1024
-_SHARED_UP_TO = 8 * 1024
+_SHARED_UP_TO, _KNOWN = 8 * 1024, 1024
 _LARGEST_UNPACKED = 16 * 1024 * 1024  # somebody else may write the annotation; a few bytes must not unpack to all of our memory
 
 
@@ -44,7 +43,10 @@ def encode(record: Record) -> str:
     """The annotation's text; the same record always gives the same text."""
     plain = canonical({"v": _VERSION, "id": record.id, "fields": record.fields.to_json()})
     if len(plain) <= _PLAIN_UP_TO:
-        return plain.decode()
+        text = plain.decode()
+        if len(text) <= _SHARED_UP_TO:
+            _keep(text, record)  # what was just written is read next
+        return text
     text = _COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
     if len(text) > _LARGEST:
         raise RecordTooLargeError(
@@ -58,13 +60,22 @@ def decode(text: str | None) -> Record | None:
     """The record, or None when there is none that can be read."""
     if not text:
         return None
-    return _decoded(text) if len(text) > _SHARED_UP_TO else _shared(text)
+    if len(text) > _SHARED_UP_TO:
+        return _decoded(text)
+    if text not in _known:
+        _keep(text, _decoded(text))
+    return _known[text]
 
 
-@lru_cache(maxsize=1024)
-def _shared(text: str) -> Record | None:
-    """A record has no values, so the children that one template makes for a thousand CRs mostly have one record between them."""
-    return _decoded(text)
+_known: dict[str, Record | None] = {}
+"""By their text, the oldest first. A record has no values, so the children that one template makes for a thousand CRs mostly have one
+record between them."""
+
+
+def _keep(text: str, record: Record | None) -> None:
+    if text not in _known and len(_known) >= _KNOWN:
+        del _known[next(iter(_known))]
+    _known[text] = record
 
 
 def _decoded(text: str) -> Record | None:
