@@ -83,8 +83,7 @@ class _Loading:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
         if not drafts and not self.findings.failed:
-            # Most probably files that are being written. To take it at its word would prune all that there is.
-            self.findings.mistake("missing-key", "the project has no watches", Site(WATCHES))
+            self._say_that_nothing_is_watched()
         every_part = [(draft, list(parts(draft))) for draft in drafts]
         for draft, its_parts in every_part:
             self._check(draft, its_parts, crds)
@@ -97,6 +96,16 @@ class _Loading:
         built = [build_rule(draft, its_parts) for draft, its_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
         return Project(root, rules, crds, self.reading.templates, self._digest(), found)
+
+    def _say_that_nothing_is_watched(self) -> None:
+        documents, _ = read_yaml(self.files[WATCHES], WATCHES)
+        said = documents[0].value if documents else None
+        if isinstance(said, dict) and "watches" in said and "include" not in said:
+            # Said in so many words: how an operator is told to let go of all its CRs before it is uninstalled.
+            self.findings.warning("missing-key", "the project has no watches: no custom resource is looked after", said["watches"].site)
+        else:
+            # Most probably files that are being written.
+            self.findings.mistake("missing-key", "the project has no watches; if none is meant, say `watches: []`", Site(WATCHES))
 
     def _drafts(self) -> Iterator[Draft]:
         """The watches in order: those of watches.yaml first, then those of each included file."""

@@ -319,6 +319,17 @@ def test_a_watch_that_was_removed_while_the_operator_was_away_takes_its_finalize
     assert rules.there("secrets", "a") is not None
 
 
+def test_an_operator_that_is_to_be_uninstalled_lets_go_of_everything(rules: Rules) -> None:
+    rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    rules.watches("watches: []\n")
+    eventually("its finalizer to go", lambda: rules.finalizers("Box", "a") == [], SOON)
+    eventually("the inventory to be empty", lambda: rules.inventory() == {}, SOON)
+    assert rules.there("secrets", "a") is not None
+    assert rules.operator.probe("/readyz")[0] == 200
+
+
 def test_rules_that_need_no_finalizer_any_more_take_it_off(rules: Rules) -> None:
     rules.watches(watch("Box", more=FINALIZE))
     rules.make("Box", "a")

@@ -186,7 +186,7 @@ App
 []
 """,
         [
-            "watches.yaml: the project has no watches",
+            "watches.yaml: the project has no watches; if none is meant, say `watches: []`",
         ],
     ),
     Row(
@@ -1002,9 +1002,17 @@ def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> No
     assert said(row.watches, row.files, row.environ) == row.said
 
 
-@pytest.mark.parametrize("watches", ["[]\n", "watches: []\n", "include: [rules/*.yaml]\n", "vars: {a: 1}\n", "{}\n"])
+@pytest.mark.parametrize(
+    "watches", ["[]\n", "watches: []\ninclude: [rules/*.yaml]\n", "include: [rules/*.yaml]\n", "vars: {a: 1}\n", "{}\n"]
+)
 def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(watches: str) -> None:
-    assert "watches.yaml: the project has no watches" in said(watches)
+    assert "watches.yaml: the project has no watches; if none is meant, say `watches: []`" in said(watches)
+
+
+def test_that_nothing_is_watched_can_be_said_in_so_many_words() -> None:
+    """As before an operator is uninstalled."""
+    assert said("watches: []\n") == ["watches.yaml:1:10: warning: the project has no watches: no custom resource is looked after"]
+    assert load("watches: []\n").rules == ()
 
 
 THIRTY = """\
