@@ -5,7 +5,7 @@ ruleop never uses. So its modules about kubeconfigs are imported between package
 whoever imports `kubernetes` after that gets it whole.
 
 One thing in them is put right: a login by OIDC was renewed without a look at the provider's certificate (37.0), so the refresh token went
-to whoever answered.
+to whoever answered. It is also the only one that needs aiohttp, so it is imported when there is such a login to renew.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import aiohttp
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FOLDERS = ("kubernetes", "kubernetes.aio", "kubernetes.aio.client", "kubernetes.aio.config")
+_OPENID = "kubernetes.aio.config.openid"
 
 
 class Official(NamedTuple):
@@ -48,17 +47,22 @@ def official() -> Official:
 
 
 def _import() -> Official:
-    found = importlib.util.find_spec("kubernetes")
-    assert found is not None, "a requirement of ruleop"
-    assert found.origin is not None, "it is a package with an __init__"
-    with _only_folders(Path(found.origin).parent):
+    with _only_folders():
         modules = Official(*(importlib.import_module(f"kubernetes.aio.config.{name}") for name in Official._fields))
-    modules.kube_config.OpenIDRequestor = _careful(modules.kube_config.OpenIDRequestor)
+    modules.kube_config.OpenIDRequestor = _requestor
     return modules
 
 
-def _careful(requestor: type[Any]) -> type[Any]:
-    class Careful(requestor):  # type: ignore[misc]  # it has no types
+def _requestor(*arguments: Any) -> Any:
+    """Who renews a login by OIDC."""
+    import aiohttp  # noqa: PLC0415 - see above
+
+    with _importing, _only_folders():
+        del sys.modules[_OPENID]
+        sys.modules["kubernetes.aio.config.config_exception"] = _imported[0].config_exception
+        theirs: type[Any] = importlib.import_module(_OPENID).OpenIDRequestor
+
+    class Careful(theirs):  # type: ignore[misc]  # it has no types
         def _client_session(self) -> aiohttp.ClientSession:
             return aiohttp.ClientSession(
                 headers={**self._default_headers, "Authorization": aiohttp.encode_basic_auth(self._client_id, self._client_secret)},
@@ -71,11 +75,15 @@ def _careful(requestor: type[Any]) -> type[Any]:
             """With the old refresh token where the provider gives no new one, as it may."""
             return {"refresh_token": refresh_token, **await super().refresh_token(refresh_token)}
 
-    return Careful
+    return Careful(*arguments)
 
 
 @contextmanager
-def _only_folders(root: Path) -> Iterator[None]:
+def _only_folders() -> Iterator[None]:
+    found = importlib.util.find_spec("kubernetes")
+    assert found is not None, "a requirement of ruleop"
+    assert found.origin is not None, "it is a package with an __init__"
+    root = Path(found.origin).parent
     theirs = _taken()
     for name in _FOLDERS:
         folder = ModuleType(name)
@@ -84,6 +92,9 @@ def _only_folders(root: Path) -> Iterator[None]:
     # Both modules ask for these by name, for functions that are not called here.
     client: Any = sys.modules["kubernetes.aio.client"]
     client.ApiClient = client.Configuration = object
+    openid: Any = ModuleType(_OPENID)
+    openid.OpenIDRequestor = object
+    sys.modules[_OPENID] = openid
     try:
         yield
     finally:

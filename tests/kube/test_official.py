@@ -23,6 +23,18 @@ assert not [name for name in sys.modules if name.partition(".")[0] == "kubernete
 """)
 
 
+def test_what_only_a_login_by_oidc_needs_is_imported_for_one() -> None:
+    ran("""
+loader = official().kube_config
+assert "aiohttp" not in sys.modules
+requestor = loader.OpenIDRequestor("client", "secret", "https://issuer", None)
+assert "aiohttp" in sys.modules
+theirs = type(requestor).__mro__[1]
+assert theirs.refresh_token.__globals__["ConfigException"] is official().config_exception.ConfigException
+assert not [name for name in sys.modules if name.partition(".")[0] == "kubernetes"], "nothing half imported is left"
+""")
+
+
 def test_whoever_imports_the_package_after_it_gets_it_whole() -> None:
     ran("""
 official()
