@@ -129,10 +129,10 @@ class World:
         return all(store.is_at_least(version) for store in self._homes(key))
 
     def _homes(self, key: ObjectKey) -> Iterable[Store]:
-        """The stores that hold a CR or a child of this name, should there be one. A kind that is not served has none."""
+        """The stores that hold a CR or a child of this name, should there be one, and that are being kept up to date."""
         for feed in (self.primary.get(key.group_kind), *self.children_of.get(key.group_kind, ())):
             store = feed.store_of(key) if feed is not None else None
-            if store is not None and store.state is not State.UNSERVED:
+            if store is not None and store.state is State.SYNCED:
                 yield store
 
     # -- kinds ---------------------------------------------------------------------------------------------------------------------------

@@ -265,6 +265,40 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
     run(story())
 
 
+def test_the_server_that_changes_what_is_written_is_named(run):
+    """A webhook, say: what is answered is never what was sent, and soon something else again."""
+
+    async def story():
+        looking = one()
+        await looking.rest()
+        make = looking.server.make
+
+        def hook(obj):
+            return make({**obj, "data": {"v": "hooked"}} if obj["kind"] == "ConfigMap" and obj["data"]["v"] == "1" else obj)
+
+        looking.server.make = hook
+        await fight(looking, ENOUGH + 1)
+        assert "the API server, or a webhook, changes data.v each time that it is written" in looking.condition()["message"]
+        assert ("look", "a") not in looking.server.log, "there is nobody to be named"
+
+    run(story())
+
+
+def test_an_edit_costs_no_memory_of_fights(run):
+    async def story():
+        looking = one()
+        await looking.rest()
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        (memory,) = looking.reconciler.memory.values()
+        assert memory.fights is None
+        looking.edit("a", data={"v": "theirs"})
+        await looking.rest()
+        assert memory.fights
+
+    run(story())
+
+
 def test_edits_of_the_cr_are_no_fight(run):
     async def story():
         looking = one()
@@ -332,6 +366,39 @@ def test_what_is_taken_over_is_told(run):
     run(story())
 
 
+def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run):
+    async def story():
+        looking = one("children: {}\nconditions: [{type: Mine, status: 'true'}]\n")
+        asked = []
+
+        async def ask(rule, _planned):
+            asked.append([each.type for each in rule.conditions])
+            assert looking.condition("Mine") == {}
+
+        looking.reconciler.around.before_writes.side_effect = ask
+        await looking.look()
+        assert asked == [["Mine"]]
+        assert looking.condition("Mine")["status"] == "True"
+
+    run(story())
+
+
+def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
+    """Of children, of the CR's finalizer, and of its status."""
+
+    async def story():
+        looking = one(ELSEWHERE)
+        for _ in range(3):
+            await looking.look(catch_up=False)
+        (memory,) = looking.reconciler.memory.values()
+        versions = {key.name: version for key, version in memory.awaited._versions.items()}
+        assert versions == {
+            name: looking.live(name, kind)["metadata"]["resourceVersion"] for name, kind in (("a", "ConfigMap"), ("web", "App"))
+        }
+
+    run(story())
+
+
 def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
     async def story():
         looking = one(ONE + "conditions: [{type: Kept, status: 'true'}, {type: Dropped, status: 'true'}]\n")
@@ -394,5 +461,16 @@ def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
         for _ in range(3):
             assert (await looking.look()).failed
         assert [each[1] for each in looking.events] == ["RenderFailed"]
+
+    run(story())
+
+
+def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
+    async def story():
+        looking = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+        looking.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
+        await looking.look()
+        assert looking.condition()["reason"] == "Forbidden"
+        assert "create Secret/shop/s: the API server refuses it" in looking.condition()["message"]
 
     run(story())

@@ -413,6 +413,16 @@ def test_events_come_on_transitions_only():
     assert world.events == []
 
 
+def test_becoming_ready_is_no_news_where_all_was_written():
+    deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
+    world = World.of("children: {d: {template: d.yaml}}\n", d=deployment)
+    world.settle(controllers=False)
+    assert world.ready()[1] == "Progressing"
+    world.settle()
+    assert world.ready()[1] == "Ready"
+    assert [event.reason for event in world.events] == ["Synced"]
+
+
 def test_another_error_is_another_event():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.refuse[key("a")] = Failed(Failure.INVALID, "first")

@@ -1,0 +1,88 @@
+"""What a live read shows to be gone, and how far stores have come, where several stores may hold an object."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.engine.feeds import Feed, Need
+from ruleop.engine.needs import CHILD_LABELS
+from ruleop.engine.world import World
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.kube.requests import Source
+from ruleop.kube.store import State, Store
+from ruleop.planning.marks import PART_OF
+from ruleop.schema.table import ResourceInfo
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap")
+KEY = ObjectKey("", "ConfigMap", "shop", "a")
+
+
+class Held:
+    """In the place of a watch."""
+
+    def __init__(self):
+        self.store = Store(Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)))
+        self.store.begin_list()
+        self.store.end_list(5)
+
+
+def feed(labels=""):
+    made = Feed(Need(CONFIG_MAP, labels=labels))
+    made.watchers = [Held()]
+    return made
+
+
+def child(version=7, uid="u", **labels):
+    metadata = {
+        "name": "a",
+        "namespace": "shop",
+        "uid": uid,
+        "resourceVersion": str(version),
+        "labels": labels or {PART_OF: "x"},
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}}
+
+
+@pytest.fixture
+def world():
+    made = World(None, lambda _kind: None)
+    made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
+    made.observed = {CONFIG_MAP.versionless: [feed()]}
+    return made
+
+
+def stores(world):
+    return [each.watchers[0].store for feeds in (world.children_of, world.observed) for each in feeds[CONFIG_MAP.versionless]]
+
+
+def test_what_is_gone_is_gone_everywhere(world):
+    assert world.put(child())
+    assert [KEY in store for store in stores(world)] == [True, True]
+    world.remove(KEY, "u")
+    assert [KEY in store for store in stores(world)] == [False, False]
+    assert world.get(KEY) is None
+
+
+def test_what_lost_our_label_is_no_child_and_still_there(world):
+    world.put(child())
+    world.put(child(9, theirs="x"))
+    world.remove(KEY, "u", "9")
+    assert [KEY in store for store in stores(world)] == [False, True]
+
+
+def test_a_store_has_come_as_far_as_the_object_or_the_watch(world):
+    store = stores(world)[0]
+    assert not world.is_at_least(KEY, "7")
+    world.put(child())
+    assert world.is_at_least(KEY, "7")
+    assert not world.has_seen(KEY, "7"), "it is there by our own word"
+    assert not world.is_at_least(KEY, "8")
+    store.bookmark(8)
+    assert world.is_at_least(KEY, "8")
+    assert world.has_seen(KEY, "8")
+
+
+def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):
+    stores(world)[0].set_state(State.FORBIDDEN)
+    assert world.is_at_least(KEY, "99")
+    assert world.is_at_least(ObjectKey("", "Secret", "shop", "a"), "99"), "no store would hold it"
