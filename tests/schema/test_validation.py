@@ -102,6 +102,11 @@ def test_required_asks_for_the_key_only():
         (1, [True], False),
         (True, [True], True),
         (0, [False], False),
+        (7.5, [7], True),  # made an integer before they are compared
+        (7.5, [2.5], False),
+        (2, [2.5], False),
+        (49, ["1"], True),  # made a text, which in Go is the character of that number
+        ("7", [7], False),
     ],
 )
 def test_enums_compare_by_value_and_never_mix_truth_with_numbers(value: Any, enum: list[Any], accepted: bool):
@@ -296,3 +301,15 @@ def test_what_cannot_be_checked_offline_is_named():
         "properties.c.allOf[0].not.pattern",
     ]
     assert unchecked({"type": "object", "properties": {"a": {"pattern": "a"}}}) == []
+
+
+def test_what_is_there_three_times_is_told_once_as_the_server_does():
+    schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
+    assert messages([0, 0, 0], schema) == ["spec[1]: repeats item 0; each may occur once"]
+
+
+def test_a_list_where_a_format_of_strings_is_declared_is_taken_as_the_server_does():
+    assert accepts([[]], {"type": "string", "format": "date-time"})
+    assert not accepts([[]], {"type": "string"})
+    assert not accepts([[]], {"type": "integer", "format": "int32"})
+    assert not accepts(1, {"type": "string", "format": "date-time"})
