@@ -1,0 +1,83 @@
+"""A CR that no rule matches keeps its children and loses our finalizer, but not in haste."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+from structlog.testing import capture_logs
+
+from ruleop.engine.controller import Reconciler
+from ruleop.engine.executor import Outcomes
+from ruleop.engine.metrics import Metrics
+from ruleop.engine.routes import Request
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.planning import Failed, Failure, RemoveFinalizer
+
+APP = Kind("example.com", "v1", "App")
+OURS = "ruleop.dev/ruleop"
+COMPLAINT = "a finalizer that no rule needs cannot be removed; trying again"
+
+
+class Play:
+    """A kind without rules, and what is done about its CRs."""
+
+    def __init__(self, *finalizers, dry_run=False):
+        metadata = {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "1", "finalizers": list(finalizers)}
+        self.resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": metadata}
+        self.done, self.failed = [], {}
+        world = SimpleNamespace(resource=lambda _key: self.resource, seen_from=lambda _namespace: world)
+        around = SimpleNamespace(world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None)
+        self.reconciler = Reconciler(APP, (), around, busy=lambda: False, wake=lambda _: None)
+
+    async def execute(self, actions, _resource):
+        self.done += actions
+        return Outcomes(failed=dict(self.failed))
+
+    def reconcile(self):
+        with capture_logs() as logs:
+            verdict = asyncio.run(self.reconciler.reconcile(Request("shop", "web")))
+        return verdict, [log["event"] for log in logs]
+
+
+def test_it_loses_the_finalizer_and_nothing_else():
+    play = Play("somebody.else/one", OURS)
+    verdict, _ = play.reconcile()
+    assert play.done == [RemoveFinalizer(OURS)]
+    assert not verdict.failed
+
+
+def test_one_without_it_is_left_alone():
+    play = Play("somebody.else/one")
+    play.reconcile()
+    assert play.done == []
+
+
+def test_nothing_is_taken_off_in_a_dry_run():
+    play = Play(OURS, dry_run=True)
+    play.reconcile()
+    assert play.done == []
+
+
+def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
+    play = Play(OURS)
+    play.reconciler.may_prune = False
+    verdict, _ = play.reconcile()
+    assert (play.done, verdict.failed) == ([], False)
+    play.reconciler.may_prune = True
+    play.reconcile()
+    assert play.done == [RemoveFinalizer(OURS)]
+
+
+def test_a_refusal_is_told_once_until_one_succeeds():
+    play = Play(OURS)
+    play.failed = {ObjectKey.of(play.resource): Failed(Failure.FORBIDDEN, "patch apps.example.com: forbidden")}
+    assert play.reconcile()[1] == [COMPLAINT]
+    verdict, said = play.reconcile()
+    assert (verdict.failed, said) == (True, [])
+    play.failed = {ObjectKey.of(play.resource): Failed(Failure.OTHER, "no answer")}
+    assert play.reconcile()[1] == [COMPLAINT], "another reason is news"
+    play.failed = {}
+    assert play.reconcile() == (type(verdict)(), [])
+    play.failed = {ObjectKey.of(play.resource): Failed(Failure.FORBIDDEN, "patch apps.example.com: forbidden")}
+    assert play.reconcile()[1] == [COMPLAINT]
