@@ -89,6 +89,7 @@ class Stocktaking:
         if self.inventory.in_doubt or self._left(kind) != before:
             if not await self.inventory.shrink(kind, lambda: self._left(kind)):
                 self._busy = True
+                self.rulebook.watch()  # what somebody else has written may name other kinds
                 return
             after = self.inventory.of(kind)
             gone, finalizer = sorted(map(str, before.children - after.children)), before.finalizer and not after.finalizer

@@ -260,8 +260,10 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(story):
         operator.rulebook.reloaded(project(watch(children="Secret")))
         operator.store(APP)
         controller.workers.queue.take(now=0.0)
+        operator.rulebook.unsettled.clear()
         await operator.paused()
         assert controller.reconciler.may_prune
+        assert operator.rulebook.unsettled.is_set()
         controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
         assert queued(operator, APP) == 1
 
@@ -340,8 +342,8 @@ def test_a_watch_that_was_removed_while_nobody_was_there_is_found_in_the_invento
 
 def test_nothing_ends_while_a_cr_is_being_worked_on(story):
     async def tell(operator):
-        operator.begin(watch(), watch("Other"))
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.begin(watch(), watch("Other"))
         controller = operator.controllers.get(APP)
         running = asyncio.get_running_loop().create_future()
         controller.workers._running[running] = 0.0
