@@ -399,7 +399,9 @@ def publish(folder: Path, date: str, files: dict[str, str]) -> None:
 def test_configmaps_in_the_place_of_the_folders_are_followed(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    operator = Operator(control_plane, project(tmp_path / "source"), RIGHTS, log_in(tmp_path_factory), *PAUSE)
+    (tmp_path / "variables").write_text("WORD=said in a file\n")
+    arguments = (*PAUSE, "--env-file", str(tmp_path / "variables"))
+    operator = Operator(control_plane, project(tmp_path / "source"), RIGHTS, log_in(tmp_path_factory), *arguments)
     templates = {path.removeprefix("templates/"): text for path, text in BASE.items() if path.startswith("templates/")}
     shutil.rmtree(operator.project)
     (operator.project / "templates").mkdir(parents=True)
@@ -412,7 +414,9 @@ def test_configmaps_in_the_place_of_the_folders_are_followed(
         for number in (2, 3):
             publish(operator.project / "templates", f"..{number}", {**templates, "secret.yaml": secret(f"number {number}")})
             rules.wait_for_text("a", f"number {number}")
-        publish(operator.project, "..2", {"watches.yaml": watch("Box", children=ACCOUNT)})
+        publish(operator.project, "..2", {"watches.yaml": watch("Box", children=ACCOUNT, more="vars: {word: '${WORD}'}")})
         rules.wait_for("serviceaccounts", "a")
+        publish(operator.project / "templates", "..4", {**templates, "secret.yaml": secret("{{ vars.word }}")})
+        rules.wait_for_text("a", "said in a file")
         operator.check()
         assert operator.terminate() == 0
