@@ -68,6 +68,10 @@ class Lab:
         self.kill()
         self.proxy.__exit__()
         with contextlib.suppress(RefusedError):
+            # What nobody will finalize any more would hold its definition for ever.
+            for each in self.admin.get(self.path("ledgers"))["items"]:
+                self.edit("ledgers", each["metadata"]["name"], {"metadata": {"finalizers": None}})
+        with contextlib.suppress(RefusedError):
             self.admin.delete(f"/api/v1/namespaces/{self.namespace}")
         self.admin.close()
 
