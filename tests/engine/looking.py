@@ -20,8 +20,8 @@ from ruleop.kinds import ObjectKey
 from ruleop.kube.store import parse_version
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.offline import OfflineKinds
-from tests.engine.server import Server, Shelves, _merged
-from tests.planning.world import app, project
+from tests.engine.server import Server, Shelves
+from tests.planning.world import app, merge, project
 
 WEB = Request("shop", "web")
 FINALIZER = "ruleop.dev/ruleop"
@@ -118,7 +118,7 @@ class Looking:
     async def write_status(self, kind, key, patch, *, subresource):
         def change():
             live = self.server._guarded("patch", key, patch["metadata"])
-            return self.server.make(_merged(live, {"status": patch["status"]}))
+            return self.server.make(merge(live, {"status": patch["status"]}))
 
         answer = await self.server._asked("status", key, change)
         self.stores.put(answer)
