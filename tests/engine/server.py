@@ -14,6 +14,7 @@ from ruleop.kube.errors import ApiError, Problem, answer_error
 from ruleop.merge import merge_patch
 from ruleop.planning import Owner
 from ruleop.planning.marks import PART_OF
+from tests.patching import patched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,7 +114,7 @@ class Server:
     async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object:
         def change() -> Object:
             live = self._guarded("patch", key, patch["metadata"])
-            return self.make(_merged(live, patch))
+            return self.make(patched(live, patch))
 
         return await self._asked("patch", key, change)
 
@@ -132,7 +133,7 @@ class Server:
         def put() -> Object:
             if "uid" in obj["metadata"]:
                 self._guarded("apply", key, {"uid": obj["metadata"]["uid"]})
-            return self.make(_merged(self.objects.get(key, {}), obj))
+            return self.make(patched(self.objects.get(key, {}), obj))
 
         return await self._asked("apply", key, put)
 
@@ -178,18 +179,6 @@ class Server:
         if any(wanted.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
             raise error_of(Answer.CONFLICT, verb, str(key))
         return copy.deepcopy(live)
-
-
-def _merged(live: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(live)
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        elif isinstance(value, dict):
-            found[name] = _merged(found[name] if isinstance(found.get(name), dict) else {}, value)
-        else:
-            found[name] = value
-    return found
 
 
 class Shelves:

@@ -24,7 +24,8 @@ from ruleop.kube.requests import APPLY_PATCH, JSON_PATCH
 from ruleop.planning import Failure
 from ruleop.schema.table import ResourceInfo, builtin_kinds, builtin_resource
 from tests.kube.model_server import bookmark, line
-from tests.projects.cluster import Cluster, Happened, Refused, merged
+from tests.patching import patched
+from tests.projects.cluster import Cluster, Happened, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -245,7 +246,7 @@ class _Wanted:
         if verb == "delete":
             return 200, self._deleted(cluster, key, body)
         assert content_type not in {JSON_PATCH, APPLY_PATCH}, "this server knows merge patches"
-        new = merged(live, body) if verb == "patch" else body
+        new = patched(live, body) if verb == "patch" else body
         guards = {name: (body.get("metadata") or {}).get(name, "") for name in ("uid", "resourceVersion")}
         if self.subresource == "status" or (not self.info.status_subresource and "status" in body):
             return 200, self._told(cluster, key, new.get("status"), guards)

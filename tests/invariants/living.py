@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 
 def kubeconfig(folder: Path, address: str) -> str:
@@ -74,25 +73,3 @@ async def operating(server: ApiServer, **options: Any) -> AsyncIterator[Living]:
     """The operator and the server in one event loop."""
     async with serving(server.handle) as recorder, living(server, recorder.address, **options) as found:
         yield found
-
-
-@contextlib.contextmanager
-def elsewhere(server: ApiServer) -> Iterator[str]:
-    """The server in a thread of its own, so that it answers while the operator's loop stands still."""
-    address: list[str] = []
-    ready, stop = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with serving(server.handle) as recorder:
-            address.append(recorder.address)
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield address[0]
-    finally:
-        stop.set()
-        thread.join()

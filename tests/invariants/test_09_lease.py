@@ -14,8 +14,9 @@ from ruleop.engine.controller import Reconciler
 from ruleop.kube.lease import Timing
 from tests.invariants import stories
 from tests.invariants.api_server import HOME, ApiServer, refusal
-from tests.invariants.living import elsewhere, living
+from tests.invariants.living import living
 from tests.invariants.stories import apps, run, until
+from tests.kube.http_server import serving_elsewhere
 
 TIMING = Timing(duration=6.0, renew_deadline=3.0, retry_period=0.2)  # a busy machine must not lose it
 LEASE = f"Lease/{HOME}/ruleop"
@@ -46,7 +47,7 @@ def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
             assert not ended.is_set(), "the lease was lost"
 
     with (
-        elsewhere(server) as address,
+        serving_elsewhere(server.handle) as address,
         mock.patch.object(Reconciler, "_plan", slow),
         mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()),
     ):
@@ -78,7 +79,7 @@ def lost_is_the_end(how: str) -> None:
             assert ended.is_set(), "it would go on writing"
             server.meddle = lambda _: None
 
-    with elsewhere(server) as address, mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()):
+    with serving_elsewhere(server.handle) as address, mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()):
         run(test(address))
 
 

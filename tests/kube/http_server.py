@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -86,6 +87,28 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await abort(writers)
+
+
+@contextlib.contextmanager
+def serving_elsewhere(handler: Handler) -> Iterator[str]:
+    """In a thread of its own, so that it answers while the loop of whoever asks stands still. Gives its address."""
+    address: list[str] = []
+    ready, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serving(handler) as recorder:
+            address.append(recorder.address)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(30), "the server did not begin"
+        yield address[0]
+    finally:
+        stop.set()
+        thread.join()
 
 
 RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

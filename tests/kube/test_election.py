@@ -11,7 +11,7 @@ import orjson
 from ruleop.kinds import ObjectKey
 from ruleop.kube.election import Election
 from ruleop.kube.lease import Timing
-from tests.kube.http_server import Exchange, serving
+from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 
 if TYPE_CHECKING:
@@ -92,22 +92,11 @@ def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
 
 def test_a_loop_that_is_busy_does_not_cost_the_lease() -> None:
     """The loop of the operator stands still for longer than the deadline; the server is in another thread, as it would be."""
-    server, ready, stop = LeaseServer(), threading.Event(), threading.Event()
-    address: list[str] = []
+    server = LeaseServer()
 
-    async def serve() -> None:
-        async with serving(server.handle) as recorder:
-            address.append(recorder.address)
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    ready.wait()
-
-    async def operator() -> None:
+    async def operator(address: str) -> None:
         lost = threading.Event()
-        election = Election(Open(address[0]), KEY, "me", timing=TIMING, lost=lost.set)
+        election = Election(Open(address), KEY, "me", timing=TIMING, lost=lost.set)
         election.start()
         await election.leading()
         before = server.version
@@ -117,11 +106,8 @@ def test_a_loop_that_is_busy_does_not_cost_the_lease() -> None:
         assert election.leads()
         await election.release()
 
-    try:
-        asyncio.run(operator())
-    finally:
-        stop.set()
-        thread.join()
+    with serving_elsewhere(server.handle) as address:
+        asyncio.run(operator(address))
 
 
 def test_one_that_never_led_is_stopped_without_a_trace() -> None:

@@ -40,6 +40,7 @@ from ruleop.planning.offline import OfflineKinds
 from ruleop.rules import Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
 from tests.definitions import definition
+from tests.patching import patched
 
 FINALIZER = "ruleop.dev/ruleop"
 HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
@@ -215,7 +216,7 @@ class World:
             case Patch():
                 assert action.patch["metadata"]["uid"] == live["metadata"]["uid"]
                 assert action.patch["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
-                self.put(merge(live, action.patch))
+                self.put(patched(live, action.patch))
             case Replace():
                 assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
                 assert action.object["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
@@ -266,12 +267,12 @@ class World:
         return self.put(obj, fresh=True)
 
     def change(self, key_: ObjectKey, patch: Mapping[str, Any]) -> None:
-        self.put(merge(self.objects[key_], patch))
+        self.put(patched(self.objects[key_], patch))
 
     def delete(self, key_: ObjectKey) -> None:
         live = self.objects[key_]
         if live["metadata"].get("finalizers"):
-            self.put(merge(live, {"metadata": {"deletionTimestamp": self.now}}))
+            self.put(patched(live, {"metadata": {"deletionTimestamp": self.now}}))
         else:
             del self.objects[key_]
 
@@ -285,7 +286,7 @@ class World:
     def patch_resource(self, metadata: Mapping[str, Any]) -> None:
         assert self.resource is not None
         self.counter += 1
-        self.resource = merge(self.resource, {"metadata": {**metadata, "resourceVersion": str(self.counter)}})
+        self.resource = patched(self.resource, {"metadata": {**metadata, "resourceVersion": str(self.counter)}})
 
     def edit(self, spec: Mapping[str, Any]) -> None:
         assert self.resource is not None
@@ -312,12 +313,12 @@ class World:
             return
         assert self.resource is not None
         assert planned.status.patch["metadata"]["uid"] == self.resource["metadata"]["uid"]
-        patched = merge(self.resource, {"status": planned.status.patch["status"]})
+        kept = patched(self.resource, {"status": planned.status.patch["status"]})
         schema = self.info(self.rule.kind).status_schema
         if schema is not None:
-            status = drop_unknown({"status": patched["status"]}, schema).get("status") or {}
-            patched["status"] = default({"status": status}, schema)["status"]
-        self.resource = patched
+            status = drop_unknown({"status": kept["status"]}, schema).get("status") or {}
+            kept["status"] = default({"status": status}, schema)["status"]
+        self.resource = kept
         self.counter += 1
         self.resource["metadata"]["resourceVersion"] = str(self.counter)
         self.writes.append("status")
@@ -373,19 +374,6 @@ def _masked(obj: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def merge(obj: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(obj) if isinstance(obj, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merge(result.get(name), value)
-    return result
-
-
 def as_bytes(planned: Plan) -> bytes:
     """A plan as text, whatever the order of names in its mappings."""
     return orjson.dumps(repr_of(planned), option=orjson.OPT_SORT_KEYS)
@@ -403,4 +391,4 @@ def repr_of(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 
-__all__ = ["FINALIZER", "JOB_DONE", "World", "app", "as_bytes", "config", "key", "merge", "project", "rule"]
+__all__ = ["FINALIZER", "JOB_DONE", "World", "app", "as_bytes", "config", "key", "project", "rule"]

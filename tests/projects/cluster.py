@@ -20,6 +20,7 @@ from ruleop.schema.fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import validate
+from tests.patching import patched
 from tests.projects.admission import as_kept, settled, without_nothing
 from tests.projects.rendering import loaded
 
@@ -128,7 +129,7 @@ class Cluster:
     def edit(self, name: str, patch: Mapping[str, Any]) -> None:
         """Somebody edits an object, with a merge patch."""
         key = self.key(name)
-        self._update(key, merged(self.objects[key], patch))
+        self._update(key, patched(self.objects[key], patch))
 
     def change(self, name: str, how: Callable[[dict[str, Any]], object]) -> None:
         """Somebody edits an object, where a merge patch would have to repeat a list."""
@@ -319,16 +320,3 @@ def _at(obj: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         obj = obj.get(name) if isinstance(obj, Mapping) else None
     return obj
-
-
-def merged(value: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(value) if isinstance(value, Mapping) else {}
-    for name, each in patch.items():
-        if each is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), each)
-    return result

@@ -34,7 +34,8 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.marks import APPLIED
-from tests.projects.cluster import Cluster, Refused, merged
+from tests.patching import patched
+from tests.projects.cluster import Cluster, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,7 +135,7 @@ class World(Cluster):
             live = self.objects[key]
             assert guards["uid"] == live["metadata"]["uid"]
             assert guards["resourceVersion"] == live["metadata"]["resourceVersion"]
-            wanted = merged(live.get("status", {}), status.patch["status"])
+            wanted = patched(live.get("status", {}), status.patch["status"])
             assert wanted == status.status
             assert self._admitted(Kind.of(live), {**live, "status": wanted}, None)["status"] == wanted, "the server would drop a part of it"
             self._store(key, {**live, "status": wanted})
@@ -172,7 +173,7 @@ class World(Cluster):
             case Patch():
                 before, guards = self.objects[action.key], action.patch["metadata"]
                 assert {"uid", "resourceVersion"} <= guards.keys()
-                answer = self._update(action.key, merged(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"])
+                answer = self._update(action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"])
                 if action.sent is not None:
                     self._learn(memory, action, action.sent, answer)
                 self._note({"changed": "patch", "adopted": "adopt", "released": "release"}[action.why], action.key, before, answer)
