@@ -109,10 +109,10 @@ class Client:
                 await self._wait_for_turn()
             begun, status = time.perf_counter(), 0
             try:
-                async with self._session.exchange(request, request.timeout) as connection:
-                    answer = connection.answered
-                    status = answer.status
-                    body = answer.take()
+                connection = await self._session.exchange(request, request.timeout)
+                answer = connection.answered
+                status, body = answer.status, answer.take()
+                connection.release()
             finally:
                 if self._observe is not None:
                     self._observe(request.verb, status, time.perf_counter() - begun)
@@ -126,21 +126,24 @@ class Client:
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Opens a watch. It takes none of the slots: it lasts for minutes. Leaving the context closes its connection."""
         begun, status = time.perf_counter(), 0
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                connection = await stack.enter_async_context(self._session.exchange(request, OPEN_TIMEOUT, whole=False))
-                answer = connection.answered
-                status = answer.status
-                if status != 200:
-                    try:
-                        body = await connection.rest(begun + OPEN_TIMEOUT)
-                    except FAILURES as error:
-                        raise connection_error(error, request) from error
-                    raise _refusal(request, answer, body)
-            finally:
-                if self._observe is not None:
-                    self._observe(request.verb, status, time.perf_counter() - begun)
+        try:
+            connection = await self._session.exchange(request, OPEN_TIMEOUT, whole=False)
+            status = connection.answered.status
+        finally:
+            if self._observe is not None:
+                self._observe(request.verb, status, time.perf_counter() - begun)
+        try:
+            if status != 200:
+                raise _refusal(request, connection.answered, await self._rest(connection, request))
             yield Stream(connection, request)
+        finally:
+            connection.release()
+
+    async def _rest(self, connection: Connection, request: Request) -> bytes:
+        try:
+            return await connection.rest(time.monotonic() + OPEN_TIMEOUT)
+        except FAILURES as error:
+            raise connection_error(error, request) from error
 
     async def _wait_for_turn(self) -> None:
         now = time.monotonic()

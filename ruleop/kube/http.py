@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import select
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kube.http_parser import AnswerParser, MalformedError
 
@@ -28,6 +28,17 @@ class BrokenError(Exception):
         self.answered = answered
 
 
+class Wire(Protocol):
+    """What carries a connection: a transport of the loop, or TLS on one."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
+    def get_extra_info(self, name: str, default: Any = None) -> Any: ...
+    def write(self, data: bytes) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
 class Connection(asyncio.Protocol):
     """Belongs to one exchange from `ask` until its answer is done; `reusable` then says whether it may have another one."""
 
@@ -39,6 +50,7 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_paused",
         "_problem",
+        "_released",
         "_timer",
         "_transport",
         "_waiter",
@@ -46,12 +58,15 @@ class Connection(asyncio.Protocol):
         "answer",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, gone: Callable[[Connection], None]) -> None:
-        """`gone` is told when its socket is closed."""
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, released: Callable[[Connection], None], gone: Callable[[Connection], None]
+    ) -> None:
+        """`released` gets it when its user is done with it, and `gone` when its socket is closed."""
         self.answer: AnswerParser | None = None
         self._loop = loop
+        self._released = released
         self._gone = gone
-        self._transport: asyncio.Transport | None = None
+        self._transport: Wire | None = None
         self._incoming = select.poll()
         self._problem: Exception | None = None  # why it has ended
         self._waiter: asyncio.Future[None] | None = None
@@ -64,12 +79,12 @@ class Connection(asyncio.Protocol):
     # For who uses it
 
     @property
-    def transport(self) -> asyncio.Transport:
+    def transport(self) -> Wire:
         assert self._transport is not None, "it is connected"
         return self._transport
 
     @transport.setter
-    def transport(self, transport: asyncio.Transport) -> None:
+    def transport(self, transport: Wire) -> None:
         self._transport = transport
 
     @property
@@ -116,6 +131,10 @@ class Connection(asyncio.Protocol):
                 await self._wait(until, harmless=True)
             except TimeoutError:
                 return b""
+
+    def release(self) -> None:
+        """Said once by who asked, with the answer read or not."""
+        self._released(self)
 
     def rests(self, until: float) -> None:
         """Its answer is done. Without another request until then it closes."""

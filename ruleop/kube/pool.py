@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ruleop.kube.http import BrokenError, Connection
+from ruleop.kube.tls import Tls
 
 if TYPE_CHECKING:
     from ruleop.kube.credentials import Access
@@ -28,6 +29,7 @@ HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried besid
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, UNACKNOWLEDGED = 30, 15, 4, 60_000
 # An idle connection is given up here before the API server (or a balancer) gives it up, so that no write is sent into a closing one.
 IDLE = 30.0
+RECEIVED = 1 << 16  # bytes that are taken from a socket at once
 GOODBYES = 20  # turns of the loop, at most, until closed connections are gone
 AGENT = f"ruleop/{version('ruleop')}"
 
@@ -72,6 +74,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._heads: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         self._resting: list[Connection] = []  # the one that was used last is used next, so those that are too many grow old
+        self._buffer = bytearray(RECEIVED)
         self._open: set[Connection] = set()
         self._retired = False
 
@@ -84,7 +87,7 @@ class Pool:
         return len(self._open) > len(self._resting)
 
     async def exchange(self, request: Request, deadline: float, *, whole: bool) -> Connection:
-        """The connection on which the answer (or, not `whole`, its head) has come; to be given back by `release`.
+        """The connection on which the answer (or, not `whole`, its head) has come; to be released.
 
         Raises NotConnectedError, BrokenError, TimeoutError. A kept connection that breaks before any answer was most likely closed by the
         other side while the request was on its way. A read is sent again, once, on a new connection; of a write nobody knows.
@@ -102,13 +105,6 @@ class Pool:
         connection = await self._connect(deadline)
         await connection.ask(data, deadline, whole=whole)
         return connection
-
-    def release(self, connection: Connection) -> None:
-        if connection.reusable and not self._retired:
-            connection.rests(self._loop.time() + IDLE)
-            self._resting.append(connection)
-        else:
-            connection.abort()
 
     def retire(self) -> None:
         """Closes what rests now, and the others when they are released."""
@@ -134,6 +130,13 @@ class Pool:
                 return connection
             connection.abort()
         return None
+
+    def _release(self, connection: Connection) -> None:
+        if connection.reusable and not self._retired:
+            connection.rests(self._loop.time() + IDLE)
+            self._resting.append(connection)
+        else:
+            connection.abort()
 
     def _gone(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -194,7 +197,7 @@ class Pool:
     async def _connect(self, deadline: float) -> Connection:
         server, proxy = self._server(), self._proxy()
         seconds = min(CONNECT_TIMEOUT, deadline - self._loop.time())
-        connection = Connection(self._loop, self._gone)
+        connection = Connection(self._loop, released=self._release, gone=self._gone)
         self._open.add(connection)
         try:
             async with asyncio.timeout(seconds):
@@ -236,16 +239,15 @@ class Pool:
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     async def _secure(self, connection: Connection, host: str, name: str) -> None:
-        tls = self.access.tls or ssl.create_default_context()
+        context = self.access.tls or ssl.create_default_context()
+        tls = Tls(connection.transport, self._buffer)
         try:
-            secured = await self._loop.start_tls(connection.transport, connection, tls, server_hostname=host.rstrip("."))
+            await tls.shake_hands(connection, context, host.rstrip("."))
         except ssl.SSLCertVerificationError as error:
             raise NotConnectedError(f"the certificate of {name} is not trusted: {error}", untrusted=True) from error
         except (OSError, ValueError) as error:
             raise NotConnectedError(f"no TLS connection with {name}: {error}") from error
-        if secured is None:
-            raise NotConnectedError(f"no TLS connection with {name}: it has closed the connection")
-        connection.transport = secured
+        connection.transport = tls
 
     async def _tunnel(self, connection: Connection, server: _Address, proxy: _Address) -> None:
         login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""

@@ -7,7 +7,6 @@ to connections: when they change, new requests get new connections, and the old 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ from ruleop.kube.http import BrokenError
 from ruleop.kube.pool import NotConnectedError, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from ruleop.kube.credentials import Access, Credentials
     from ruleop.kube.http import Connection
     from ruleop.kube.requests import Request
@@ -52,25 +49,30 @@ class Session:
             await pool.close()
         self._retired.clear()
 
-    @contextlib.asynccontextmanager
-    async def exchange(self, request: Request, seconds: float, *, whole: bool = True) -> AsyncIterator[Connection]:
+    async def exchange(self, request: Request, seconds: float, *, whole: bool = True) -> Connection:
         """Sends the request and gives the connection with the answer, or with its head, whatever its status; the time is for that.
 
-        401 is tried again once, if there are other credentials now. Raises ApiError.
+        Who gets the connection releases it. 401 is tried again once, if there are other credentials now. Raises ApiError.
         """
-        for last in (False, True):
-            pool = await self._fresh()
-            access = pool.access
+        access, connection = await self._once(request, seconds, whole=whole)
+        if connection.answered.status == 401:
             try:
-                connection = await pool.exchange(request, time.monotonic() + seconds, whole=whole)
-            except FAILURES as error:
-                raise connection_error(error, request) from error
-            try:
-                if connection.answered.status != 401 or last or not await self._renewed(access, request):
-                    yield connection
-                    return
-            finally:
-                pool.release(connection)
+                renewed = await self._renewed(access, request)
+            except BaseException:
+                connection.abort()
+                raise
+            if renewed:
+                connection.release()
+                _, connection = await self._once(request, seconds, whole=whole)
+        return connection
+
+    async def _once(self, request: Request, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
+        pool = await self._fresh()
+        access = pool.access
+        try:
+            return access, await pool.exchange(request, time.monotonic() + seconds, whole=whole)
+        except FAILURES as error:
+            raise connection_error(error, request) from error
 
     async def _fresh(self) -> Pool:
         if self._due is not None and time.monotonic() >= self._due:
