@@ -21,7 +21,8 @@ from ruleop.kube.store import parse_version
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.offline import OfflineKinds
 from tests.engine.server import Server, Shelves
-from tests.planning.world import app, merge, project
+from tests.patching import patched
+from tests.planning.world import app, project
 
 WEB = Request("shop", "web")
 FINALIZER = "ruleop.dev/ruleop"
@@ -118,7 +119,7 @@ class Looking:
     async def write_status(self, kind, key, patch, *, subresource):
         def change():
             live = self.server._guarded("patch", key, patch["metadata"])
-            return self.server.make(merge(live, {"status": patch["status"]}))
+            return self.server.make(patched(live, {"status": patch["status"]}))
 
         answer = await self.server._asked("status", key, change)
         self.stores.put(answer)
