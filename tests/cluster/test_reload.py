@@ -163,6 +163,10 @@ def kinds(control_plane: ControlPlane) -> Iterator[None]:
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     with Operator(control_plane, project(tmp_path_factory.mktemp("source")), RIGHTS, log_in(tmp_path_factory), *PAUSE) as running:
         yield running
+        # A resource that nobody finalizes would hold its definition and its namespace.
+        rules = Rules(running, "")
+        rules.write({"watches.yaml": "watches: []\n"})
+        eventually("all finalizers to go", lambda: rules.inventory() == {}, SOON)
         running.check()
         assert running.terminate() == 0
 
