@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.invariants.api_server import ApiServer
-from tests.projects.cluster import Cluster
+from tests.projects.cluster import Cluster, Refused
 from tests.projects.lives import sample
 from tests.projects.snapshots import ROOT
 from tests.projects.test_any_life import LIVES
@@ -82,6 +82,16 @@ def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer,
     if spec is not None:
         obj["spec"] = spec
     return serving(folder, *existing, obj, home=home), f"{obj['kind']}/{obj['metadata']['name']}"
+
+
+def edited(server: ApiServer, resource: str, life: str, number: int) -> bool:
+    """Somebody makes one of the edits of the life. False where the server refuses it."""
+    choices = LIVES[life][4]
+    try:
+        server.cluster.edit(resource, {"spec": choices[number % len(choices)]})
+    except Refused:
+        return False
+    return True
 
 
 def app(name: str, namespace: str = "default") -> dict[str, Any]:

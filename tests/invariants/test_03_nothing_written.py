@@ -8,8 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.invariants.desk import at_work
-from tests.invariants.stories import beginning, drawn, run, serving
-from tests.projects.cluster import Refused
+from tests.invariants.stories import beginning, drawn, edited, run, serving
 from tests.projects.rendering import document
 from tests.projects.snapshots import CASES, Case
 from tests.projects.test_any_life import LIVES
@@ -60,19 +59,15 @@ async def nothing_differs_after_a_restart(server: Any) -> None:
 def test_after_any_edits_nothing_is_written_at_rest_nor_after_a_restart(data: Any) -> None:
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
-    run(_edited(life, edits))
+    run(_after(life, edits))
 
 
-async def _edited(life: str, edits: list[int]) -> None:
+async def _after(life: str, edits: list[int]) -> None:
     server, resource = beginning(life)
-    choices = LIVES[life][4]
     async with at_work(server) as desk:
         for edit in edits:
-            try:
-                server.cluster.edit(resource, {"spec": choices[edit % len(choices)]})
-            except Refused:
-                continue
-            await desk.settled()
+            if edited(server, resource, life, edit):
+                await desk.settled()
         server.forget()
         desk.sweep()
         await desk.rest()

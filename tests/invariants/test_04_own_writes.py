@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from ruleop.engine.world import World
 from tests.invariants.desk import Desk, at_work
-from tests.invariants.stories import apps, beginning, drawn, run
+from tests.invariants.stories import apps, beginning, drawn, edited, run
 from tests.kube.model_server import line
-from tests.projects.cluster import Refused
 from tests.projects.lives import READY
 from tests.projects.test_any_life import LIVES
 
@@ -26,17 +25,13 @@ def test_while_watches_are_late_no_pass_writes_what_was_written(data: Any) -> No
 
 async def _late(life: str, edits: list[int]) -> None:
     server, resource = beginning(life)
-    choices = LIVES[life][4]
     kind = resource.partition("/")[0]
     async with at_work(server) as desk:
         for edit in edits:
-            try:
-                server.cluster.edit(resource, {"spec": choices[edit % len(choices)]})
-            except Refused:
-                continue
-            desk.hand(kind).deliver()
-            await desk.idle(1.0)
-            await _nothing_more(desk)
+            if edited(server, resource, life, edit):
+                desk.hand(kind).deliver()
+                await desk.idle(1.0)
+                await _nothing_more(desk)
         await desk.settled()
 
 
