@@ -228,13 +228,20 @@ class Store:
         for key, entry in list(self._entries.items()):
             if key not in listed and entry.version <= version:
                 self._remove(key, Origin.LIST)
-        for key in [key for key in self._ended if key not in listed]:
+        # A list from before it was made knows nothing of its end, and the watch that follows will tell all of its life.
+        for key in [key for key, ended in self._ended.items() if key not in listed and ended.version <= version]:
             del self._ended[key]
         for key, entry in listed.items():
             self._set(key, entry, Origin.LIST)
         self.set_state(State.SYNCED)
 
     def apply(self, obj: dict[str, Any]) -> None:
+        metadata = obj["metadata"]
+        known = self._entries.get(self._key(metadata))
+        if known is not None and known.version and known.version == parse_version(metadata.get("resourceVersion")):
+            # The echo of our own write, as most events are while CRs are made: there is nothing to cut up and keep.
+            self.version = max(self.version, known.version)
+            return
         key, entry = self.entry_of(obj)
         self.version = max(self.version, entry.version)
         self._set(key, entry, Origin.WATCH)

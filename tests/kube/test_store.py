@@ -169,6 +169,15 @@ def test_what_a_live_read_did_not_find_is_gone_at_once_and_stays_gone(store: Sto
     assert len(changes) == 2
 
 
+def test_a_list_from_before_it_was_made_does_not_bring_back_what_is_gone(store: Store) -> None:
+    store.begin_list()
+    store.put(widget(version=7))
+    store.remove(key(), "u1")
+    store.end_list(5)
+    store.apply(widget(version=7))
+    assert key() not in store, "the watch that follows the list tells of its life from the beginning"
+
+
 def test_another_object_of_the_name_comes_after_what_is_gone(store: Store) -> None:
     store.put(widget(version=7, uid="u2"))
     store.remove(key(), "u2")
