@@ -108,7 +108,7 @@ class AnswerParser:
 
     def _begin(self, status: int, one_one: bool, headers: dict[bytes, bytes]) -> None:
         self.status, self.headers = status, headers
-        self.reusable = one_one and b"close" not in _list(headers.get(b"connection", b""))
+        self.reusable = one_one and (b"connection" not in headers or b"close" not in _list(headers[b"connection"]))
         length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
         if status in _BODILESS or (self._tunnel and status < 300):
             self.reusable &= coding is None and (status == 304 or length in {None, b"0"})  # or a body may follow all the same
@@ -223,8 +223,7 @@ def _list(value: bytes) -> list[bytes]:
 
 def _number(text: bytes) -> int:
     """Said twice is allowed, if it is the same."""
-    said = set(_list(text))
-    (length, *others) = said
+    length, *others = {text} if text.isdigit() else set(_list(text))
     if others or not length.isdigit() or len(length) > 15:
         raise MalformedError(f"the answer has no proper length: {text[:50].decode('latin-1')!r}")
     return int(length)

@@ -213,7 +213,7 @@ class Pool:
                     await self._secure(connection, self.access.server_hostname or server.host, self.access.server)
         except BaseException as error:
             connection.abort()
-            self._open.discard(connection)  # a failed handshake does not tell it of its end
+            self._open.discard(connection)  # one that never had a socket is not told of its end
             if isinstance(error, TimeoutError):
                 raise NotConnectedError(f"{self.access.server} cannot be reached: no connection within {seconds:.3g} s") from error
             raise

@@ -1,7 +1,7 @@
 """Which proxy leads to the API server, by the variables that kubectl honours and in the way it reads them.
 
-aiohttp reads them too (`trust_env`), but it knows no CIDR ranges in NO_PROXY, and in a cluster the API server is an IP address that
-NO_PROXY names by its range; and it would take a password out of ~/.netrc.
+The standard library reads them too, but it knows no CIDR ranges in NO_PROXY, and in a cluster the API server is an IP address that
+NO_PROXY names by its range.
 """
 
 from __future__ import annotations

@@ -35,6 +35,14 @@ assert not [name for name in sys.modules if name.partition(".")[0] == "kubernete
 """)
 
 
+def test_the_operator_works_without_it() -> None:
+    ran("""
+import ruleop.engine.manager
+official()
+assert "aiohttp" not in sys.modules
+""")
+
+
 def test_whoever_imports_the_package_after_it_gets_it_whole() -> None:
     ran("""
 official()

@@ -556,6 +556,52 @@ def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) 
     play(handler, story)
 
 
+def test_closing_the_session_ends_what_still_connects(certificates: Certificates) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=ssl.create_default_context(cafile=certificates.authority))
+            session = await Session.open(Given(access))
+            task = asyncio.ensure_future(Client(session).send(WRITE))
+            taken, _ = await asyncio.to_thread(silent.accept)
+            with taken:
+                await session.close()
+                assert not (await problem_of(task)).outcome_unknown
+                assert not session._current._open
+
+    asyncio.run(main())
+
+
+def test_other_certificates_leave_a_watch_its_connection_until_it_ends(play: Callable[..., None]) -> None:
+    go_on = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        if exchange.path != "/watch":
+            await exchange.answer()
+            return
+        await exchange.open()
+        await exchange.chunk(b"one\n")
+        await go_on.wait()
+        await exchange.chunk(b"two\n")
+        await exchange.end()
+
+    async def story(world: World) -> None:
+        watch = open_watch(world)
+        assert await anext(watch) == [b"one"]
+        await world.client.send(READ)
+        old, credentials = world.session._current, world.session._credentials
+        assert len(old._open) == 2
+        credentials.access = replace(old.access, tls_digest="other")
+        await world.session._reload(old.access, forced=True)
+        await until(lambda: len(old._open) == 1)  # what rested is closed
+        await world.client.send(READ)
+        assert len(set(world.connections)) == 3
+        go_on.set()
+        assert [each async for each in watch] == [[b"two"], None]
+        await until(lambda: not old._open)
+
+    play(handler, story)
+
+
 # Watches
 
 
@@ -693,7 +739,9 @@ def refused(access: Access, request: requests.Request = READ) -> ApiError:
     async def main() -> ApiError:
         session = await Session.open(Given(access))
         try:
-            return await problem_of(Client(session).send(request))
+            error = await problem_of(Client(session).send(request))
+            assert not session._current._open
+            return error
         finally:
             await session.close()
 
