@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from ruleop.engine.awaited import FIRST, Awaited
+from ruleop.engine.awaited import FIRST
 from ruleop.engine.causes import RESYNC
-from ruleop.engine.fights import Correction, Fights, Standing, altered, correction, message, wish
 from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
-from ruleop.engine.opponents import opponents
-from ruleop.engine.routes import Interest, Request, Routes
+from ruleop.engine.referee import Referee
+from ruleop.engine.routes import Request, Routes
+from ruleop.engine.sight import Seen, interest_of
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
@@ -40,10 +40,8 @@ from ruleop.planning import (
     choose_rule,
     plan,
 )
-from ruleop.planning.differences import NOTHING, differences
-from ruleop.planning.events import WELL, done
+from ruleop.planning.events import done
 from ruleop.planning.scope import Scope
-from ruleop.planning.status import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,10 +49,9 @@ if TYPE_CHECKING:
     from ruleop.engine.executor import Executor, Outcomes
     from ruleop.engine.metrics import Metrics
     from ruleop.engine.tide import Tide
-    from ruleop.rules import Observe, Rule
+    from ruleop.rules import Rule
 
 NAMESPACE = Kind("", "v1", "Namespace")
-TOLD = WELL | {"Fighting"}  # of a CR whose children have all been written
 MAX_REPLANS = 5
 
 
@@ -95,6 +92,7 @@ class Surroundings:
     metrics: Metrics
     tide: Tide
     clock: Callable[[], str]
+    ticks: Callable[[], float]  # seconds that nobody sets back
     seed: Callable[[], bytes]
     finalizer: str
     conditions_of: Callable[[GroupKind], frozenset[str]]  # that rules of a kind have or had
@@ -112,6 +110,7 @@ class Reconciler:
         self.around = surroundings
         self.busy, self.wake = busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
+        self.referee = Referee(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
@@ -132,10 +131,10 @@ class Reconciler:
         if rule is None:
             return await self._unmatched(request, resource)
         memory = self.memory.setdefault(request, Memory())
-        if memory.awaited and (wait := memory.awaited.wait(self.world, time.monotonic())) is not None:
+        if memory.awaited and (wait := memory.awaited.wait(self.world, self.around.ticks())) is not None:
             return Verdict(again=wait, why="a store is behind")
         if memory.fights:
-            memory.fights.settle(time.monotonic())
+            memory.fights.settle(self.around.ticks())
         try:
             await self._look_at_foreign(memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
@@ -154,7 +153,7 @@ class Reconciler:
         outcomes: Outcomes | None = None
         for _ in range(MAX_REPLANS):
             planned = self._plan(rule, resource, memory)
-            if memory.fights and await self._hold_back(planned, request, resource, memory):
+            if memory.fights and not self.dry_run and await self.referee.holds_back(planned, resource, memory):
                 planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
             if not planned.actions or self.dry_run:
@@ -162,7 +161,7 @@ class Reconciler:
             await self.around.before_writes(rule, planned)
             outcomes, others = await self._execute(planned, resource)
             self._remember(planned, memory, outcomes)
-            self._put_back(request, resource, memory, outcomes)
+            self.referee.sees(resource, memory, outcomes)
             for event in done(outcomes.done, request.namespace):
                 self.around.say(resource, event)
             now = outcomes.resource or self.world.resource(self.key(request))
@@ -175,59 +174,6 @@ class Reconciler:
         if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory):
             return planned, outcomes  # children first, and the status when the others have theirs
         return self._plan(rule, now, memory, outcomes), outcomes
-
-    async def _hold_back(self, planned: Plan, request: Request, resource: Object, memory: Memory) -> bool:
-        """Whether there are actions that wait, because somebody undoes them again and again."""
-        assert memory.fights is not None
-        found = set()
-        for action in planned.actions if not self.dry_run else ():
-            fields = correction(action)
-            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
-                continue
-            standing = memory.fights.meets(action.key, action.wanted, fields, time.monotonic())
-            if standing is Standing.NOTICED:
-                text = await self._named(action, memory.fights)
-                memory.fights.name(action.key, text)
-                self.metrics.fights.inc()
-                self.log.warning("fight", resource=_name(request), child=action.child, message=text)
-                self.around.say(resource, Event("Warning", "Fighting", f"{action.child}: {text}"))
-            found.add(standing)
-        return bool(found - {Standing.FREE})
-
-    async def _named(self, action: Correction, fights: Fights) -> str:
-        """The fight over what the action would correct, in words. Who is on the other side is read from the server, once."""
-        by_server, who, live = fights.is_altered(action.key), [], getattr(action, "live", None)
-        fields: list[str] = []
-        if live is not None:
-            shape = self.world.info(Kind.of(live)).shape
-            partial = isinstance(action, ServerSideApply)
-            fields = [each.path for each in differences(live, wish(action), shape) if not partial or each.after is not NOTHING]
-            if not by_server:
-                try:
-                    found = await self.world.look(Kind.of(live), action.key)
-                except RuleopError:  # then it stays unnamed
-                    found = None
-                who = opponents(found["metadata"], live, wish(action)) if found is not None else []
-        return message(action, fields, who, by_server=by_server)
-
-    def _put_back(self, request: Request, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
-        """Remembers what was done although neither CR nor rules had changed: somebody changed or deleted a child."""
-        if outcomes.versions:
-            memory.awaited = memory.awaited or Awaited()
-            memory.awaited.wrote(outcomes.versions)
-        said = condition_of(resource, "Ready")
-        generation = resource["metadata"].get("generation")
-        if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:
-            return
-        for action in outcomes.done:
-            fields = correction(action)
-            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
-                continue
-            memory.fights = memory.fights or Fights()
-            _, answer = outcomes.written.get(action.key, (None, None))
-            is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
-            memory.fights.corrected(action.key, action.wanted, fields, time.monotonic(), altered=is_altered)
-            self.log.info("child corrected", resource=_name(request), child=str(action.key), fields=sorted(fields))
 
     async def _execute(self, planned: Plan, resource: Object) -> tuple[Outcomes, bool]:
         """What became of it, and whether children of other CRs are being written, too."""
@@ -247,7 +193,7 @@ class Reconciler:
         start = time.perf_counter()
         known = self.around.conditions_of(rule.kind.versionless)
         observed = Observed(
-            objects=_Seen(self.world, memory),
+            objects=Seen(self.world, memory),
             kinds=self.world.seen_from(resource["metadata"].get("namespace") or ""),
             now=self.around.clock(),
             seed=self.around.seed(),
@@ -255,7 +201,7 @@ class Reconciler:
             learned=memory.learned,
             failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
-            fights=memory.fights.told(time.monotonic()) if memory.fights else {},
+            fights=memory.fights.told(self.around.ticks()) if memory.fights else {},
             retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
             may_prune=self.may_prune,
@@ -272,12 +218,13 @@ class Reconciler:
         kinds = {action.key: Kind.of(action.object) for action in planned.actions if isinstance(action, (Create, ServerSideApply))}
         shapes = {key: self.world.info(kinds.get(key) or Kind.of(answer)).shape for key, (_, answer) in outcomes.written.items()}
         memory.learn(outcomes.written, shapes)
+        memory.wrote(outcomes.versions)
         done = [action for action in outcomes.done if not isinstance(action, (AddFinalizer, RemoveFinalizer))]
         for action in done:
             if isinstance(action, Delete) and action.why == "recreate" and action.key in memory.failed:
                 memory.recreated[action.key] = memory.failed[action.key].wanted
         memory.remember(outcomes.failed, {action.key for action in done} | set(outcomes.failed))
-        memory.meet(outcomes.foreign, time.monotonic())
+        memory.meet(outcomes.foreign, self.around.ticks())
         carried_out = {id(action) for action in outcomes.done}
         for each in planned.actions:
             key = getattr(each, "key", None)
@@ -310,8 +257,7 @@ class Reconciler:
             except RuleopError as error:
                 return self._status_failed(request, resource, memory, planned, error)
             memory.untold = ""
-            memory.awaited = memory.awaited or Awaited()
-            memory.awaited.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
+            memory.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
         if self.dry_run:
             self._tell_intents(request, memory, planned, resource)
         told_before = planned.quiet and not memory.reason and not memory.written and outcomes is None
@@ -334,8 +280,7 @@ class Reconciler:
             assert planned.status is not None
             assert planned.status.patch is not None
             version = planned.status.patch["metadata"].get("resourceVersion", "")
-            memory.awaited = memory.awaited or Awaited()
-            memory.awaited.wrote({self.key(request): str(parse_version(version) + 1)})
+            memory.wrote({self.key(request): str(parse_version(version) + 1)})
             again, memory.untold = memory.untold == version, version
             return Verdict(failed=True) if again else Verdict(again=FIRST, why="a store is behind")
         failure, retry_after = self.executor.classify(error)
@@ -349,9 +294,9 @@ class Reconciler:
         return Verdict(failed=True, again=retry_after)
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
-        waits = [(foreign.look_at - time.monotonic(), "an object is in the way") for foreign in memory.foreign.values()]
-        if memory.fights and (look_at := memory.fights.look_at(time.monotonic())) is not None:
-            waits.append((look_at - time.monotonic(), "a fight"))
+        waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
+        if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
+            waits.append((look_at - self.around.ticks(), "a fight"))
         if planned.look_again is not None and not waits:
             waits.append((planned.look_again, "its time has come"))
         if rule.reconcile_period:
@@ -387,13 +332,13 @@ class Reconciler:
     async def _look_at_foreign(self, memory: Memory) -> None:
         """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create."""
         for key, foreign in list(memory.foreign.items()):
-            if foreign.look_at > time.monotonic():
+            if foreign.look_at > self.around.ticks():
                 continue
             live = await self.world.look(Kind.of(foreign.obj), key)
             if live is None:
                 del memory.foreign[key]
             else:
-                memory.foreign[key] = foreign.again(live, time.monotonic())
+                memory.foreign[key] = foreign.again(live, self.around.ticks())
 
     async def _namespace_ends(self, resource: Object) -> bool:
         """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""
@@ -426,45 +371,9 @@ class Reconciler:
 
     def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
         kinds = self.world.seen_from(request.namespace)
-        scope = Scope(rule, resource, Observed(_Seen(self.world, memory), kinds)) if rule.observe else None
-        interests = [interest for observe in rule.observe.values() if scope and (interest := _interest(scope, observe)) is not None]
+        scope = Scope(rule, resource, Observed(Seen(self.world, memory), kinds)) if rule.observe else None
+        interests = [interest for observe in rule.observe.values() if scope and (interest := interest_of(scope, observe)) is not None]
         self.routes.keep(request, Owner.of(resource).part_of, interests)
-
-
-class _Seen:
-    """The world as one CR sees it: with the objects that are in the way of its children, which no store of ours holds."""
-
-    def __init__(self, world: World, memory: Memory) -> None:
-        self.world, self.memory = world, memory
-
-    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        found = self.world.get(key, version=version, partial=partial)
-        if found is None and (foreign := self.memory.foreign.get(key)) is not None:
-            return foreign.obj
-        return found
-
-    def children(self, part_of: str) -> Any:
-        return self.world.children(part_of)
-
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
-        return self.world.select(kind, namespace, version=version, partial=partial)
-
-
-def _interest(scope: Scope, observe: Observe) -> Interest | None:
-    """What an `observe` looks for, for this CR; None while that cannot be told."""
-    try:
-        namespaced = scope.observed.kinds.info(observe.kind).namespaced
-        namespace: str | None = ""
-        if namespaced:
-            namespace = observe.namespace.string(scope.names) if observe.namespace is not None else scope.namespace
-        if observe.name is not None:
-            return Interest(observe.kind.versionless, namespace, observe.name.string(scope.names))
-        labels = observe.selector.match_labels if observe.selector is not None else {}
-        return Interest(
-            observe.kind.versionless, namespace or None, "", tuple((key, value.string(scope.names)) for key, value in labels.items())
-        )
-    except RuleopError:
-        return None
 
 
 def _ends(planned: Plan, resource: Object) -> bool:

@@ -269,6 +269,7 @@ class Manager:
             metrics=self.metrics,
             tide=self.tide,
             clock=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            ticks=time.monotonic,
             seed=lambda: secrets.token_bytes(32),
             finalizer=f"ruleop.dev/{self.options.name}",
             dry_run=self.options.dry_run,

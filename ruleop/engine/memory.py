@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ruleop.engine.awaited import Awaited
 from ruleop.merge import Learned
 from ruleop.planning import Failed, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ruleop.engine.awaited import Awaited
     from ruleop.engine.fights import Fights
     from ruleop.engine.intents import Intent
     from ruleop.kinds import Object, ObjectKey
@@ -67,6 +67,12 @@ class Memory:
         """A refusal for good matters until the object is written again; anything else is simply tried again."""
         kept = {key: each for key, each in self.failed.items() if key not in acted}
         self.failed = kept | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+
+    def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
+        """What the stores have to have reached before the next pass."""
+        if versions:
+            self.awaited = self.awaited or Awaited()
+            self.awaited.wrote(versions)
 
     def meet(self, foreign: Mapping[ObjectKey, Object], now: float) -> None:
         """Objects in the way, as they were just read."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-import time
 from functools import partial
-from types import SimpleNamespace
 from unittest import mock
 
-from ruleop.engine import controller
 from ruleop.engine.classify import classify
 from ruleop.engine.controller import Reconciler, Surroundings
 from ruleop.engine.executor import Executor
@@ -93,8 +90,6 @@ class Looking:
         self.known_conditions = frozenset()
         self.events = []
         self.metrics = Metrics()
-        clock = SimpleNamespace(monotonic=lambda: self.time, perf_counter=time.perf_counter)
-        self.patched = mock.patch.object(controller, "time", clock)
         self.reconciler = self.another()
 
     def another(self, rules=None):
@@ -108,6 +103,7 @@ class Looking:
             metrics=self.metrics,
             tide=Tide(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
             clock=lambda: "2026-01-01T00:00:00Z",
+            ticks=lambda: self.time,
             seed=lambda: b"seed",
             finalizer=FINALIZER,
             conditions_of=lambda _kind: self.known_conditions,
@@ -127,8 +123,7 @@ class Looking:
 
     async def look(self, *, catch_up=True):
         """One pass."""
-        with self.patched:
-            verdict = await self.reconciler.reconcile(WEB)
+        verdict = await self.reconciler.reconcile(WEB)
         if catch_up:
             self.stores.catch_up()
         return verdict

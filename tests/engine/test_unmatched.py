@@ -27,7 +27,9 @@ class Play:
         self.resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": metadata}
         self.done, self.failed = [], {}
         world = SimpleNamespace(resource=lambda _key: self.resource, seen_from=lambda _namespace: world)
-        around = SimpleNamespace(world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None)
+        around = SimpleNamespace(
+            world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None, ticks=None, say=None
+        )
         self.reconciler = Reconciler(APP, (), around, busy=lambda: False, wake=lambda _: None)
 
     async def execute(self, actions, _resource):

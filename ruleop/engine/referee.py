@@ -1,0 +1,98 @@
+"""Watches over what is put back of a CR's children: a change by hand is corrected at once, a fight later and later.
+
+What a fight is, `ruleop.engine.fights` decides. Here it is fed with what is planned and done, and what it finds is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from ruleop.engine.fights import Correction, Fights, Standing, altered, correction, message, wish
+from ruleop.engine.opponents import opponents
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.planning import AddFinalizer, Create, Delete, Event, Kinds, RemoveFinalizer, ServerSideApply
+from ruleop.planning.differences import NOTHING, differences
+from ruleop.planning.events import WELL
+from ruleop.planning.status import condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.engine.executor import Outcomes
+    from ruleop.engine.memory import Memory
+    from ruleop.planning import Plan
+
+TOLD = WELL | {"Fighting"}  # of a CR whose children have all been written
+
+
+class World(Kinds, Protocol):
+    async def look(self, kind: Kind, key: ObjectKey) -> Object | None: ...
+
+
+class Referee:
+    def __init__(
+        self, world: World, ticks: Callable[[], float], say: Callable[[Object, Event], None], count: Callable[[], None], title: str
+    ) -> None:
+        self.world = world
+        self.ticks = ticks
+        self.say = say
+        self.count = count  # one more fight
+        self.log = structlog.get_logger().bind(controller=title)
+
+    async def holds_back(self, planned: Plan, resource: Object, memory: Memory) -> bool:
+        """Whether there are actions that wait, because somebody undoes them again and again."""
+        assert memory.fights is not None
+        found = set()
+        for action in planned.actions:
+            fields = correction(action)
+            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
+                continue
+            standing = memory.fights.meets(action.key, action.wanted, fields, self.ticks())
+            if standing is Standing.NOTICED:
+                text = await self._named(action, memory.fights)
+                memory.fights.name(action.key, text)
+                self.count()
+                self.log.warning("fight", resource=_name(resource), child=action.child, message=text)
+                self.say(resource, Event("Warning", "Fighting", f"{action.child}: {text}"))
+            found.add(standing)
+        return bool(found - {Standing.FREE})
+
+    async def _named(self, action: Correction, fights: Fights) -> str:
+        """The fight over what the action would correct, in words. Who is on the other side is read from the server, once."""
+        by_server, who, live = fights.is_altered(action.key), [], getattr(action, "live", None)
+        fields: list[str] = []
+        if live is not None:
+            shape = self.world.info(Kind.of(live)).shape
+            partial = isinstance(action, ServerSideApply)
+            fields = [each.path for each in differences(live, wish(action), shape) if not partial or each.after is not NOTHING]
+            if not by_server:
+                try:
+                    found = await self.world.look(Kind.of(live), action.key)
+                except RuleopError:  # then it stays unnamed
+                    found = None
+                who = opponents(found["metadata"], live, wish(action)) if found is not None else []
+        return message(action, fields, who, by_server=by_server)
+
+    def sees(self, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
+        """Remembers what was done although neither CR nor rules had changed: somebody changed or deleted a child."""
+        said = condition_of(resource, "Ready")
+        generation = resource["metadata"].get("generation")
+        if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:
+            return
+        for action in outcomes.done:
+            fields = correction(action)
+            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
+                continue
+            memory.fights = memory.fights or Fights()
+            _, answer = outcomes.written.get(action.key, (None, None))
+            is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
+            memory.fights.corrected(action.key, action.wanted, fields, self.ticks(), altered=is_altered)
+            self.log.info("child corrected", resource=_name(resource), child=str(action.key), fields=sorted(fields))
+
+
+def _name(resource: Object) -> str:
+    metadata = resource["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])

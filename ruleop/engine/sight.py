@@ -1,0 +1,53 @@
+"""What one CR sees of the world, and which part of it its rule has it look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ruleop.engine.routes import Interest
+from ruleop.errors import RuleopError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.engine.memory import Memory
+    from ruleop.kinds import GroupKind, Object, ObjectKey
+    from ruleop.planning import Objects
+    from ruleop.planning.scope import Scope
+    from ruleop.rules import Observe
+
+
+class Seen:
+    """The world as one CR sees it: with the objects that are in the way of its children, which no store of ours holds."""
+
+    def __init__(self, world: Objects, memory: Memory) -> None:
+        self.world, self.memory = world, memory
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self.world.get(key, version=version, partial=partial)
+        if found is None and (foreign := self.memory.foreign.get(key)) is not None:
+            return foreign.obj
+        return found
+
+    def children(self, part_of: str) -> Any:
+        return self.world.children(part_of)
+
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+        return self.world.select(kind, namespace, version=version, partial=partial)
+
+
+def interest_of(scope: Scope, observe: Observe) -> Interest | None:
+    """What an `observe` looks for, for this CR; None while that cannot be told."""
+    try:
+        namespaced = scope.observed.kinds.info(observe.kind).namespaced
+        namespace: str | None = ""
+        if namespaced:
+            namespace = observe.namespace.string(scope.names) if observe.namespace is not None else scope.namespace
+        if observe.name is not None:
+            return Interest(observe.kind.versionless, namespace, observe.name.string(scope.names))
+        labels = observe.selector.match_labels if observe.selector is not None else {}
+        return Interest(
+            observe.kind.versionless, namespace or None, "", tuple((key, value.string(scope.names)) for key, value in labels.items())
+        )
+    except RuleopError:
+        return None
