@@ -97,9 +97,9 @@ class Client:
         body, _ = await self.fetch(request)
         try:
             return orjson.loads(body)
-        except orjson.JSONDecodeError as error:  # it was a proxy, or a page to log in on, that said yes
+        except orjson.JSONDecodeError as error:  # it was a proxy, or a page to log in on, that said yes; of a Secret nothing may be quoted
             raise ApiError(
-                Problem.SERVER, verb=request.verb, resource=request.resource, text=f"the answer is not JSON: {body[:50]!r}", status=200
+                Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not JSON", status=200
             ) from error
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:

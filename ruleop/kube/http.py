@@ -139,6 +139,7 @@ class Connection(asyncio.Protocol):
     def rests(self, until: float) -> None:
         """Its answer is done. Without another request until then it closes."""
         self.answer = None
+        self._resume()
         self._arm(until)
 
     def rested_well(self) -> bool:

@@ -338,7 +338,7 @@ def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..
 
     async def story(world: World) -> None:
         error = await problem_of(world.client.send(WRITE))
-        assert "the answer is not JSON: b'<html>please log in" in error.text
+        assert error.text == "the answer is not JSON"
         assert (error.problem, error.outcome_unknown) == (Problem.SERVER, True)
 
     play(handler, story)
@@ -694,6 +694,27 @@ def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], m
     play(handler, story)
 
 
+def test_a_watch_that_has_ended_and_was_not_read_leaves_a_good_connection(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "UNREAD", 10)
+
+    async def handler(exchange: Exchange) -> None:
+        if exchange.path == "/watch":
+            await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 99 + b"\n")
+        else:
+            await exchange.answer({"fine": True})
+
+    async def story(world: World) -> None:
+        async with world.client.stream(WATCH):
+            pass
+        assert world.resting == 1
+        assert await world.client.send(READ) == {"fine": True}
+        assert len(set(world.connections)) == 1
+
+    play(handler, story)
+
+
 def test_a_refused_watch_is_read_to_its_end_in_time(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ruleop.kube.client.OPEN_TIMEOUT", 0.5)
 
@@ -790,6 +811,20 @@ def test_what_is_no_server_is_told(server: str) -> None:
 
 def test_a_name_that_nobody_knows_is_told() -> None:
     assert "http://nobody.invalid cannot be reached: " in refused(Access("http://nobody.invalid")).text
+
+
+def test_a_name_with_several_addresses_is_tried_at_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = socket.getaddrinfo
+
+    def addresses(host: str, port: int, *rest: Any, **options: Any) -> list[Any]:
+        if host != "kube.example.com":
+            return known(host, port, *rest, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in ("127.0.0.3", "127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", addresses)
+    exchange = seen(lambda server: Access(server.address.replace("127.0.0.1", "kube.example.com")))
+    assert exchange.headers["host"].startswith("kube.example.com:")
+    assert "kube.example.com" in refused(Access("http://kube.example.com:1")).text
 
 
 def has_ipv6() -> bool:
