@@ -37,6 +37,28 @@ def at_rest(live: JSON, wanted: JSON, recorded: Fields | None, shape: Shape) -> 
     return recorded is _LIST and shape.list_type == "atomic" and stands_for(live, wanted, shape)
 
 
+def holds(live: JSON, wanted: JSON, shape: Shape) -> bool:
+    """Whether live holds everything wanted, in our order and spelling, whoever applied it."""
+    kind = type(wanted)
+    if kind is dict and type(live) is dict and not shape.atomic:
+        declared, values = shape.fields, shape.values or UNKNOWN
+        for name, value in wanted.items():
+            before, kind = live.get(name), type(value)
+            if kind is dict or kind is list:
+                if not holds(before, value, declared.get(name) or values):
+                    return False
+            elif value is not None and (value != before or kind is not type(before)):
+                return False
+        return True
+    if kind is list and type(live) is list and shape.list_type == "map":
+        keys = item_keys(wanted, shape)
+        if len(live) != len(wanted) or None in keys or len(set(keys)) != len(keys) or item_keys(live, shape) != keys:
+            return False
+        inner = shape.items or UNKNOWN
+        return all(holds(before, item, inner) for before, item in zip(live, wanted, strict=True))
+    return same(live, wanted)
+
+
 def _is_set_of(fingerprints: frozenset[str], wanted: list[JSON]) -> bool:
     """Also whether no member is wanted twice, which is refused."""
     return len(fingerprints) == len(wanted) and fingerprints == frozenset(map(fingerprint, wanted))

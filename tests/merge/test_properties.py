@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, parse_path, same, three_way
 from ruleop.merge.at_rest import at_rest
+from ruleop.merge.at_rest import holds as holds_at_a_glance
 from ruleop.merge.fields import MapFields
+from ruleop.merge.learned import _differences
 from ruleop.merge.lists import item_key
 from ruleop.schema.shape import Shape
 
@@ -372,3 +374,13 @@ def test_an_ignored_field_stays_as_it_is(t, name):
 
 def without(fields: FieldSet, name: str) -> FieldSet:
     return FieldSet(MapFields({key: value for key, value in fields.root.members.items() if key != name}, created=False))
+
+
+@MANY
+@given(triples(), st.data())
+def test_an_answer_that_holds_all_that_was_sent_teaches_nothing(t, data):
+    """The quick look and the close one agree: where the first sees nothing to learn, there is nothing."""
+    answer = data.draw(st.sampled_from([t.live, t.wanted, {**t.live, **t.wanted}, three_way(t.live, t.wanted, t.applied, t.shape).object]))
+    if holds_at_a_glance(answer, t.wanted, t.shape):
+        assert not list(_differences(t.wanted, answer, t.shape, ()))
+    assert holds_at_a_glance(t.wanted, t.wanted, t.shape)
