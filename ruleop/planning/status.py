@@ -14,7 +14,7 @@ from ruleop.errors import RenderError
 from ruleop.merge import merge_patch, same
 from ruleop.merge.normalise import without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
-from ruleop.schema.structural import default, drop_unknown
+from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 
 if TYPE_CHECKING:
@@ -213,6 +213,8 @@ def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str
     """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ for ever."""
     if schema is None:
         return {**theirs, **without_nulls(said)}
+    if is_kept(whole := {**theirs, **said}, schema_at(schema, ("status",))):
+        return whole
     said = drop_unknown({"status": said}, schema).get("status") or {}
     stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(said)}}, schema)["status"]
     return stored

@@ -45,6 +45,25 @@ def drop_unknown(value: JSON, schema: Schema) -> JSON:
     return _drop_nulls(_prune(value, schema), schema)
 
 
+def is_kept(value: JSON, schema: Schema | None) -> bool:
+    """Whether the server keeps the value just as it is: nothing would be dropped, and nothing filled in. True is certain; False only says
+    that this takes a closer look. It costs a tenth of that look, and is nearly always true."""
+    kind = type(value)
+    if kind is dict:
+        if schema is None or "x-kubernetes-preserve-unknown-fields" in schema:
+            return False
+        properties, others = schema.get("properties") or _EMPTY, schema.get("additionalProperties")
+        for name, member in value.items():
+            inner = properties.get(name, others)
+            if member is None or not isinstance(inner, dict) or not is_kept(member, inner):
+                return False
+        return all(name in value or "default" not in inner for name, inner in properties.items())
+    if kind is list:
+        items = schema.get("items") if schema is not None else None
+        return all(item is not None and is_kept(item, items) for item in value)
+    return value is not None
+
+
 def unknown_fields(obj: Object, schema: Schema) -> tuple[Path, ...]:
     """The paths of the fields that `prune` takes away; below a field that goes as a whole, nothing more is named."""
     return tuple(_lost(obj, prune(obj, schema), ()))

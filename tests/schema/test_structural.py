@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.schema.structural import default, drop_unknown, has_room, prune, schema_at, unknown_fields
+from ruleop.schema.structural import default, drop_unknown, has_room, is_kept, prune, schema_at, unknown_fields
 from ruleop.schema.validation import validate
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}
@@ -307,3 +307,19 @@ def test_pruning_only_takes_fields_away(schema: dict[str, Any], obj: dict[str, A
         for part in path[:-1]:
             holder = holder[part]
         assert path[-1] in holder
+
+
+@given(data=st.data(), schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
+def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(data: st.DataObject, schema: dict[str, Any], obj: dict[str, Any]):
+    for value in (obj, data.draw(fitting(schema)), default(drop_unknown(obj, schema), schema)):
+        if is_kept(value, schema):
+            assert drop_unknown(value, schema) == value
+            assert default(value, schema) == value
+
+
+def test_a_glance_sees_what_is_usual():
+    schema = tree(replicas={"type": "integer"}, conditions=listed(tree(type={"type": "string"}, reason={"type": "string"})))
+    assert is_kept({"replicas": 2, "conditions": [{"type": "Ready", "reason": "Ready"}]}, schema)
+    assert not is_kept({"replicas": None}, schema)
+    assert not is_kept({"replicas": 2, "conditions": [{"type": "Ready", "message": ""}]}, schema)
+    assert not is_kept({}, tree(replicas={"type": "integer", "default": 0}))
