@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT.parent / "tests"))
 
 from controlplane.cluster import ControlPlane  # noqa: E402
 
+NOTHING = 0.05  # of what is measured; a multiple of less says nothing
 PHASES = "create,status,update,drift,paced,idle"
 
 
@@ -117,7 +118,7 @@ def show_ratios(results: dict[str, dict[str, Any]], measured: str = "ruleop") ->
 
 
 def _ratio(ours: float, theirs: float) -> str:
-    return f"{ours / theirs:.2f}" if theirs else "-"
+    return f"{ours / theirs:.2f}" if theirs > NOTHING else "-"
 
 
 def _figures(row: dict[str, Any]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from ruleop.engine.memory import Memory
 from ruleop.engine.referee import Referee
 from ruleop.engine.routes import Request, Routes
 from ruleop.engine.sight import Seen, interest_of
+from ruleop.engine.tide import CHANGED, WRITTEN
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
@@ -171,7 +172,7 @@ class Reconciler:
         assert outcomes is not None
         if now is None or (outcomes.clean and _ends(planned, resource)):
             return planned, outcomes
-        if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory):
+        if outcomes.clean and (others or self.busy()) and self._may_wait(request, memory, WRITTEN):
             return planned, outcomes  # children first, and the status when the others have theirs
         return self._plan(rule, now, memory, outcomes), outcomes
 
@@ -185,8 +186,8 @@ class Reconciler:
             others = tide.end()
         return outcomes, others
 
-    def _may_wait(self, request: Request, memory: Memory) -> bool:
-        memory.status_in = self.around.tide.may_wait((self.kind, request), lambda: self.wake(request))
+    def _may_wait(self, request: Request, memory: Memory, patience: float) -> bool:
+        memory.status_in = self.around.tide.may_wait((self.kind, request), patience, lambda: self.wake(request))
         return memory.status_in is not None
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
@@ -245,7 +246,7 @@ class Reconciler:
             memory.written += outcomes.writes
             return Verdict(again=memory.status_in)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
-            if outcomes is None and self.around.tide.high and self._may_wait(request, memory):
+            if outcomes is None and self.around.tide.high and self._may_wait(request, memory, CHANGED):
                 return Verdict(again=memory.status_in)
             self.around.tide.paid((self.kind, request))
             try:

@@ -2,8 +2,9 @@
 
 The API server is what everybody waits for. When a hundred CRs are made at once, each status and each event that is sent between their
 children delays the children, and the status says `Progressing` when the next look would find `Ready`. So the tide is high while others
-write children, and a moment longer; a status that is owed then is written when the tide has gone out, and at the latest after `PATIENCE`,
-so that writes without end keep nobody from being told. Whoever is alone never waits.
+write children, and a moment longer; a status that is owed then is written when the tide has gone out, and at the latest after some time,
+so that writes without end keep nobody from being told: soon where something has changed, later where the children were only just written
+and are about to change by themselves. Whoever is alone never waits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 CALM = 0.03  # seconds without a write, until the tide is out
-PATIENCE = 1.0  # seconds that a status waits at most
+CHANGED, WRITTEN = 0.5, 2.5  # seconds that a status waits at most: of children that have changed, of children that were just written
 
 
 class Tide:
@@ -25,7 +26,7 @@ class Tide:
         self._later = later
         self._writing = 0
         self._last = float("-inf")  # when somebody was last done with writing
-        self._owed: dict[Hashable, tuple[float, Callable[[], None]]] = {}  # since when, and how to wake
+        self._owed: dict[Hashable, tuple[float, Callable[[], None]]] = {}  # until when, and how to wake
         self._looking = False
 
     @property
@@ -43,10 +44,10 @@ class Tide:
         self._look_later()
         return high
 
-    def may_wait(self, who: Hashable, wake: Callable[[], None]) -> float | None:
+    def may_wait(self, who: Hashable, patience: float, wake: Callable[[], None]) -> float | None:
         """How long what is owed may still wait; None when it is not to. `wake` is called when the tide is out before that."""
-        since, _ = self._owed.setdefault(who, (self._clock(), wake))
-        left = since + PATIENCE - self._clock()
+        until, _ = self._owed.setdefault(who, (self._clock() + patience, wake))
+        left = until - self._clock()
         if left <= 0:
             self.paid(who)
             return None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.tide import CALM, PATIENCE, Tide
+from ruleop.engine.tide import CALM, Tide
+
+PATIENCE = 1.0
 
 
 class Sea:
@@ -26,7 +28,7 @@ class Sea:
         self.now = end
 
     def may_wait(self, who: str = "a") -> float | None:
-        return self.tide.may_wait(who, lambda: self.woken.append(who))
+        return self.tide.may_wait(who, PATIENCE, lambda: self.woken.append(who))
 
 
 @pytest.fixture
