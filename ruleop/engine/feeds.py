@@ -117,6 +117,13 @@ class Feeds:
             for watcher in feed.watchers:
                 watcher.wake()
 
+    def _regained(self) -> None:
+        """The server answers one watch again after it had not: then it will answer the others, whose turn may be a minute away."""
+        for feed in self.feeds.values():
+            for watcher in feed.watchers:
+                if watcher.cut_off:
+                    watcher.wake()
+
     async def stop(self) -> None:
         for feed in self.feeds.values():
             self._end(feed)
@@ -129,7 +136,8 @@ class Feeds:
         need = feed.need
         namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
         for namespace in namespaces:
-            watcher = Watcher(self.client, Source(resource, namespace, need.labels, need.fields, need.metadata_only))
+            source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
+            watcher = Watcher(self.client, source, regained=self._regained)
             watcher.store.subscribe(lambda change, feed=feed: self.changed(feed, change))  # type: ignore[misc]
             watcher.store.subscribe_state(lambda _store, feed=feed: self.stirred(feed))  # type: ignore[misc]
             feed.watchers.append(watcher)

@@ -29,14 +29,22 @@ log = structlog.get_logger(__name__)
 
 # A bug is not healed by haste.
 CRASH_WAIT, LONGEST_CRASH_WAIT = 1.0, 60.0
+_AWAY = frozenset({Problem.UNREACHABLE, Problem.TIMEOUT, Problem.SERVER})
 
 
 class Watcher:
     """Made, then `start`ed, then `stop`ped. Its store outlives it."""
 
     def __init__(
-        self, client: Client, source: Source, *, chance: Callable[[], float] = random.random, clock: Callable[[], float] = time.monotonic
+        self,
+        client: Client,
+        source: Source,
+        *,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+        regained: Callable[[], None] = lambda: None,
     ) -> None:
+        """`regained` is called when the server answers again after it had not."""
         self.store = Store(source)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
@@ -47,6 +55,8 @@ class Watcher:
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._told = False  # that it does not go on
+        self._regained = regained
+        self.cut_off = False  # the server does not answer, or answers that it is in trouble
 
     def start(self) -> None:
         assert self._task is None, "a watcher is started once"
@@ -100,6 +110,7 @@ class Watcher:
                 if isinstance(step, Fetch):
                     body, _ = await self._client.fetch(step.request)
                     self.reflector.page(body, self._clock())
+                    self._answered()
                 elif isinstance(step, Follow):
                     await self._follow(step)
                 else:
@@ -107,6 +118,7 @@ class Watcher:
             except ApiError as error:
                 before, state = self.store.problem, self.store.state
                 self.reflector.failed(error, self._clock())
+                self.cut_off = error.problem in _AWAY
                 if (before, state) != (self.store.problem, self.store.state):  # the same thing every 30 s is no news
                     self._tell(error)
 
@@ -125,6 +137,7 @@ class Watcher:
     async def _follow(self, step: Follow) -> None:
         async with self._client.stream(step.request) as stream:
             self.reflector.opened(self._clock())
+            self._answered()
             if self._told:
                 log.info("watch goes on", watch=str(self.store.source))
                 self._told = False
@@ -136,6 +149,11 @@ class Watcher:
                     self.reflector.lines(lines, self._clock())
                 else:
                     self.reflector.silent(self._clock())
+
+    def _answered(self) -> None:
+        if self.cut_off:
+            self.cut_off = False
+            self._regained()
 
     async def _rest(self, step: Rest) -> None:
         self._woken.clear()

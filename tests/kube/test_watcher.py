@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from structlog.testing import capture_logs
 
+from ruleop.engine.feeds import Feed, Feeds, Need
 from ruleop.kinds import Kind
 from ruleop.kube.client import Client
 from ruleop.kube.requests import Source
@@ -28,6 +31,9 @@ END = (
 )
 
 
+regained: list[str] = []
+
+
 def refused(status: int, times: int) -> list[dict[str, Any]]:
     """The lines of a watch that is refused a few times before it is served."""
 
@@ -43,7 +49,7 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
         nonlocal server
         async with serving(handle) as server, asyncio.timeout(20):
             session = await Session.open(Open(server.address))
-            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
+            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address))
             watcher.start()
             while watcher.store.state is not State.SYNCED:
                 watcher.wake()  # no need to wait as long as it would
@@ -52,6 +58,7 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
             await session.close()
 
     server: Any = None
+    regained.clear()
     with capture_logs() as lines:
         asyncio.run(run())
     return list(lines)
@@ -78,3 +85,19 @@ def test_a_missing_right_is_told_once_and_which() -> None:
 def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int) -> None:
     lines = refused(status, 3)
     assert [line["event"] for line in lines] == ["watch interrupted", "watch goes on"]
+
+
+@pytest.mark.parametrize(("status", "times"), [(500, 1), (503, 1), (403, 0), (429, 0)])
+def test_a_server_that_was_away_and_answers_again_is_told_once(status: int, times: int) -> None:
+    """A refusal is an answer, too."""
+    refused(status, 3)
+    assert len(regained) == times
+
+
+def test_when_one_watch_goes_on_those_that_were_cut_off_do_not_wait_for_their_turn() -> None:
+    feeds = Feeds(None, lambda _kind: None, (), changed=lambda *_: None, stirred=lambda *_: None)  # type: ignore[arg-type]
+    watchers = [SimpleNamespace(cut_off=cut_off, wake=mock.Mock()) for cut_off in (True, False, True)]
+    feed = feeds.feeds[Need(MAPS.kind)] = Feed(Need(MAPS.kind))
+    feed.watchers = watchers  # type: ignore[assignment]
+    feeds._regained()
+    assert [watcher.wake.called for watcher in watchers] == [True, False, True]
