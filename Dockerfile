@@ -3,12 +3,12 @@ ARG PYTHON=python:3.13-slim-bookworm
 
 FROM ${PYTHON} AS build
 WORKDIR /src
-COPY requirements/run.txt requirements/run.txt
+COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY ruleop ruleop
-RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir hatchling \
+RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \
  && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels . \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --no-deps /wheels/*.whl \
  && /opt/ruleop/bin/pip uninstall -y pip \
