@@ -121,7 +121,9 @@ def process() -> Callable[..., subprocess.Popen[str]]:
 
     def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", "from ruleop.cli import main; main()", *arguments]
+        # In a suite that was started in the background interrupts are ignored, and every process inherits that.
+        program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from ruleop.cli import main; main()"
+        command = [sys.executable, "-c", program, *arguments]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen(command, text=True, env=environ, **pipes)  # type: ignore[call-overload,no-any-return]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.engine import answering
 from ruleop.engine.answering import Answer, Server
@@ -90,13 +91,14 @@ def test_what_is_answered(run, question, status, body):
     run(serving(story))
 
 
-def test_an_answer_that_fails_is_an_error_of_that_question_alone(run, capfd):
+def test_an_answer_that_fails_is_an_error_of_that_question_alone(run):
     async def story(server):
         assert (await ask(server, b"GET /fails HTTP/1.1\r\n\r\n"))[0] == "500 Internal Server Error"
         assert (await ask(server, b"GET /hello HTTP/1.1\r\n\r\n"))[0] == "200 OK"
 
-    run(serving(story))
-    assert "a question could not be answered" in "".join(capfd.readouterr())
+    with capture_logs() as lines:
+        run(serving(story))
+    assert [(line["event"], line["path"]) for line in lines] == [("a question could not be answered", "/fails")]
 
 
 def test_a_long_answer_arrives_whole(run):
