@@ -8,7 +8,6 @@ what was found gone is taken out at once, and neither is overtaken by what the w
 - A write whose answer was lost. It is read live by the executor, and what was read is put into the store like an answer. If it takes effect
   later still, the store is older than it, and nobody knows; then each write made from the older state is refused by its preconditions
   (a create by the name, all others by uid and resourceVersion), read live, and planned again.
-- A status that was refused because the CR is a newer one: what it was made from is known to be old.
 
 So the versions of the last answers are kept for each CR until the watch itself has reached them, and a CR whose stores are behind waits.
 Nobody waits for ever: resourceVersions go back when a backup is restored, and then what was written is gone. Time is an argument.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from ruleop.engine.awaited import FIRST
 from ruleop.engine.causes import RESYNC
 from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
@@ -24,7 +23,6 @@ from ruleop.engine.tide import CHANGED, WRITTEN
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.store import parse_version
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
+AT_ONCE = 0.001
 
 
 class World(Objects, Kinds, Protocol):
@@ -256,7 +255,7 @@ class Reconciler:
                     rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource
                 )
             except RuleopError as error:
-                return self._status_failed(request, resource, memory, planned, error)
+                return await self._status_failed(request, resource, memory, planned, error)
             memory.untold = ""
             memory.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
         if self.dry_run:
@@ -273,17 +272,12 @@ class Reconciler:
         again, why = self._again(rule, memory, planned)
         return Verdict(again=again, why=why)
 
-    def _status_failed(self, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError) -> Verdict:
+    async def _status_failed(self, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError) -> Verdict:
         """What the status was to say is said otherwise, once; but for a CR that is gone, or a newer one than the status was made for."""
         if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
             return Verdict(failed=True)
         if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
-            assert planned.status is not None
-            assert planned.status.patch is not None
-            version = planned.status.patch["metadata"].get("resourceVersion", "")
-            memory.wrote({self.key(request): str(parse_version(version) + 1)})
-            again, memory.untold = memory.untold == version, version
-            return Verdict(failed=True) if again else Verdict(again=FIRST, why="a store is behind")
+            return await self._status_overtaken(request, planned)
         failure, retry_after = self.executor.classify(error)
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
@@ -293,6 +287,20 @@ class Reconciler:
             for event in planned.events:
                 self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)
+
+    async def _status_overtaken(self, request: Request, planned: Plan) -> Verdict:
+        """There is a newer CR than the one that the status was made for; it is read live, and planned for. If there is none, the server
+        refuses for another reason."""
+        assert planned.status is not None
+        assert planned.status.patch is not None
+        try:
+            live = await self.executor.see(self.kind, self.key(request))
+        except RuleopError:
+            return Verdict(failed=True)
+        known = planned.status.patch["metadata"].get("resourceVersion")
+        if live is None or live["metadata"]["resourceVersion"] == known:
+            return Verdict(failed=True)
+        return Verdict(again=AT_ONCE, why="the CR is a newer one")
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
         waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]

@@ -99,6 +99,13 @@ class Executor:
         self.stores = stores
         self.classify = classify
 
+    async def see(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """An object of ours as it is now; the stores know it from then on."""
+        live = await self.api.read(kind, key)
+        if live is not None:
+            self.stores.put(live)
+        return live
+
     async def execute(self, actions: Sequence[Action], resource: Object) -> Outcomes:
         """Runs the actions in waves: those whose needs are met, all at once; then those that needed them."""
         run = _Run(self, resource)

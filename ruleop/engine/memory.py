@@ -50,7 +50,7 @@ class Memory:
     namespace_ends: bool = False
     fights: Fights | None = None  # over what was put back lately
     awaited: Awaited | None = None  # versions that the stores have to have reached
-    untold: str = ""  # why the status could not be written, or for which version of the CR
+    untold: str = ""  # why the status could not be written
     status_in: float | None = None  # seconds until the status is written, which waits for others' children
 
     def learn(self, written: Mapping[ObjectKey, tuple[Object, Object]], shape_of: Mapping[ObjectKey, Shape]) -> None:
