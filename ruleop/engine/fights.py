@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ruleop.merge import merge_patch
 from ruleop.planning import Action, Create, Fight, Patch, Replace, ServerSideApply
@@ -128,6 +128,14 @@ class Fights:
         """When there is something to do although nothing happens."""
         times = [each.due if each.undone and now < each.due else each.over for each in self._records.values() if each.noticed]
         return min(times, default=None)
+
+
+def corrections(actions: Iterable[Action]) -> Iterator[tuple[Correction, frozenset[str]]]:
+    """Those of the actions that may turn out to be corrections, each with the fields that it would correct."""
+    for action in actions:
+        fields = correction(action)
+        if fields is not None:
+            yield cast("Correction", action), fields
 
 
 def correction(action: Action) -> frozenset[str] | None:

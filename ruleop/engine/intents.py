@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kinds import Kind, Object
 from ruleop.planning import Action, AddFinalizer, Create, Delete, Patch, Plan, RemoveFinalizer, Replace, ServerSideApply
-from ruleop.planning.differences import NOTHING, differences
+from ruleop.planning.differences import differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,4 @@ def _intent(action: Action, kinds: Kinds) -> Intent:
 
 
 def _changed(before: Object, after: Object, kinds: Kinds, *, partial: bool = False) -> tuple[str, ...]:
-    """`partial`: what `after` leaves out stays as it is."""
-    found = differences(before, after, kinds.info(Kind.of(after)).shape)
-    return tuple(each.path for each in found if not partial or each.after is not NOTHING)
+    return tuple(each.path for each in differences(before, after, kinds.info(Kind.of(after)).shape, partial=partial))

@@ -21,7 +21,7 @@ CHILD_LABELS = PART_OF  # whatever its value
 def child_needs(rules: Iterable[Rule], remembered: Entry, preferred: dict[GroupKind, Kind]) -> Iterator[Need]:
     """The kinds that the rules make, in each version that they write, and those that they made once. What is live is compared with what is
     wanted, so both have to be of one version: another may call a field by another name."""
-    children = [child for rule in rules for child in (*rule.children.values(), *rule.finalize.values())]
+    children = [child for rule in rules for child in rule.every_child()]
     made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
     for kind in made:
         yield Need(kind, labels=CHILD_LABELS)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from ruleop.engine.fights import Correction, Fights, Standing, altered, correction, message, wish
+from ruleop.engine.fights import Correction, Fights, Standing, altered, corrections, message, wish
 from ruleop.engine.opponents import opponents
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning import AddFinalizer, Create, Delete, Event, Kinds, RemoveFinalizer, ServerSideApply
-from ruleop.planning.differences import NOTHING, differences
+from ruleop.planning import Create, Event, Kinds, ServerSideApply
+from ruleop.planning.differences import differences
 from ruleop.planning.events import WELL
 from ruleop.planning.status import condition_of
 
@@ -46,10 +46,7 @@ class Referee:
         """Whether there are actions that wait, because somebody undoes them again and again."""
         assert memory.fights is not None
         found = set()
-        for action in planned.actions:
-            fields = correction(action)
-            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
-                continue
+        for action, fields in corrections(planned.actions):
             standing = memory.fights.meets(action.key, action.wanted, fields, self.ticks())
             if standing is Standing.NOTICED:
                 text = await self._named(action, memory.fights)
@@ -66,8 +63,7 @@ class Referee:
         fields: list[str] = []
         if live is not None:
             shape = self.world.info(Kind.of(live)).shape
-            partial = isinstance(action, ServerSideApply)
-            fields = [each.path for each in differences(live, wish(action), shape) if not partial or each.after is not NOTHING]
+            fields = [each.path for each in differences(live, wish(action), shape, partial=isinstance(action, ServerSideApply))]
             if not by_server:
                 try:
                     found = await self.world.look(Kind.of(live), action.key)
@@ -82,10 +78,7 @@ class Referee:
         generation = resource["metadata"].get("generation")
         if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:
             return
-        for action in outcomes.done:
-            fields = correction(action)
-            if fields is None or isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)):
-                continue
+        for action, fields in corrections(outcomes.done):
             memory.fights = memory.fights or Fights()
             _, answer = outcomes.written.get(action.key, (None, None))
             is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)

@@ -158,14 +158,9 @@ class Rulebook:
         for kind, controller in self.controllers.by_kind.items():
             self.world.primary[kind] = feeds[Need(controller.kind)]
             for need in self._child_needs(kind, controller.rules):
-                watching = self.world.children_of.setdefault(need.kind.versionless, [])
-                if feeds[need] not in watching:
-                    watching.append(feeds[need])
-            for rule in controller.rules:
-                for observe in rule.observe.values():
-                    watching = self.world.observed.setdefault(observe.kind.versionless, [])
-                    if feeds[observe_need(observe)] not in watching:
-                        watching.append(feeds[observe_need(observe)])
+                _add(self.world.children_of, feeds[need])
+            for need in _observed(controller.rules):
+                _add(self.world.observed, feeds[need])
         self.world.forget()
         self.unsettled.set()
 
@@ -175,9 +170,7 @@ class Rulebook:
             return
         yield Need(CRD)  # its schema says what may be written into the status
         yield from self._child_needs(kind.versionless, rules)
-        for rule in rules:
-            for observe in rule.observe.values():
-                yield observe_need(observe)
+        yield from _observed(rules)
 
     def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
         if not rules:
@@ -217,3 +210,13 @@ class Rulebook:
         if self._pausing is not None:
             self._pausing.cancel()
         await asyncio.gather(*(controller.workers.stop() for controller in self.controllers), *self._ending)
+
+
+def _observed(rules: tuple[Rule, ...]) -> Iterator[Need]:
+    return (observe_need(observe) for rule in rules for observe in rule.observe.values())
+
+
+def _add(feeds: dict[GroupKind, list[Feed]], feed: Feed) -> None:
+    known = feeds.setdefault(feed.need.kind.versionless, [])
+    if feed not in known:
+        known.append(feed)

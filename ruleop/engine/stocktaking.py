@@ -220,8 +220,7 @@ class Stocktaking:
 
 def _made(rules: tuple[Rule, ...]) -> frozenset[GroupKind]:
     """The kinds of children that the rules make."""
-    children = [child for rule in rules for child in (*rule.children.values(), *rule.finalize.values())]
-    return frozenset(kind.versionless for child in children for kind in child.kinds)
+    return frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds)
 
 
 def _conditions(rules: tuple[Rule, ...]) -> frozenset[str]:

@@ -41,7 +41,7 @@ class Children:
         self._taken: dict[ObjectKey, tuple[Planned, Piece]] = {}
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
-        for child in (*rule.children.values(), *rule.finalize.values()):
+        for child in rule.every_child():
             if child.many or child.id in self._by_id:
                 scope.live[child.id] = as_it_exists(child, self._of(child), Origin.LIVE)
 

@@ -97,7 +97,7 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
 
 def _hidden(rule: Rule, observed: Observed) -> Iterator[str]:
     """Kinds that ruleop may not read, and whose objects the garbage collector would not follow."""
-    for child in (*rule.children.values(), *rule.finalize.values()):
+    for child in rule.every_child():
         if child.final or child.deletion is not None or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 if observed.kinds.info(kind).state is Served.FORBIDDEN:

@@ -45,9 +45,9 @@ class Difference:
     after: Value
 
 
-def differences(before: Object, after: Object, shape: Shape = UNKNOWN) -> list[Difference]:
-    """All fields that differ, in the order of their paths."""
-    return list(_maps(before, after, shape, ""))
+def differences(before: Object, after: Object, shape: Shape = UNKNOWN, *, partial: bool = False) -> list[Difference]:
+    """All fields that differ, in the order of their paths. `partial`: what `after` leaves out stays as it is."""
+    return [each for each in _maps(before, after, shape, "") if not partial or each.after is not NOTHING]
 
 
 def leaves(difference: Difference) -> Iterator[Difference]:

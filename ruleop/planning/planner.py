@@ -134,7 +134,7 @@ class _Planner:
     # -- a CR that is being deleted ------------------------------------------------------------------------------------------------------
 
     def _deleting(self) -> Plan:
-        self.children.show([*self.rule.children.values(), *self.rule.finalize.values()])
+        self.children.show(self.rule.every_child())
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
         again = ending.look_again if ending.look_again is not None else self._look_at_foreign()
         return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=again)

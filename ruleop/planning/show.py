@@ -209,11 +209,9 @@ class _Shown:
         return (Span(f"{word} ", tone), Span(title, Tone.TITLE), Span(f"  {why}" if why else "", Tone.FAINT))
 
     def _changes(self, before: Object, after: Object, *, partial: bool = False) -> Iterator[Line]:
-        """`partial`: what `after` leaves out stays as it is, and what else goes only the server knows."""
+        """`partial`: what else goes only the server knows."""
         before, after = masked_pair(before, after)
-        found = differences(before, after, self.kinds.info(Kind.of(after)).shape)
-        if partial:
-            found = [each for each in found if each.after is not NOTHING]
+        found = differences(before, after, self.kinds.info(Kind.of(after)).shape, partial=partial)
         told = [each for each in found if not self._is_mark(each)]
         for each in told:
             yield from _difference(each)

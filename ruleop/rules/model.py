@@ -137,6 +137,10 @@ class Rule:
     def title(self) -> str:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
 
+    def every_child(self) -> tuple[Child, ...]:
+        """Those of its end, too."""
+        return (*self.children.values(), *self.finalize.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Project:
