@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ruleop.engine.causes import START
@@ -13,14 +14,16 @@ from ruleop.planning.marks import PART_OF
 if TYPE_CHECKING:
     from ruleop.engine.causes import Cause
     from ruleop.engine.controllers import Controllers
+    from ruleop.engine.echoes import Echoes
     from ruleop.engine.feeds import Feed
     from ruleop.engine.world import World
 
 
 class Dispatch:
-    def __init__(self, world: World, controllers: Controllers, *, statuses: bool = False) -> None:
+    def __init__(self, world: World, controllers: Controllers, echoes: Echoes, *, statuses: bool = False) -> None:
         """`statuses`: somebody else may write them, as in a dry run. At work, a change of a CR's status is our own."""
         self.world = world
+        self.echoes = echoes
         self.controllers = controllers
         self.statuses = statuses
 
@@ -37,11 +40,16 @@ class Dispatch:
         # Where a kind is both, an object is in two stores, and one of them is behind: whoever looked when the first one changed may have
         # seen what the second one still held. So each of them tells owner and observers.
         if change.origin is not Origin.WRITE:
-            for entry in (change.old, change.new):
-                if entry is not None and entry.part_of:
-                    self._child_changed(entry.part_of, cause, urgency)
+            tell = partial(self._owners_told, change, cause, urgency)
+            if not self.echoes.keep(change.key, change.new.version if change.new is not None else 0, tell):
+                tell()
         if observed:
             self._observed_changed(feed, change, cause, urgency)
+
+    def _owners_told(self, change: Change, cause: Cause, urgency: Urgency) -> None:
+        for entry in (change.old, change.new):
+            if entry is not None and entry.part_of:
+                self._child_changed(entry.part_of, cause, urgency)
 
     def _child_changed(self, part_of: str, cause: Cause, urgency: Urgency) -> None:
         for controller in self.controllers:

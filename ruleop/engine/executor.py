@@ -19,6 +19,7 @@ from ruleop.engine.classify import told
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError
+from ruleop.kube.store import parse_version
 from ruleop.planning import (
     Action,
     AddFinalizer,
@@ -35,7 +36,9 @@ from ruleop.planning import (
 from ruleop.planning.marks import claim_on
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
+
+    from ruleop.engine.echoes import Echoes
 
 
 AT_ONCE = 8
@@ -94,10 +97,11 @@ class Classifier(Protocol):
 
 
 class Executor:
-    def __init__(self, api: Api, stores: Stores, classify: Classifier) -> None:
+    def __init__(self, api: Api, stores: Stores, classify: Classifier, echoes: Echoes) -> None:
         self.api = api
         self.stores = stores
         self.classify = classify
+        self.echoes = echoes
 
     async def see(self, kind: Kind, key: ObjectKey) -> Object | None:
         """An object of ours as it is now; the stores know it from then on."""
@@ -155,7 +159,7 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
 
 class _Run:
     def __init__(self, executor: Executor, resource: Object) -> None:
-        self.api, self.stores, self.classify = executor.api, executor.stores, executor.classify
+        self.api, self.stores, self.classify, self.echoes = executor.api, executor.stores, executor.classify, executor.echoes
         self.resource = resource
         self.outcomes = Outcomes()
         self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
@@ -182,14 +186,13 @@ class _Run:
         """Whether it is done; if not, the CR is to be planned again."""
         match action:
             case Create():
-                self._written(action.key, action.object, await self.api.create(action.object))
+                await self._write(action.key, action.object, self.api.create(action.object))
             case Patch():
-                answer = await self.api.patch(Kind.of(action.live), action.key, action.patch)
-                self._written(action.key, action.sent, answer)
+                await self._write(action.key, action.sent, self.api.patch(Kind.of(action.live), action.key, action.patch))
             case Replace():
-                self._written(action.key, action.object, await self.api.replace(action.object))
+                await self._write(action.key, action.object, self.api.replace(action.object))
             case ServerSideApply():
-                self._written(action.key, action.object, await self.api.apply(action.object, migrate=action.migrate))
+                await self._write(action.key, action.object, self.api.apply(action.object, migrate=action.migrate))
             case Delete():
                 return await self._delete(action)
             case AddFinalizer():
@@ -201,7 +204,10 @@ class _Run:
 
     # -- children ------------------------------------------------------------------------------------------------------------------------
 
-    def _written(self, key: ObjectKey, sent: Object | None, answer: Object) -> None:
+    async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
+        with self.echoes.writing(key) as write:
+            answer = await request
+            write.answered(parse_version(_version(answer)))
         if sent is not None:
             self.outcomes.written[key] = (sent, answer)
         if not self._put(key, answer):  # released, or a webhook took our label: the store must not go on showing what was

@@ -12,7 +12,6 @@ import secrets
 import socket
 import time
 import uuid
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from ruleop.engine.classify import classify
 from ruleop.engine.controller import Reconciler, Surroundings
 from ruleop.engine.controllers import Controller, Controllers
 from ruleop.engine.dispatch import Dispatch
+from ruleop.engine.echoes import Echoes
 from ruleop.engine.executor import Executor
 from ruleop.engine.feeds import Feed, Feeds
 from ruleop.engine.health import Check, Health
@@ -177,6 +177,7 @@ class Manager:
         )
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
+        self.echoes = Echoes()
         self.tide = Tide(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
             self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.tide.high
@@ -185,7 +186,7 @@ class Manager:
         self.controllers = Controllers(self.world)
         census = Census(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
         self.metrics.registry.register(census)
-        self.dispatch = Dispatch(self.world, self.controllers, statuses=self.options.dry_run)
+        self.dispatch = Dispatch(self.world, self.controllers, self.echoes, statuses=self.options.dry_run)
         schemas = Schemas(self.discovery, self.world)
         self.rulebook = Rulebook(
             self.controllers,
@@ -261,14 +262,14 @@ class Manager:
     def _surroundings(self) -> Surroundings:
         return Surroundings(
             world=self.world,
-            executor=Executor(self.api, self.world, classify),
+            executor=Executor(self.api, self.world, classify, self.echoes),
             write_status=self._write_status,
             say=self._say,
             before_writes=self._before_writes,
             conditions_of=lambda kind: self.inventory.of(kind).conditions,
             metrics=self.metrics,
             tide=self.tide,
-            clock=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            clock=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             ticks=time.monotonic,
             seed=lambda: secrets.token_bytes(32),
             finalizer=f"ruleop.dev/{self.options.name}",

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.engine.routes import Interest
 from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.engine.memory import Memory
-    from ruleop.kinds import GroupKind, Object, ObjectKey
+    from ruleop.kinds import GroupKind, Object
     from ruleop.planning import Objects
     from ruleop.planning.scope import Scope
     from ruleop.rules import Observe
 
 
 class Seen:
-    """The world as one CR sees it: with the objects that are in the way of its children, which no store of ours holds."""
+    """The world as one CR sees it in one pass: with the objects that are in the way of its children, which no store of ours holds. Each
+    child is parsed once."""
 
     def __init__(self, world: Objects, memory: Memory) -> None:
         self.world, self.memory = world, memory
+        self._parsed: dict[tuple[ObjectKey, str], Object] = {}
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        found = self.world.get(key, version=version, partial=partial)
+        found = self._parsed.get((key, version)) or self.world.get(key, version=version, partial=partial)
         if found is None and (foreign := self.memory.foreign.get(key)) is not None:
             return foreign.obj
         return found
 
-    def children(self, part_of: str) -> Any:
-        return self.world.children(part_of)
+    def children(self, part_of: str) -> Iterator[Object]:
+        for child in self.world.children(part_of):
+            kind = Kind.of(child)
+            self._parsed[ObjectKey.of(child), kind.version] = child
+            yield child
 
     def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
         return self.world.select(kind, namespace, version=version, partial=partial)

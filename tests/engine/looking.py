@@ -9,6 +9,7 @@ from unittest import mock
 
 from ruleop.engine.classify import classify
 from ruleop.engine.controller import Reconciler, Surroundings
+from ruleop.engine.echoes import Echoes
 from ruleop.engine.executor import Executor
 from ruleop.engine.metrics import Metrics
 from ruleop.engine.routes import Request
@@ -96,7 +97,7 @@ class Looking:
         """One that remembers nothing."""
         around = Surroundings(
             world=self.stores,
-            executor=Executor(self.server, self.stores, classify),
+            executor=Executor(self.server, self.stores, classify, Echoes()),
             write_status=self.write_status,
             say=lambda _resource, event: self.events.append((event.type, event.reason, event.message)),
             before_writes=mock.AsyncMock(),

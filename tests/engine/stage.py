@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 from ruleop.engine.classify import classify
+from ruleop.engine.echoes import Echoes
 from ruleop.engine.executor import Executor, Outcomes
 from ruleop.kinds import ObjectKey
 from ruleop.planning import AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
@@ -18,7 +19,7 @@ class Stage:
     def __init__(self, *children):
         self.server = Server(APP, *children)
         self.stores = Shelves(*copy.deepcopy(list(self.server.objects.values())))
-        self.executor = Executor(self.server, self.stores, classify)
+        self.executor = Executor(self.server, self.stores, classify, Echoes())
         self.app = self.stored("web", "App")
 
     def key(self, name, kind="ConfigMap"):

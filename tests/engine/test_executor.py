@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from ruleop.engine.echoes import Echoes
 from ruleop.engine.executor import Executor
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failure, Owner
@@ -109,7 +110,7 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
         def __call__(self, error):
             return Failure.OTHER, {"create ConfigMap/shop/a": 7.0, "create ConfigMap/shop/b": 5.0}.get(f"{error.verb} {error.resource}")
 
-    executor = Executor(stage.server, stage.stores, Patient())
+    executor = Executor(stage.server, stage.stores, Patient(), Echoes())
     for name in "abc":
         stage.server.say("create", name, Answer.THROTTLED)
     assert run(executor.execute([stage.create(name) for name in "abc"], stage.app)).retry_after == 7.0

@@ -285,6 +285,8 @@ class Wire:
 
     def __init__(self, server: ApiServer) -> None:
         self.api = server
+        self.before_answers: Callable[[], None] = lambda: None
+        """What happens between a request and its answer."""
 
     async def send(self, request: Request) -> Any:
         return orjson.loads((await self.fetch(request))[0])
@@ -293,6 +295,7 @@ class Wire:
         await asyncio.sleep(0)
         status, body = await self.api.answer(request.method, unquote(request.path), request.query, request.body, request.content_type)
         data = orjson.dumps(body)
+        self.before_answers()
         if status >= 300:
             raise answer_error(status, data, verb=request.verb, resource=request.resource)
         return data, ""

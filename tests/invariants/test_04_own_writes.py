@@ -7,6 +7,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from ruleop.engine.controller import Reconciler
 from ruleop.engine.world import World
 from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, drawn, edited, run
@@ -96,5 +97,43 @@ def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
             await desk.idle()
             assert "delete services web-s" in server.writes()
             await _nothing_more(desk)
+
+    run(test())
+
+
+def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_again() -> None:
+    """As it mostly is on a busy server: the watch is faster."""
+
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            desk.wire.before_answers = lambda: [hand.deliver() for hand in desk.hands]
+            with mock.patch.object(Reconciler, "_carry_out", autospec=True, side_effect=Reconciler._carry_out) as looked_at:
+                server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
+                await desk.rest()
+                assert looked_at.call_count == 1, "for the edit; its own two writes are none"
+
+    run(test())
+
+
+def test_what_somebody_else_changes_before_the_answer_comes_is_looked_at() -> None:
+    async def test() -> None:
+        server = apps("web")
+        async with at_work(server) as desk:
+            meddled: list[None] = []
+
+            def meddle() -> None:
+                if not meddled and any(each.startswith("patch deployments") for each in server.writes()):
+                    meddled.append(None)
+                    server.cluster.edit("Deployment/web-d", {"spec": {"replicas": 9}})
+                for hand in desk.hands:
+                    hand.deliver()
+
+            desk.wire.before_answers = meddle
+            server.forget()
+            server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
+            await desk.rest()
+            assert meddled
+            assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 5
 
     run(test())
