@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from ruleop.engine.causes import RESYNC
+from ruleop.engine.classify import told
 from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
 from ruleop.engine.referee import Referee
@@ -23,6 +24,7 @@ from ruleop.engine.tide import CHANGED, WRITTEN
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
+from ruleop.merge.equality import fingerprint
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -34,6 +36,7 @@ from ruleop.planning import (
     Observed,
     Owner,
     Plan,
+    Refused,
     RemoveFinalizer,
     ServerSideApply,
     choose_rule,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
 AT_ONCE = 0.001
+REFUSED_FOR = 60.0  # seconds until the same status is tried again: the schema may be another by then
 
 
 class World(Objects, Kinds, Protocol):
@@ -202,6 +206,7 @@ class Reconciler:
             failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
             fights=memory.fights.told(self.around.ticks()) if memory.fights else {},
+            refused=memory.refused if memory.refused is not None and self.around.ticks() < memory.refused_until else None,
             retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
             may_prune=self.may_prune,
@@ -279,6 +284,11 @@ class Reconciler:
         if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
             return await self._status_overtaken(request, planned)
         failure, retry_after = self.executor.classify(error)
+        assert planned.status is not None
+        if failure is Failure.INVALID and planned.status.projected:
+            memory.refused = Refused(fingerprint(planned.status.projected), told(error))
+            memory.refused_until = self.around.ticks() + REFUSED_FOR
+            return Verdict(again=AT_ONCE, why="the status was refused")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
             self.log.warning("status not written", resource=_name(request), error=str(error))
@@ -304,6 +314,8 @@ class Reconciler:
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
         waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
+        if memory.refused is not None and memory.refused_until > self.around.ticks():
+            waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
         if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
             waits.append((look_at - self.around.ticks(), "a fight"))
         if planned.look_again is not None and not waits:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.engine.awaited import Awaited
 from ruleop.merge import Learned
-from ruleop.planning import Failed, Failure
+from ruleop.planning import Failed, Failure, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -50,6 +50,8 @@ class Memory:
     namespace_ends: bool = False
     fights: Fights | None = None  # over what was put back lately
     awaited: Awaited | None = None  # versions that the stores have to have reached
+    refused: Refused | None = None  # a status, and
+    refused_until: float = 0.0  # when it is tried again
     untold: str = ""  # why the status could not be written
     status_in: float | None = None  # seconds until the status is written, which waits for others' children
 

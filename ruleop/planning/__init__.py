@@ -19,7 +19,7 @@ from ruleop.planning.actions import (
     Wait,
 )
 from ruleop.planning.marks import Owner
-from ruleop.planning.observed import Failed, Failure, Fight, FixedObjects, KindInfo, Kinds, Objects, Observed, Served
+from ruleop.planning.observed import Failed, Failure, Fight, FixedObjects, KindInfo, Kinds, Objects, Observed, Refused, Served
 from ruleop.planning.planner import choose_rule, plan
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Patch",
     "Plan",
     "Problem",
+    "Refused",
     "RemoveFinalizer",
     "Replace",
     "Served",

@@ -142,6 +142,7 @@ class StatusWrite:
     status: JSON
     patch: dict[str, Any] | None
     subresource: bool = True
+    projected: Object = field(default_factory=dict)  # what of it the rule says, beside conditions and generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Problem:
     """An error of this pass, with its place where it has one."""
 
     child: str
-    reason: str  # RenderFailed, Invalid, ErrResourceExists, ApplyFailed, Forbidden
+    reason: str  # RenderFailed, Invalid, ErrResourceExists, ApplyFailed, StatusRefused, Forbidden
     message: str
     site: Site | None = None
 

@@ -114,6 +114,14 @@ class Fight:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A status that the server did not take."""
+
+    projected: str  # fingerprint of what the rule said; anything else is tried
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     objects: Objects
     kinds: Kinds
@@ -124,6 +132,7 @@ class Observed:
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done
     fights: Mapping[ObjectKey, Fight] = field(default_factory=lambda: NOTHING)
+    refused: Refused | None = None  # the status, a moment ago
     retired: Collection[str] = ()  # types of conditions that the rules had once
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
     may_prune: bool = True  # False in the first seconds after a reload

@@ -23,7 +23,7 @@ from ruleop.planning.observed import Failure
 from ruleop.planning.pruning import prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import FINALIZED, MAX_MESSAGE, overall, projected, triple, users, write
+from ruleop.planning.status import FINALIZED, MAX_MESSAGE, as_taken, overall, projected, triple, users, write
 from ruleop.rules import parse_duration
 from ruleop.templating import Unwanted, Waiting
 
@@ -150,7 +150,7 @@ class _Planner:
         if acts and not self.observed.foresee:
             return self._bare(actions, events or [], look_again)
         self._tell_of_finalizer(ready)
-        fields, ours = projected(self.rule, self.scope, problems)
+        fields, ours = as_taken(self.rule, self.observed.refused, *projected(self.rule, self.scope, problems), problems)
         extra = users(self.rule, self.scope, problems)
         if ready is None:
             ready = overall(self.children, problems)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.merge import merge_patch, same
+from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object
     from ruleop.planning.children import Children
-    from ruleop.planning.observed import KindInfo, Observed
+    from ruleop.planning.observed import KindInfo, Observed, Refused
     from ruleop.planning.scope import Scope
     from ruleop.rules import Condition, Rule
     from ruleop.templating import Tree
@@ -51,6 +52,16 @@ def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[s
         if not isinstance(value, Omit) and value is not None:
             found[key] = value
     return found, frozenset(rule.status.built)
+
+
+def as_taken(
+    rule: Rule, refused: Refused | None, fields: dict[str, Any], ours: frozenset[str], problems: list[Problem]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at all."""
+    if refused is None or not fields or fingerprint(fields) != refused.projected:
+        return fields, ours
+    problems.append(Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None))
+    return {}, frozenset()
 
 
 def _whole(status: Tree, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -199,7 +210,7 @@ def write(
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    return StatusWrite(wanted, {"metadata": guards, "status": patch}, info.status_subresource)
+    return StatusWrite(wanted, {"metadata": guards, "status": patch}, info.status_subresource, fields)
 
 
 def _in_step(live: Mapping[str, Any], said: Mapping[str, Any], ours: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from ruleop.engine.awaited import PATIENCE, Awaited
+from ruleop.engine.controller import REFUSED_FOR
 from ruleop.engine.fights import ENOUGH, FIRST, QUIET
 from ruleop.planning.marks import PART_OF
 from tests.engine.looking import Looking
@@ -470,6 +471,65 @@ def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
         looking.server.say("status", "web", *[Answer.FORBIDDEN] * 3)
         for _ in range(3):
             assert (await looking.look()).failed
+        assert [each[1] for each in looking.events] == ["RenderFailed"]
+
+    run(story())
+
+
+PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
+
+
+def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_again_later(run):
+    async def story():
+        looking = one(PROJECTED)
+        looking.server.say("status", "web", *[Answer.INVALID] * 1)
+        await looking.rest()
+        condition = looking.condition()
+        assert condition["reason"] == "StatusRefused"
+        assert "watches.yaml:5:" in condition["message"]
+        assert "status App/shop/web" in condition["message"]
+        assert looking.condition("Stalled")["status"] == "True"
+        assert "said" not in looking.app["status"]
+        assert looking.live("a")["data"] == {"v": "1"}, "the children go on"
+        assert ("Warning", "StatusRefused") in [each[:2] for each in looking.events]
+        tries = looking.server.log.count(("status", "web"))
+        verdict = await looking.look()
+        assert not verdict.failed
+        assert 0 < verdict.again <= REFUSED_FOR
+        assert looking.server.log.count(("status", "web")) == tries, "nothing is asked in between"
+        looking.time += REFUSED_FOR
+        await looking.rest()
+        assert looking.condition()["reason"] == "Ready"
+        assert looking.app["status"]["said"] == "1"
+
+    run(story())
+
+
+def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields_stay_until_then(run):
+    async def story():
+        looking = one(PROJECTED)
+        await looking.rest()
+        looking.server.say("status", "web", Answer.INVALID)
+        looking.edit_app(spec={"v": "2"})
+        await looking.rest()
+        assert looking.condition()["reason"] == "StatusRefused"
+        assert looking.app["status"]["said"] == "1"
+        looking.edit_app(spec={"v": "3"})
+        await looking.rest()
+        assert looking.condition()["reason"] == "Ready"
+        assert looking.app["status"]["said"] == "3"
+
+    run(story())
+
+
+def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
+    async def story():
+        looking = one(PROJECTED)
+        looking.edit_app(spec={})
+        looking.server.say("status", "web", *[Answer.INVALID] * 4)
+        for _ in range(4):
+            verdict = await looking.look()
+        assert verdict.failed
         assert [each[1] for each in looking.events] == ["RenderFailed"]
 
     run(story())

@@ -62,6 +62,23 @@ def test_a_child_that_is_too_large_is_told_and_stops_nobody_else(lab: Lab) -> No
     lab.eventually("it to be well again", lambda: lab.is_told("heaps", "all", "Ready"))
 
 
+def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_the_rest_goes_on(lab: Lab) -> None:
+    """One that its schema does not allow, and one that makes the resource larger than what etcd takes."""
+    lab.make("heaps", "web", "Heap", spec={"parts": parts(2), "said": "much"})
+    found = lab.eventually("it to be told", lambda: lab.is_told("heaps", "web", "StatusRefused"))
+    assert "watches.yaml" in lab.condition(found)["message"]
+    assert "status.said" in lab.condition(found)["message"]
+    lab.eventually("the children", lambda: lab.get("configmaps", "web-p1"))
+    lab.edit("heaps", "web", {"spec": {"parts": parts(1), "said": None}})
+    assert lab.eventually("it to be well", lambda: lab.is_told("heaps", "web", "Ready"))["status"]["parts"] == 1
+    lab.edit("heaps", "web", {"spec": {"text": "x" * 900_000, "noted": True}})
+    found = lab.eventually("it to be told", lambda: lab.is_told("heaps", "web", "StatusRefused"))
+    assert "too large" in lab.condition(found)["message"]
+    assert found["status"]["parts"] == 1
+    rest(lab)
+    assert lab.proxy.told(0).count("patch heaps/status web") < 10
+
+
 def test_a_thousand_children_keep_nobody_waiting(lab: Lab) -> None:
     """Each is made once, another resource does not wait for them, an edit of one item costs one write, and all are the owner's."""
     heap = lab.make("heaps", "many", "Heap", spec={"parts": parts(MANY)})
