@@ -28,6 +28,7 @@ import yaml
 from ruleop.errors import RuleopError
 from ruleop.kube.official import official
 from ruleop.kube.proxies import proxy_for
+from ruleop.kube.tls import trusting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -198,14 +199,12 @@ class _Configuration:
     api_key: dict[str, str] = field(default_factory=dict, repr=False)
 
     def tls(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.ssl_ca_cert)
+        context = trusting(self.ssl_ca_cert)
         if self.cert_file:
             context.load_cert_chain(self.cert_file, keyfile=self.key_file)
         if not self.verify_ssl:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         return context
 
     def access(self, environ: Mapping[str, str], *, fresh_for: float | None) -> Access:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import ssl
 import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ruleop.kube.tls import trusting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def _requestor(*arguments: Any) -> Any:
         def _client_session(self) -> aiohttp.ClientSession:
             return aiohttp.ClientSession(
                 headers={**self._default_headers, "Authorization": aiohttp.encode_basic_auth(self._client_id, self._client_secret)},
-                connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=self._ssl_ca_cert)),
+                connector=aiohttp.TCPConnector(ssl=trusting(self._ssl_ca_cert)),
                 raise_for_status=True,
                 trust_env=True,
             )

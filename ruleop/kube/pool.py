@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ruleop.kube.http import BrokenError, Connection
-from ruleop.kube.tls import Tls
+from ruleop.kube.tls import Tls, trusting
 
 if TYPE_CHECKING:
     from ruleop.kube.credentials import Access
@@ -239,7 +239,7 @@ class Pool:
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     async def _secure(self, connection: Connection, host: str, name: str) -> None:
-        context = self.access.tls or ssl.create_default_context()
+        context = self.access.tls or trusting(None)
         tls = Tls(connection.transport, self._buffer)
         try:
             await tls.shake_hands(connection, context, host.rstrip("."))

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 RECORD = 1 << 14  # bytes; OpenSSL never gives more at once
 
 
+def trusting(authority: str | None) -> ssl.SSLContext:
+    """Trusts the authority in this file; None: those that the system trusts."""
+    context = ssl.create_default_context(cafile=authority)
+    # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
 class Tls(asyncio.BufferedProtocol):
     """To the connection it is the transport; to what carries it in turn, a socket's transport or the TLS to a proxy, the protocol."""
 

@@ -81,11 +81,5 @@ class Certificates:
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
-    def client_context(self) -> ssl.SSLContext:
-        """Trusts the authority here, which has as few extensions as those of many clusters."""
-        context = ssl.create_default_context(cafile=self.authority)
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        return context
-
     def _run(self, *arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
