@@ -145,7 +145,7 @@ class Reconciler:
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
         except RuleopError as error:  # what has to be known or written first: an object in the way, the inventory
             news, memory.trouble = memory.trouble != str(error), str(error)
-            (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=_name(request), error=memory.trouble)
+            (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=str(request), error=memory.trouble)
             return Verdict(failed=True, again=self.executor.classify(error)[1])
         memory.trouble = ""
         return await self._conclude(rule, request, memory, planned, outcomes)
@@ -291,9 +291,9 @@ class Reconciler:
             return Verdict(again=AT_ONCE, why="the status was refused")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
-            self.log.warning("status not written", resource=_name(request), error=str(error))
+            self.log.warning("status not written", resource=str(request), error=str(error))
             for problem in planned.problems:
-                self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
+                self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
             for event in planned.events:
                 self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)
@@ -334,9 +334,9 @@ class Reconciler:
         written = memory.written + (outcomes.writes if outcomes is not None else 0)
         memory.written = 0
         news = written or reason != memory.reason  # the same refusal at every retry is none
-        (self.log.info if news else self.log.debug)("reconciled", resource=_name(request), reason=reason, written=written)
+        (self.log.info if news else self.log.debug)("reconciled", resource=str(request), reason=reason, written=written)
         for problem in planned.problems if reason != memory.reason else ():
-            self.log.warning("problem", resource=_name(request), child=problem.child, reason=problem.reason, message=problem.message)
+            self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
 
     def _tell_intents(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
         """Once, until it would do something else."""
@@ -344,9 +344,9 @@ class Reconciler:
         if meant == memory.meant:
             return
         for would, fields in memory.meant:
-            self.log.info("dry run", resource=_name(request), would=would, **({"fields": list(fields)} if fields else {}))
+            self.log.info("dry run", resource=str(request), would=would, **({"fields": list(fields)} if fields else {}))
         if not memory.meant:
-            self.log.info("dry run", resource=_name(request), would="do nothing")
+            self.log.info("dry run", resource=str(request), would="do nothing")
 
     # -- other people's objects, and CRs that no rule matches ------------------------------------------------------------------------------
 
@@ -384,7 +384,7 @@ class Reconciler:
         troubles = {each.failure: each.message for each in outcomes.failed.values()}
         news = troubles.keys() - self.finalizer_troubles
         for each in sorted(troubles[failure] for failure in news):
-            self.log.warning("a finalizer that no rule needs cannot be removed; trying again", resource=_name(request), error=each)
+            self.log.warning("a finalizer that no rule needs cannot be removed; trying again", resource=str(request), error=each)
         self.finalizer_troubles = set(troubles) if outcomes.clean else self.finalizer_troubles | set(troubles)
         return Verdict(failed=not outcomes.clean, again=outcomes.retry_after)
 
@@ -400,7 +400,3 @@ class Reconciler:
 def _ends(planned: Plan, resource: Object) -> bool:
     """Our finalizer goes from a CR that is being deleted: there is nothing left to write a status to."""
     return bool(resource["metadata"].get("deletionTimestamp")) and any(isinstance(action, RemoveFinalizer) for action in planned.actions)
-
-
-def _name(request: Request) -> str:
-    return f"{request.namespace}/{request.name}" if request.namespace else request.name

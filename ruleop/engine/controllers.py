@@ -65,6 +65,5 @@ class Controllers:
     def all_again(self, controller: Controller, cause: Cause) -> None:
         """Each of its CRs is looked at, when nothing more urgent is."""
         feed = self.world.primary.get(controller.kind.versionless)
-        for store in feed.stores() if feed is not None else ():
-            for key in store.select_keys():
-                controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)
+        for key, _ in feed.entries() if feed is not None else ():
+            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)

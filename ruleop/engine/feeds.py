@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.kube.requests import Source
-from ruleop.kube.store import Change, State, Store
+from ruleop.kube.store import Change, Entry, State, Store
 from ruleop.kube.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class Feed:
     def stores(self) -> Iterator[Store]:
         for watcher in self.watchers:
             yield watcher.store
+
+    def entries(self) -> Iterator[tuple[ObjectKey, Entry]]:
+        for store in self.stores():
+            yield from store.entries()
 
     def store_of(self, key: ObjectKey) -> Store | None:
         """The store in which an object is, or would be."""

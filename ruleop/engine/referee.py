@@ -11,6 +11,7 @@ import structlog
 
 from ruleop.engine.fights import Correction, Fights, Standing, altered, corrections, message, wish
 from ruleop.engine.opponents import opponents
+from ruleop.engine.routes import Request
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning import Create, Event, Kinds, ServerSideApply
@@ -52,7 +53,7 @@ class Referee:
                 text = await self._named(action, memory.fights)
                 memory.fights.name(action.key, text)
                 self.count()
-                self.log.warning("fight", resource=_name(resource), child=action.child, message=text)
+                self.log.warning("fight", resource=str(Request.of(resource)), child=action.child, message=text)
                 self.say(resource, Event("Warning", "Fighting", f"{action.child}: {text}"))
             found.add(standing)
         return bool(found - {Standing.FREE})
@@ -83,9 +84,4 @@ class Referee:
             _, answer = outcomes.written.get(action.key, (None, None))
             is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
             memory.fights.corrected(action.key, action.wanted, fields, self.ticks(), altered=is_altered)
-            self.log.info("child corrected", resource=_name(resource), child=str(action.key), fields=sorted(fields))
-
-
-def _name(resource: Object) -> str:
-    metadata = resource["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
+            self.log.info("child corrected", resource=str(Request.of(resource)), child=str(action.key), fields=sorted(fields))

@@ -20,6 +20,13 @@ class Request(NamedTuple):
     namespace: str
     name: str
 
+    @classmethod
+    def of(cls, resource: Object) -> Request:
+        return cls(resource["metadata"].get("namespace") or "", resource["metadata"]["name"])
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Interest:

@@ -145,16 +145,10 @@ class Stocktaking:
 
     def _is_held(self, feed: Feed) -> bool:
         """Whether a CR carries our finalizer."""
-        for store in feed.stores():
-            for key in store.select_keys():
-                entry = store.entry(key)
-                if (
-                    entry is not None
-                    and self._needle in entry.body
-                    and self.finalizer in (entry.parsed()["metadata"].get("finalizers") or ())
-                ):
-                    self._waits_for.add(key.group_kind)
-                    return True
+        for key, entry in feed.entries():
+            if self._needle in entry.body and self.finalizer in (entry.parsed()["metadata"].get("finalizers") or ()):
+                self._waits_for.add(key.group_kind)
+                return True
         return False
 
     def _may_have(self, controller: Controller, child: GroupKind) -> bool:
@@ -172,19 +166,16 @@ class Stocktaking:
 
     def _has(self, controller: Controller, feed: Feed) -> bool:
         owners: set[str] | None = None
-        for store in feed.stores():
-            for key in store.select_keys():
-                entry = store.entry(key)
-                owners = owners if owners is not None else set(self._labels(controller))
-                if entry is not None and entry.part_of in owners:
-                    return True
+        for _, entry in feed.entries():
+            owners = owners if owners is not None else set(self._labels(controller))
+            if entry.part_of in owners:
+                return True
         return False
 
     def _labels(self, controller: Controller) -> Iterator[str]:
         """Of the children of each of its CRs."""
-        for store in self.world.primary[controller.kind.versionless].stores():
-            for key in store.select_keys():
-                yield Owner(controller.kind, key.namespace, key.name, "").part_of
+        for key, _ in self.world.primary[controller.kind.versionless].entries():
+            yield Owner(controller.kind, key.namespace, key.name, "").part_of
 
     def _missing(self, kind: GroupKind, controller: Controller) -> Entry:
         """What is there, and is not remembered: somebody else has written the ConfigMap, or deleted it."""
@@ -230,8 +221,7 @@ def _conditions(rules: tuple[Rule, ...]) -> frozenset[str]:
 def _is_shown(feed: Feed, condition: str) -> bool:
     """Whether a CR's status may have a condition of this type."""
     needle = f'"{condition}"'.encode()
-    entries = (store.entry(key) for store in feed.stores() for key in store.select_keys())
-    return any(entry is not None and entry.status is not None and needle in entry.status for entry in entries)
+    return any(entry.status is not None and needle in entry.status for _, entry in feed.entries())
 
 
 def may_need_finalizer(rules: tuple[Rule, ...]) -> bool:

@@ -123,7 +123,7 @@ class Workers:
         except Exception:
             # A bug, or something nobody thought of. It costs this CR its backoff, and nobody else anything.
             self.metrics.panics.inc()
-            self.log.exception("reconcile failed in a way that ruleop did not expect", resource=f"{request.namespace}/{request.name}")
+            self.log.exception("reconcile failed in a way that ruleop did not expect", resource=str(request))
         finally:
             now = time.monotonic()
             self.queue.done(request, now=now, failed=verdict.failed, again_after=verdict.again)

@@ -25,7 +25,7 @@ import structlog
 from ruleop.kinds import ObjectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import ItemsView, Iterator, Mapping
 
     from ruleop.kinds import GroupKind, Kind
     from ruleop.kube.requests import Source
@@ -139,6 +139,9 @@ class Store:
 
     def __contains__(self, key: object) -> bool:
         return key in self._entries
+
+    def entries(self) -> ItemsView[ObjectKey, Entry]:
+        return self._entries.items()
 
     def entry(self, key: ObjectKey) -> Entry | None:
         return self._entries.get(key)

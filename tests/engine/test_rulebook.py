@@ -56,6 +56,9 @@ class Feed:
     def stores(self):
         return [self.store]
 
+    def entries(self):
+        return self.store.entries()
+
 
 class Discovery(SimpleNamespace):
     """Serves each kind as v1, but those that are not served."""
