@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from ruleop.rules.environment import REFERENCE
-from ruleop.templating import Expression, Library, RuleErrors, TextTemplate, YamlNode
+from ruleop.templating import Expression, Library, RuleErrors, TextTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
+    from ruleop.errors import Site
     from ruleop.rules.findings import Findings
     from ruleop.rules.views import Part, View
 
@@ -22,33 +23,22 @@ def warn_of_looks(parts: Iterable[Part], library: Library, findings: Findings) -
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
             continue
-        for node, text in _texts(part.node):
+        for text, site in part.node.texts():
             # In an object, ${NAME} is most often a shell's.
             if part.key != "object" and (match := REFERENCE.search(text)):
-                findings.warning("elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", node.site)
-            if not isinstance(part.compiled, Expression) and _reads_like_one(text, part.view, library, node):
+                findings.warning("elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site)
+            if not isinstance(part.compiled, Expression) and _reads_like_one(text, part.view, library, site):
                 message = f'"{text}" is plain text here, but reads like an expression: write "{{{{ {text.strip()} }}}}" if it is one'
-                findings.warning("looks-like-expression", message, node.site)
+                findings.warning("looks-like-expression", message, site)
 
 
-def _texts(node: YamlNode) -> Iterator[tuple[YamlNode, str]]:
-    if isinstance(node.value, dict):
-        for member in node.value.values():
-            yield from _texts(member)
-    elif isinstance(node.value, list):
-        for item in node.value:
-            yield from _texts(item)
-    elif isinstance(node.value, str):
-        yield node, node.value
-
-
-def _reads_like_one(text: str, view: View, library: Library, node: YamlNode) -> bool:
+def _reads_like_one(text: str, view: View, library: Library, site: Site) -> bool:
     match = _BEGINS_LIKE_ONE.match(text)
     if match is None or match[1] not in view.names or "{{" in text or "{%" in text:
         return False
     if match[2] and match[1] in view.children | view.observed and match[2] not in _FIELDS:
         return False  # app.example.com is a host, also where a child is called app
     try:
-        return library.expression(text, node.site).names <= view.names
+        return library.expression(text, site).names <= view.names
     except RuleErrors:
         return False  # a sentence that begins with a name

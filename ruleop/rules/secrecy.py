@@ -14,7 +14,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from ruleop.errors import Site
 from ruleop.kinds import GroupKind
-from ruleop.templating import Reference, TextTemplate, YamlNode
+from ruleop.templating import Reference, TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,19 +82,8 @@ def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Si
         for name in part.compiled.files:
             yield templates[name], Site(f"templates/{name}", 1)
         return
-    for text, site in _texts(part.node):
+    for text, site in part.node.texts():
         yield text if "{{" in text or "{%" in text else "{{ " + text + " }}", site
-
-
-def _texts(node: YamlNode) -> Iterator[tuple[str, Site]]:
-    if isinstance(node.value, dict):
-        for member in node.value.values():
-            yield from _texts(member)
-    elif isinstance(node.value, list):
-        for item in node.value:
-            yield from _texts(item)
-    elif isinstance(node.value, str):
-        yield node.value, node.site
 
 
 def _whole_uses(source: tuple[str, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:

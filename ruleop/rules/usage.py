@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
-from ruleop.templating import TextTemplate, YamlNode
+from ruleop.templating import TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings
         if isinstance(part.compiled, TextTemplate):
             pending += part.compiled.files
         else:
-            pending += _named(" ".join(_texts(part.node)), templates)
+            pending += _named(" ".join(text for text, _ in part.node.texts()), templates)
     while pending:
         name = pending.pop()
         if name in templates and name not in used:
@@ -39,14 +39,3 @@ def _named(source: str, templates: Mapping[str, str]) -> Iterator[str]:
     for match in _QUOTED.finditer(source):
         if match[1] in templates:
             yield match[1]
-
-
-def _texts(node: YamlNode) -> Iterator[str]:
-    if isinstance(node.value, dict):
-        for member in node.value.values():
-            yield from _texts(member)
-    elif isinstance(node.value, list):
-        for item in node.value:
-            yield from _texts(item)
-    elif isinstance(node.value, str):
-        yield node.value

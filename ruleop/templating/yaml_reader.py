@@ -23,6 +23,8 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide i
 from ruleop.errors import RuleError, Site
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.kinds import JSON
 
 MAX_DEPTH = 64
@@ -52,6 +54,14 @@ class YamlNode:
         if isinstance(value, list):
             return [node.data() for node in value]
         return value
+
+    def texts(self) -> Iterator[tuple[str, Site]]:
+        """Each text in it, with its place; keys are none."""
+        value = self.value
+        if isinstance(value, str):
+            yield value, self.site
+        for node in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from node.texts()
 
 
 def read_yaml(text: str, path: str, *, locate: Locate | None = None) -> tuple[list[YamlNode], list[RuleError]]:

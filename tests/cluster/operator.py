@@ -34,6 +34,23 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
+def probe(port: int, path: str) -> tuple[int, str]:
+    """The status and text of an operator's address; 0 while it does not listen."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def logged(file: Path) -> list[dict[str, Any]]:
+    lines = file.read_text().splitlines()
+    return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+
+
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = PATIENCE) -> T:
     """What `probe` returns once it is true. `what` says what is waited for; a refusal counts as not yet."""
     deadline = time.monotonic() + timeout
@@ -146,15 +163,7 @@ class Operator:
         eventually("the operator to be ready", lambda: self._alive() and self.probe("/readyz")[0] == 200)
 
     def probe(self, path: str) -> tuple[int, str]:
-        """The status and text of one of its addresses; 0 while it does not listen."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError as error:
-            return 0, str(error)
+        return probe(self.port, path)
 
     def kill(self) -> None:
         """As a crash of its node would: no time to say good-bye."""
@@ -200,8 +209,7 @@ class Operator:
 
     def log(self) -> list[dict[str, Any]]:
         """What it has logged so far, in all its lives."""
-        lines = self.log_file.read_text().splitlines()
-        return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+        return logged(self.log_file)
 
     def check(self) -> None:
         """Fails with what nobody thought of: tracebacks, and anything that is no log line."""

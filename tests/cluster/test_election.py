@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from tests.cluster.seeds import Life
 from tests.cluster.test_seed_app import APP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from controlplane.cluster import ControlPlane
@@ -32,27 +33,26 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
-Two = tuple[Pod, Pod]
+Start = Callable[[tuple[str, str, str]], tuple[Pod, Pod, Life]]
 
 
 @pytest.fixture
-def two(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[[tuple[str, str, str]], Two]]:
-    """A leader and a standby."""
+def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_path: Path) -> Iterator[Start]:
+    """A leader, a standby, and an App that is well."""
     with contextlib.ExitStack() as stack:
 
-        def start(lease: tuple[str, str, str]) -> Two:
+        def start(lease: tuple[str, str, str]) -> tuple[Pod, Pod, Life]:
             names = ("lease-duration", "renew-deadline", "retry-period")
             flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
             leader = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "one" / "log", *flags))
             leader.says("this process leads")
             standby = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "two" / "log", *flags, home=leader.home))
-            return leader, standby
+            life = Life(APP, standby, namespace, kubectl)
+            life.apply()
+            life.settled()
+            return leader, standby, life
 
         yield start
-
-
-def life_of(operator: Pod, namespace: str, kubectl: Kubectl) -> Life:
-    return Life(APP, operator, namespace, kubectl)
 
 
 def claims(pod: Pod) -> list[float]:
@@ -67,13 +67,8 @@ def edited(life: Life) -> None:
     life.settled(APP.edited, APP.edited_status)
 
 
-def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(
-    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
-) -> None:
-    leader, standby = two(PATIENT)
-    life = life_of(standby, namespace, kubectl)
-    life.apply()
-    life.settled()
+def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(at_work: Start) -> None:
+    leader, standby, life = at_work(PATIENT)
     assert standby.is_standby()
     assert [told(each) for each in standby.requests(0) if each["verb"] in WRITES] == [], "not even an event or the inventory"
     mark = standby.mark()
@@ -87,11 +82,8 @@ def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(
     leader.check()
 
 
-def test_the_lease_of_a_leader_that_died_runs_out(two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl) -> None:
-    leader, standby = two(SHORT)
-    life = life_of(standby, namespace, kubectl)
-    life.apply()
-    life.settled()
+def test_the_lease_of_a_leader_that_died_runs_out(at_work: Start) -> None:
+    leader, standby, life = at_work(SHORT)
     leader.kill()
     standby.says("this process leads")
     edited(life)
@@ -99,14 +91,9 @@ def test_the_lease_of_a_leader_that_died_runs_out(two: Callable[[tuple[str, str,
     standby.check()
 
 
-def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_clock(
-    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
-) -> None:
+def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_clock(at_work: Start) -> None:
     """Somebody takes the lease and is never heard of again; by its clock it will lead for decades."""
-    leader, standby = two(SHORT)
-    life = life_of(standby, namespace, kubectl)
-    life.apply()
-    life.settled()
+    leader, standby, life = at_work(SHORT)
     theirs = {"holderIdentity": "somebody", "renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 6}
     leader.admin.merge(leader.lease_path, {"spec": theirs}, "somebody")
     assert leader.ended() == 1
@@ -117,13 +104,8 @@ def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_cloc
     standby.check()
 
 
-def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(
-    two: Callable[[tuple[str, str, str]], Two], namespace: str, kubectl: Kubectl
-) -> None:
-    leader, standby = two(SHORT)
-    life = life_of(standby, namespace, kubectl)
-    life.apply()
-    life.settled()
+def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(at_work: Start) -> None:
+    leader, standby, life = at_work(SHORT)
     leader.revoke("leases", leader.home)
     assert leader.ended() == 1
     complaint = leader.says("the lease cannot be had; trying again")

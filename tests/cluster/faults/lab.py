@@ -8,8 +8,6 @@ import json
 import os
 import signal
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +16,7 @@ from controlplane.cluster import free_ports
 
 from tests.cluster.faults.nursery import is_alive
 from tests.cluster.faults.proxy import Proxy
-from tests.cluster.operator import eventually
+from tests.cluster.operator import eventually, logged, probe
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
@@ -118,19 +116,10 @@ class Lab:
             raise
 
     def probe(self, path: str) -> tuple[int, str]:
-        """The status and text of one of its addresses; 0 while it does not listen."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{getattr(self, 'port', 0)}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError as error:
-            return 0, str(error)
+        return probe(getattr(self, "port", 0), path)
 
     def log(self) -> list[dict[str, Any]]:
-        lines = self.log_file.read_text().splitlines()
-        return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+        return logged(self.log_file)
 
     def check(self) -> None:
         """Fails with tracebacks, and with anything that is no log line. (One that a kill has cut in two is none.)"""
