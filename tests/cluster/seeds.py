@@ -169,8 +169,7 @@ INTERRUPTIONS = pytest.mark.parametrize("interruption", ["running", "killed"])
 @contextlib.contextmanager
 def operating(seed: Seed, plane: ControlPlane, log: Path) -> Iterator[Operator]:
     """The seed's operator, with its kind defined and known to the garbage collector. It ends in order, and has met nothing unexpected."""
-    plane.kubectl("apply", f"--filename={seed.crd}")
-    plane.kubectl("wait", "--for=condition=Established", f"--filename={seed.crd}", "--timeout=30s")
+    plane.define(seed.crd)
     plane.restart_controllers(watching=[f"{seed.resource}.{seed.api_version.partition('/')[0]}"])
     with Operator(plane, seed.project, seed.rights, log, *seed.arguments) as operator:
         yield operator

@@ -175,8 +175,7 @@ def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, n
     templates = {f"child{number}": {"template": f"{number}.yaml"} for number in range(len(children))}
     watch = {"group": "rest.example.com", "version": "v1", "kind": "Stack", "children": templates}
     (project / "watches.yaml").write_text(yaml.safe_dump([watch]))
-    kubectl("apply", f"--filename={project / 'crds' / 'stacks.yaml'}")
-    kubectl("wait", "--for=condition=Established", "crd/stacks.rest.example.com", "--timeout=60s")
+    control_plane.define(project / "crds" / "stacks.yaml")
     resources = sorted({_full_name(Kind.of(obj)) for obj in children})
     rights = Rights(watched=["stacks.rest.example.com"], children=resources, observed=["pods"])  # which the Role grants
     with Operator(control_plane, project, rights, tmp_path / "log") as operator:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def kind(control_plane: ControlPlane) -> Iterator[None]:
-    control_plane.kubectl("apply", f"--filename={APP.crd}")
-    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    control_plane.define(APP.crd)
     yield
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 

@@ -22,8 +22,7 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/ring/deployments/web-d"
 @pytest.fixture
 def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apps]:
     with ControlPlane(controllers=False, audit=False) as plane:
-        plane.kubectl("apply", f"--filename={ROOT / 'crds'}")
-        plane.kubectl("wait", "--for=condition=Established", f"--filename={ROOT / 'crds'}", "--timeout=60s")
+        plane.define(ROOT / "crds")
         with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as operator:
             yield Apps(operator, "ring")
             operator.check()

@@ -25,8 +25,7 @@ IDLE = 60.0  # seconds that are watched for requests
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     with ControlPlane(controllers=False) as plane:
-        plane.kubectl("apply", f"--filename={ROOT / 'crds'}")
-        plane.kubectl("wait", "--for=condition=Established", f"--filename={ROOT / 'crds'}", "--timeout=30s")
+        plane.define(ROOT / "crds")
         with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as running:
             # The very first child of each kind is preceded by a write of the inventory.
             Apps(running, "first").create("first")

@@ -44,8 +44,7 @@ class Measured(Life):
 
 @pytest.fixture
 def life(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Measured]:
-    control_plane.kubectl("apply", f"--filename={APP.crd}")
-    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    control_plane.define(APP.crd)
     (port,) = free_ports(1)
     with Operator(control_plane, APP.project, APP.rights, tmp_path / "log", "--metrics-bind-address", f"127.0.0.1:{port}") as operator:
         life = Measured(APP, operator, namespace, kubectl)

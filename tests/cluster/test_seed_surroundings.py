@@ -26,8 +26,7 @@ DEPLOYMENT, _ = APP.children
 @pytest.fixture
 def kind(control_plane: ControlPlane) -> Iterator[None]:
     """Apps are served."""
-    control_plane.kubectl("apply", f"--filename={APP.crd}")
-    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+    control_plane.define(APP.crd)
     yield
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true", "--ignore-not-found")
 
@@ -126,8 +125,7 @@ def test_a_kind_that_goes_and_comes_back(life: Life, control_plane: ControlPlane
         control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
         if name == "second":
             eventually("the server to have no such kind", lambda: "myapp.k8s.io" not in groups(life))
-        control_plane.kubectl("apply", f"--filename={APP.crd}")
-        control_plane.kubectl("wait", "--for=condition=Established", f"--filename={APP.crd}", "--timeout=30s")
+        control_plane.define(APP.crd)
         named = {part: {**settings, "name": name} for part, settings in APP.spec.items()}
         again = Life(replace(APP, name=name, spec=named), life.operator, life.namespace, life.kubectl)
         eventually("the server to take one", lambda again=again: applied(again))

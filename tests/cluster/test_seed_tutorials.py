@@ -61,8 +61,7 @@ class Tutorials:
     def begin(self, seed: Seed, schema: dict[str, Any], *, subresource: bool, definitions: bool = True) -> Life:
         seed = tutorial(seed, self.folder, schema, subresource=subresource)
         seed = replace(seed, rights=replace(seed.rights, definitions=definitions))
-        self.plane.kubectl("apply", f"--filename={seed.crd}")
-        self.plane.kubectl("wait", "--for=condition=Established", f"--filename={seed.crd}", "--timeout=30s")
+        self.plane.define(seed.crd)
         self.operator = Operator(self.plane, seed.project, seed.rights, self.folder / "log").__enter__()
         return Life(seed, self.operator, self.namespace, self.kubectl)
 

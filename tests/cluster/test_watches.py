@@ -116,8 +116,7 @@ def test_children_of_one_kind_in_two_versions_stand_as_they_are_written(
     status = {"size": "{{ live.old.spec.size | default(0) }}", "of": "{{ old.apiVersion }} {{ new.apiVersion }}"}
     watch = {"group": GROUP, "version": "v1", "kind": "Pair", "children": children, "status": status}
     (project / "watches.yaml").write_text(json.dumps([watch]))
-    kubectl("apply", f"--filename={project / 'crds'}")
-    kubectl("wait", "--for=condition=Established", f"--filename={project / 'crds'}", "--timeout=60s")
+    control_plane.define(project / "crds")
     rights = Rights(watched=[f"pairs.{GROUP}"], children=[f"things.{GROUP}"])
     with Operator(control_plane, project, rights, tmp_path / "log") as operator:
         root = f"/apis/{GROUP}/v1/namespaces/{namespace}"

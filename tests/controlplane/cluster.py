@@ -215,6 +215,12 @@ class ControlPlane:
             raise ControlPlaneError(f"kubectl {' '.join(arguments)}: exit status {run.returncode}\n{run.stderr.strip()}")
         return run.stdout
 
+    def define(self, *files: Path) -> None:
+        """Applies definitions of kinds, from files or folders, and waits until they are served."""
+        flags = [f"--filename={file}" for file in files]
+        self.kubectl("apply", *flags)
+        self.kubectl("wait", "--for=condition=Established", *flags, "--timeout=60s")
+
     @property
     def audit_log(self) -> AuditLog:
         """The audit log's reader."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from controlplane.cluster import ControlPlane
 
-from tests.cluster.faults.lab import PROJECT, Lab, defined
+from tests.cluster.faults.lab import PROJECT, Lab
 from tests.cluster.faults.lives import LIVES, undisturbed
 from tests.cluster.faults.nursery import Nursery
 from tests.cluster.faults.proxy import Threads
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def plane() -> Iterator[ControlPlane]:
     with ControlPlane(controllers=False, audit=False) as plane:
-        files = [*(PROJECT / "crds").glob("*.yaml"), ROOT / "crds/apps.myapp.k8s.io.yaml"]
-        with defined(plane, *files):
-            yield plane
+        plane.define(PROJECT / "crds", ROOT / "crds/apps.myapp.k8s.io.yaml")
+        yield plane
         plane.check()
 
 

@@ -20,7 +20,7 @@ from tests.cluster.operator import eventually, logged, probe
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from controlplane.cluster import ControlPlane
 
@@ -188,14 +188,6 @@ class Lab:
 def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     """What is only in one of them, or another in both."""
     return {key: {"is": one.get(key), "should be": two.get(key)} for key in sorted({*one, *two}) if one.get(key) != two.get(key)}
-
-
-@contextlib.contextmanager
-def defined(plane: ControlPlane, *files: Path) -> Iterator[None]:
-    flags = [f"--filename={file}" for file in files]
-    plane.kubectl("apply", *flags)
-    plane.kubectl("wait", "--for=condition=Established", *flags, "--timeout=60s")
-    yield
 
 
 def quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
