@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tests.cluster.operator import beside, eventually, told
 
 if TYPE_CHECKING:
+    from controlplane.audit import Mark
+
     from tests.cluster.operator import Operator
 
 
@@ -41,7 +43,7 @@ class Apps:
 
         eventually(f"{name} to be told of", done)
 
-    def asked(self, mark: int) -> list[str]:
+    def asked(self, mark: Mark) -> list[str]:
         """In order, once the operator has gone on to something else: an App elsewhere, made now, has been seen to."""
         other = self.namespace + "-after"
         sentinel = Apps(self.operator, f"{other}-{time.monotonic_ns()}")

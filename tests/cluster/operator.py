@@ -15,6 +15,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from controlplane.audit import BEGINNING
 from controlplane.cluster import free_ports
 
 from tests.cluster.server import Client, RefusedError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from controlplane.audit import Event
+    from controlplane.audit import Event, Mark
     from controlplane.cluster import ControlPlane
 
 T = TypeVar("T")
@@ -196,14 +197,14 @@ class Operator:
 
     # -- what it did and said --------------------------------------------------------------------------------------------------------------
 
-    def mark(self) -> int:
+    def mark(self) -> Mark:
         return self.plane.audit_log.mark()
 
-    def requests(self, mark: int, namespace: str | None = None) -> list[Event]:
+    def requests(self, mark: Mark = BEGINNING, namespace: str | None = None) -> list[Event]:
         """What it asked of the API server since then, once each."""
         return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
 
-    def writes(self, mark: int, namespace: str | None = None) -> list[str]:
+    def writes(self, mark: Mark, namespace: str | None = None) -> list[str]:
         """Verb, resource and name of each; without events and its inventory."""
         return [told(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not beside(each)]
 

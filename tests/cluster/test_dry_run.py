@@ -33,7 +33,7 @@ def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
         yield operator
         operator.check()
         assert operator.terminate() == 0
-        asked = [told(each) for each in operator.requests(0) if "objectRef" in each]
+        asked = [told(each) for each in operator.requests() if "objectRef" in each]
         assert [each for each in asked if each.partition(" ")[0] in WRITES or "leases" in each] == []
 
 

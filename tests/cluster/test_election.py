@@ -56,7 +56,7 @@ def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_p
 
 def claims(pod: Pod) -> list[float]:
     """When it took the lease or renewed it."""
-    writes = [each for each in pod.requests(0) if each["verb"] in WRITES and each["responseStatus"]["code"] < 300]
+    writes = [each for each in pod.requests() if each["verb"] in WRITES and each["responseStatus"]["code"] < 300]
     return [moment(each["requestReceivedTimestamp"]) for each in writes if each["objectRef"]["resource"] == "leases"]
 
 
@@ -69,7 +69,7 @@ def edited(life: Life) -> None:
 def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(at_work: Start) -> None:
     leader, standby, life = at_work(PATIENT)
     assert standby.is_standby()
-    assert [told(each) for each in standby.requests(0) if each["verb"] in WRITES] == [], "not even an event or the inventory"
+    assert [told(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
     mark = standby.mark()
     assert leader.terminate() == 0
     standby.says("this process leads")  # long before a lease of five minutes would be over
@@ -114,7 +114,7 @@ def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(at_
     leader.says("the lease is lost; this process ends")
     standby.says("this process leads")
     edited(life)
-    late = [told(each) for each in leader.requests(0) if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
+    late = [told(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
     assert late == []
     leader.check()
     standby.check()

@@ -79,7 +79,7 @@ def test_it_works_in_each_and_looks_nowhere_else(
             life.admin.get("/apis/apps/v1/namespaces/default/deployments/web-app")
         asked = {
             each["objectRef"].get("namespace", "the cluster")
-            for each in tenant.requests(0)
+            for each in tenant.requests()
             if "objectRef" in each and each["objectRef"]["resource"] != "customresourcedefinitions"
         }
         assert asked == {namespace, other, tenant.home}

@@ -127,8 +127,8 @@ def test_children_of_one_kind_in_two_versions_stand_as_they_are_written(
             return found.get("of") == f"{GROUP}/v1 {GROUP}/v2" and found["conditions"][0]["status"] == "True"
 
         eventually("both to stand", settled, timeout=60)
-        mark, said = operator.mark(), len(operator.log())
         assert operator.terminate() == 0
+        mark, said = operator.mark(), len(operator.log())
         operator.start()
         looked = {"event": "reconciled", "resource": f"{namespace}/one"}
         eventually("a look at them", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60)

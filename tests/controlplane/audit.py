@@ -6,8 +6,9 @@ The log is the proof of what an operator did to the cluster and, as important, o
 from __future__ import annotations
 
 import json
+import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,20 +33,30 @@ def moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
+class Mark(NamedTuple):
+    """A moment, and where the log ended then."""
+
+    position: int = 0
+    moment: float = 0.0
+
+
+BEGINNING = Mark()
+
+
 class AuditLog:
     """Reads the log while the API server writes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def mark(self) -> int:
-        """The log's present end, to give to events() as its start: much cheaper than reading a long log again."""
-        return self.path.stat().st_size if self.path.exists() else 0
+    def mark(self) -> Mark:
+        """To give to events(): only what is asked from now on counts, and a long log need not be read again."""
+        return Mark(self.path.stat().st_size if self.path.exists() else 0, time.time())
 
     def events(
         self,
         *,
-        mark: int = 0,
+        mark: Mark = BEGINNING,
         user: str | None = None,
         verb: str | None = None,
         resource: str | None = None,
@@ -56,23 +67,25 @@ class AuditLog:
     ) -> list[Event]:
         """The events, oldest first, that fit everything given.
 
-        since and until are seconds since the epoch and are compared with the time when the request arrived. A request's
-        line is written after its answer was sent, so what was answered a moment ago may need a second look.
+        since and until are seconds since the epoch and are, like the mark, compared with the time when the request arrived: its line
+        is written after its answer was sent, so what was asked before the mark may stand behind it, and what was answered a moment ago
+        may need a second look.
         """
+        since = max(mark.moment, since or 0.0)
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "stage": stage}
         return [
             event
-            for event in self._read(mark)
+            for event in self._read(mark.position)
             if all(value is None or _field(event, name) == value for name, value in wanted.items())
-            and (since is None or moment(event["requestReceivedTimestamp"]) >= since)
+            and moment(event["requestReceivedTimestamp"]) >= since
             and (until is None or moment(event["requestReceivedTimestamp"]) <= until)
         ]
 
-    def _read(self, mark: int) -> Iterator[Event]:
+    def _read(self, position: int) -> Iterator[Event]:
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
-            file.seek(mark)
+            file.seek(position)
             for line in file:
                 if not line.endswith(b"\n"):  # being written just now, or cut off by a SIGKILL
                     return
