@@ -116,6 +116,9 @@ class Executor:
         waiting = list(actions)
         while waiting:
             ready, waiting = _wave(waiting)
+            if len(ready) == 1:
+                await run.one(ready[0])
+                continue
             # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the next pass of its CR.
             ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
             for error in ended:

@@ -25,7 +25,7 @@ _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this
 _PLAIN_UP_TO = 32 * 1024
 _LARGEST = 128 * 1024
-_SHARED_UP_TO, _KNOWN = 8 * 1024, 1024
+_SHARED_UP_TO, _KNOWN = 8 * 1024, 4096
 _LARGEST_UNPACKED = 16 * 1024 * 1024  # somebody else may write the annotation; a few bytes must not unpack to all of our memory
 
 
