@@ -53,13 +53,13 @@ def logged(file: Path) -> list[dict[str, Any]]:
 
 
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = PATIENCE) -> T:
-    """What `probe` returns once it is true. `what` says what is waited for; a refusal counts as not yet."""
+    """What `probe` returns once it is true. `what` says what is waited for; a refusal, and a field that is not there, count as not yet."""
     deadline = time.monotonic() + timeout
     found: Any = None
     while time.monotonic() < deadline:
         try:
             found = probe()
-        except RefusedError as error:
+        except (RefusedError, LookupError, TypeError) as error:
             found = error
         else:
             if found:
