@@ -61,8 +61,7 @@ def run(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch, ControlPlane(controllers=False, audit=False) as plane:
         folder = Path(scratch)
         kubeconfig = json_kubeconfig(plane, folder)
-        plane.kubectl("apply", "-f", str(ROOT / "crd" / "app.yaml"))
-        plane.kubectl("wait", "--for=condition=Established", "crd/apps.myapp.k8s.io", "--timeout=30s")
+        plane.define(ROOT / "crd" / "app.yaml")
         started = operator(name, kubeconfig, folder)
         try:
             time.sleep(arguments.start)

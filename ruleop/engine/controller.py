@@ -206,7 +206,7 @@ class Reconciler:
             failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
             recreated=memory.recreated,
             fights=memory.fights.told(self.around.ticks()) if memory.fights else {},
-            refused=memory.refused if memory.refused is not None and self.around.ticks() < memory.refused_until else None,
+            refused=memory.refused if self.around.ticks() < memory.refused_until else None,
             retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
             may_prune=self.may_prune,
@@ -314,12 +314,12 @@ class Reconciler:
 
     def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
         waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
-        if memory.refused is not None and memory.refused_until > self.around.ticks():
-            waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
         if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
             waits.append((look_at - self.around.ticks(), "a fight"))
         if planned.look_again is not None and not waits:
             waits.append((planned.look_again, "its time has come"))
+        if any(each.reason == "StatusRefused" for each in planned.problems):
+            waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
         if rule.reconcile_period:
             waits.append((rule.reconcile_period, RESYNC))
         wait, why = min(waits, default=(None, ""))

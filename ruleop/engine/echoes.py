@@ -1,6 +1,6 @@
 """Changes that may be the echo of a write which is not answered yet.
 
-The watch often brings what we wrote before the answer does. Taken for somebody else's change, it would have the CR looked at once more, for
+The watch may bring what we wrote before the answer does. Taken for somebody else's change, it would have the CR looked at once more, for
 nothing. So what comes about an object that is just being written is kept until the answer tells which of it is the echo, and the rest is
 told then. Whom it concerns is busy with that very write, and would not have looked earlier.
 """

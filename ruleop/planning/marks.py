@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -42,16 +42,16 @@ class Owner:
     namespace: str
     name: str
     uid: str
-    part_of: str = field(init=False)
-    """The label by which watches find a CR's children: short, and the same for every version of the kind."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "part_of", _part_of(f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}"))
 
     @classmethod
     def of(cls, resource: Object) -> Owner:
         metadata = resource["metadata"]
         return cls(Kind.of(resource), metadata.get("namespace") or "", metadata["name"], metadata.get("uid") or "")
+
+    @property
+    def part_of(self) -> str:
+        """The label by which watches find a CR's children: short, and the same for every version of the kind."""
+        return _part_of(f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}")
 
     def reference(self) -> dict[str, Any]:
         return {

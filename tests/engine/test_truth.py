@@ -482,7 +482,7 @@ PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
 def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_again_later(run):
     async def story():
         looking = one(PROJECTED)
-        looking.server.say("status", "web", *[Answer.INVALID] * 1)
+        looking.server.say("status", "web", Answer.INVALID)
         await looking.rest()
         condition = looking.condition()
         assert condition["reason"] == "StatusRefused"
@@ -501,6 +501,18 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
         await looking.rest()
         assert looking.condition()["reason"] == "Ready"
         assert looking.app["status"]["said"] == "1"
+
+    run(story())
+
+
+def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run):
+    async def story():
+        looking = one("reconcilePeriod: 10s\n" + PROJECTED)
+        looking.server.say("status", "web", Answer.INVALID)
+        verdict = await looking.rest()
+        assert looking.condition()["reason"] == "StatusRefused"
+        assert verdict.again <= 10
+        assert verdict.why != "the status was refused"
 
     run(story())
 

@@ -102,7 +102,7 @@ def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
 
 
 def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_again() -> None:
-    """As it mostly is on a busy server: the watch is faster."""
+    """As now and then on a busy server: the watch is faster."""
 
     async def test() -> None:
         server = apps("web")
