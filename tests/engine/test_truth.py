@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 
 from ruleop.engine.awaited import PATIENCE, Awaited
 from ruleop.engine.controller import REFUSED_FOR
 from ruleop.engine.fights import ENOUGH, FIRST, QUIET
+from ruleop.engine.memory import Memory
+from ruleop.planning import Problem
 from ruleop.planning.marks import PART_OF
 from tests.engine.looking import Looking
 from tests.engine.server import Answer
@@ -507,12 +510,11 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
 
 def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run):
     async def story():
-        looking = one("reconcilePeriod: 10s\n" + PROJECTED)
-        looking.server.say("status", "web", Answer.INVALID)
-        verdict = await looking.rest()
-        assert looking.condition()["reason"] == "StatusRefused"
-        assert verdict.again <= 10
-        assert verdict.why != "the status was refused"
+        looking = one(PROJECTED)
+        refused = Problem("status", "StatusRefused", "")
+        planned = SimpleNamespace(look_again=5.0, problems=(refused,))
+        memory = Memory(refused_until=looking.time + REFUSED_FOR)
+        assert looking.reconciler._again(looking.project.rules[0], memory, planned) == (5.0, "its time has come")
 
     run(story())
 
