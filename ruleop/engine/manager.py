@@ -44,7 +44,7 @@ from ruleop.engine.world import World
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client import Client
-from ruleop.kube.credentials import Credentials, find_credentials
+from ruleop.kube.credentials import find_credentials
 from ruleop.kube.discovery import Discovery
 from ruleop.kube.election import Election
 from ruleop.kube.errors import ApiError, Problem
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.engine.options import Options
+    from ruleop.kube.access import Credentials
     from ruleop.kube.store import Change
     from ruleop.rules import Project, Rule
     from ruleop.schema.table import ResourceInfo

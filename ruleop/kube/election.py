@@ -27,7 +27,7 @@ from ruleop.schema.table import ResourceInfo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kube.credentials import Credentials
+    from ruleop.kube.access import Credentials
 
 log = structlog.get_logger(__name__)
 

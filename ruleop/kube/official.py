@@ -67,7 +67,7 @@ def _requestor(*arguments: Any) -> Any:
         def _client_session(self) -> aiohttp.ClientSession:
             return aiohttp.ClientSession(
                 headers={**self._default_headers, "Authorization": aiohttp.encode_basic_auth(self._client_id, self._client_secret)},
-                connector=aiohttp.TCPConnector(ssl=trusting(self._ssl_ca_cert)),
+                connector=aiohttp.TCPConnector(ssl=trusting(Path(self._ssl_ca_cert).read_bytes() if self._ssl_ca_cert else None)),
                 raise_for_status=True,
                 trust_env=True,
             )

@@ -19,7 +19,7 @@ from ruleop.kube.http import BrokenError, Connection
 from ruleop.kube.tls import Tls, trusting
 
 if TYPE_CHECKING:
-    from ruleop.kube.credentials import Access
+    from ruleop.kube.access import Access
     from ruleop.kube.requests import Request
 
 CONNECT_TIMEOUT = 10.0
@@ -67,7 +67,7 @@ class _Address:
 
 
 class Pool:
-    """Belongs to an event loop. The `access` may be replaced by one that differs in nothing but the authorization."""
+    """Belongs to an event loop. The `access` may be replaced by one that differs in nothing but who we are."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -171,9 +171,9 @@ class Pool:
         if proxy is not None and not server.tls:
             begin = f"http://{server.header}{begin}"
             headers["Proxy-Authorization"] = proxy.login
-        lines = [f"{name}: {value}" for name, value in headers.items() if value]
+        lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
         if not all(map(_is_line, lines)):
-            raise NotConnectedError(f"{self.access.server}: the token or the password has characters that no header can carry")
+            raise NotConnectedError(f"{self.access.server}: the token, the password or a name has characters that no header can carry")
         made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
         self._heads[kind] = made
         return made

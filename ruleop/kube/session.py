@@ -10,13 +10,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from ruleop.kube.credentials import CredentialsError
+from ruleop.kube.access import CredentialsError
 from ruleop.kube.errors import READS, ApiError, Problem
 from ruleop.kube.http import BrokenError
 from ruleop.kube.pool import NotConnectedError, Pool
 
 if TYPE_CHECKING:
-    from ruleop.kube.credentials import Access, Credentials
+    from ruleop.kube.access import Access, Credentials
     from ruleop.kube.http import Connection
     from ruleop.kube.requests import Request
 

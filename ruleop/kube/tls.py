@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 RECORD = 1 << 14  # bytes; OpenSSL never gives more at once
 
 
-def trusting(authority: str | None) -> ssl.SSLContext:
-    """Trusts the authority in this file; None: those that the system trusts."""
-    context = ssl.create_default_context(cafile=authority)
+def trusting(authority: bytes | None) -> ssl.SSLContext:
+    """Trusts these certificates (PEM); None: those that the system trusts. Raises ssl.SSLError or ValueError."""
+    text = None if authority is None else authority.decode("ascii", "ignore")  # comments may be in any language
+    if text is not None and not text.strip():
+        raise ValueError("the file of the authority is empty")  # which must not mean the system's
+    context = ssl.create_default_context(cadata=text)
     # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

@@ -12,8 +12,8 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube import requests
+from ruleop.kube.access import Access
 from ruleop.kube.client import Client, LineSplitter
-from ruleop.kube.credentials import Access
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.reflector import Reflector
 from ruleop.kube.session import Session

@@ -9,8 +9,11 @@ import asyncio
 import base64
 import datetime as dt
 import json
+import os
 import stat
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,11 @@ import pytest
 import yaml
 
 from ruleop.kube import requests
+from ruleop.kube.access import CredentialsError
 from ruleop.kube.client import Client
-from ruleop.kube.credentials import CredentialsError, Kubeconfig, ServiceAccount, find_credentials
+from ruleop.kube.credentials import ServiceAccount, find_credentials
 from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.kubeconfig import Kubeconfig
 from ruleop.kube.session import Session
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving
@@ -262,6 +267,77 @@ def test_client_certificates(tmp_path: Path, certificates: Certificates, way: st
     assert asyncio.run(run()).client_name == "joe"
 
 
+def test_a_key_of_the_kubeconfig_or_of_a_plugin_is_never_left_in_a_file(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed cleans nothing up."""
+    certificates.sign("joe")
+    crt, key = Path(certificates.path("joe.crt")).read_bytes(), Path(certificates.path("joe.key")).read_bytes()
+    inline = {f"client-{name}-data": base64.b64encode(data).decode() for name, data in (("certificate", crt), ("key", key))}
+    given = plugin(tmp_path, f"{{'clientCertificateData': {crt.decode()!r}, 'clientKeyData': {key.decode()!r}}}")
+
+    async def run(user: dict[str, Any]) -> str:
+        async with serving(fine, certificates.server_context()) as server:
+            authority = base64.b64encode(certificates.authority.read_bytes()).decode()
+            await ask(Kubeconfig(write_config(tmp_path, server.address, user, **{"certificate-authority-data": authority}), "", {}))
+            return server.seen[0].client_name
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("something is written to a file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "mkstemp", refused)
+        patched.setattr(tempfile, "NamedTemporaryFile", refused)
+        assert [asyncio.run(run(user)) for user in (inline, given)] == ["joe", "joe"]
+    # Systems that have no files in memory
+    (tmp_path / "files").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "files"))
+    monkeypatch.delattr(os, "memfd_create")
+    assert [asyncio.run(run(user)) for user in (inline, given)] == ["joe", "joe"]
+    assert not list((tmp_path / "files").iterdir())
+
+
+def test_a_key_that_a_person_would_have_to_unlock_is_refused(tmp_path: Path, certificates: Certificates) -> None:
+    certificates.sign("joe")
+    locked = tmp_path / "locked.key"
+    arguments = ["openssl", "ec", "-in", certificates.path("joe.key"), "-aes256", "-passout", "pass:secret", "-out", str(locked)]
+    subprocess.run(arguments, check=True, capture_output=True)
+    user = {"client-certificate": certificates.path("joe.crt"), "client-key": str(locked)}
+    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", user), "", {}))
+    assert "the certificates cannot be read: the client's key is locked with a password" in said
+
+
+def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("\n")
+    cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
+    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **cluster), "", {}))
+    assert "the file of the authority is empty" in said
+    cluster = {"certificate-authority-data": "=!"}
+    assert "certificate-authority-data is not base64" in complaint(
+        Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **cluster), "", {})
+    )
+
+
+def test_acting_as_somebody_else(tmp_path: Path) -> None:
+    """Who asks for less than may be done is not given more."""
+    seen = arrives(
+        tmp_path, {"token": "x", "as": "joe", "as-uid": "7", "as-groups": ["dev"], "as-user-extra": {"Example.com/Why": ["a test"]}}
+    )
+    said = {name: value for name, value in seen.headers.items() if name.startswith("impersonate-")}
+    assert said == {
+        "impersonate-user": "joe",
+        "impersonate-uid": "7",
+        "impersonate-group": "dev",
+        "impersonate-extra-example.com%2fwhy": "a test",
+    }
+    assert seen.headers["authorization"] == "Bearer x"
+
+
+def test_a_token_file_goes_before_the_token_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of-the-file\n")
+    assert arrives(tmp_path, {"token": "old", "tokenFile": "token"}).headers["authorization"] == "Bearer of-the-file"
+
+
 def test_a_new_certificate_gets_new_connections(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     certificates.sign("jane")
@@ -309,18 +385,20 @@ def test_a_server_that_is_not_to_be_verified(tmp_path: Path, certificates: Certi
 
 
 def test_several_kubeconfigs_are_one(tmp_path: Path) -> None:
-    """As $KUBECONFIG has them: the first that says something counts."""
+    """As $KUBECONFIG has them: the first that says something counts, also for the current context."""
     (tmp_path / "contexts").write_text(
         yaml.safe_dump({"current-context": "both", "contexts": [{"name": "both", "context": {"cluster": "c", "user": "other"}}]})
     )
 
-    async def run() -> Exchange:
+    async def run(context: str) -> str:
         async with serving(fine) as server:
             second = write_config(tmp_path, server.address, {"token": "x"})
-            await ask(find_credentials(context="both", environ={"KUBECONFIG": f"{tmp_path / 'none'}:{tmp_path / 'contexts'}:{second}"}))
-            return server.seen[0]
+            paths = f"{tmp_path / 'none'}:{tmp_path / 'contexts'}:{second}"
+            await ask(find_credentials(context=context, environ={"KUBECONFIG": paths}))
+            return server.seen[0].headers["authorization"]
 
-    assert asyncio.run(run()).headers["authorization"] == "Bearer of-the-other"
+    assert asyncio.run(run("")) == asyncio.run(run("both")) == "Bearer of-the-other"
+    assert asyncio.run(run("one")) == "Bearer x"
 
 
 def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
@@ -397,6 +475,9 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
         find_credentials(environ={"HOME": str(tmp_path)})
     assert "there is no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
     assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(config, "three", {}))
+    (tmp_path / "contexts").write_text(yaml.safe_dump({"contexts": [{"name": "one", "context": {"cluster": "c"}}]}))
+    said = complaint(Kubeconfig(str(tmp_path / "contexts"), "", {}))
+    assert "no current context; name one with --context; there are: one" in said
     assert "cannot be reached" in complaint(Kubeconfig(config, "", {}))
     (tmp_path / "bad").write_text("a: [")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))

@@ -1,0 +1,188 @@
+"""Exec plugins: what they are told, and what may come back. That their credentials are sent is in test_credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime as dt
+import json
+import os
+import pty
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kube.plugin import CALL_AGAIN, EXPIRY_MARGIN, Credential, Plugin, PluginError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def script(folder: Path, *lines: str, name: str = "plugin") -> str:
+    path = folder / name
+    path.write_text(
+        "\n".join([f"#!{sys.executable}", "import json, os, sys", "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])", *lines])
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def answer(status: str) -> str:
+    return f"print(json.dumps({{'apiVersion': {VERSION!r}, 'kind': 'ExecCredential', 'status': {status}}}))"
+
+
+def called(folder: Path, *lines: str, cluster: dict[str, Any] | None = None, **declared: Any) -> Credential:
+    declared = {"apiVersion": VERSION, "command": script(folder, *lines), **declared}
+    return asyncio.run(Plugin(declared, folder, cluster or {}).credential())
+
+
+def word(folder: Path, *lines: str, **options: Any) -> str:
+    """The token."""
+    return called(folder, *lines, **options).token
+
+
+def test_it_is_told_who_asks_and_about_which_cluster(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("the authority")
+    cluster = {
+        "server": "https://kube",
+        "tls-server-name": "name",
+        "insecure-skip-tls-verify": False,
+        "certificate-authority": str(tmp_path / "ca.crt"),
+        "extensions": [{"name": "other", "extension": 1}, {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}],
+    }
+    told = json.loads(word(tmp_path, answer("{'token': json.dumps(info)}"), cluster=cluster, provideClusterInfo=True))
+    assert told == {
+        "apiVersion": VERSION,
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {
+                "server": "https://kube",
+                "tls-server-name": "name",
+                "certificate-authority-data": base64.b64encode(b"the authority").decode(),
+                "config": {"audience": "a"},
+            },
+        },
+    }
+    told = json.loads(word(tmp_path, answer("{'token': json.dumps(info)}"), cluster=cluster))
+    assert told["spec"] == {"interactive": False}
+
+
+def test_its_arguments_and_its_environment(tmp_path: Path) -> None:
+    said = word(
+        tmp_path,
+        answer("{'token': ' '.join([*sys.argv[1:], os.environ['WHO']])}"),
+        args=["--port", 1],
+        env=[{"name": "WHO", "value": "me"}],
+    )
+    assert said == "--port 1 me"
+
+
+def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin", answer("{'token': 'x'}"))
+
+    async def run(command: str) -> str:
+        return (await Plugin({"apiVersion": VERSION, "command": command}, tmp_path, {}).credential()).token
+
+    assert asyncio.run(run("bin/plugin")) == "x"
+    with pytest.raises(PluginError, match=r"exec plugin plugin: .*No such file"):
+        asyncio.run(run("plugin"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert asyncio.run(run("plugin")) == "x"
+
+
+def test_a_token_and_a_certificate(tmp_path: Path) -> None:
+    said = called(
+        tmp_path,
+        answer("{'token': 't', 'clientCertificateData': 'c', 'clientKeyData': 'k', 'expirationTimestamp': '2100-01-01T00:00:00Z'}"),
+    )
+    assert (said.token, said.identity.certificate, said.identity.key) == ("t", b"c", b"k")
+    assert said.ends == dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
+    assert "'t'" not in repr(said)
+    assert "b'k'" not in repr(said)
+
+
+@pytest.mark.parametrize(
+    ("left", "fresh_for"),
+    [(3600, 3600 - EXPIRY_MARGIN), (EXPIRY_MARGIN + 1, CALL_AGAIN), (-5, CALL_AGAIN)],
+)
+def test_it_is_called_again_before_its_credential_ends_but_not_all_the_time(left: float, fresh_for: float) -> None:
+    ends = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=left)
+    assert Credential("t", ends=ends).fresh_for == pytest.approx(fresh_for, abs=5)
+    assert Credential("t").fresh_for is None
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("print('hello')", "what it said is not JSON"),
+        ("print('[]')", f"what it said is no ExecCredential of {VERSION}"),
+        ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'other/v1'}))", f"no ExecCredential of {VERSION}"),
+        (answer("None"), "it gave no credentials"),
+        (answer("{}"), "it gave no credentials: a token"),
+        (answer("{'token': 1}"), "it gave no credentials: a token"),
+        (answer("{'clientCertificateData': 'c'}"), "it gave no credentials: a token"),
+        (answer("{'token': 't', 'clientKeyData': 'k'}"), "it gave no credentials: a token"),
+        (answer("{'token': 't', 'expirationTimestamp': 'soon'}"), "its expirationTimestamp is 'soon'"),
+        ("sys.exit('log in first: \\xe9')", "it ended with 1: log in first: \xe9"),
+        ("sys.exit(3)", "it ended with 3: and said nothing"),
+    ],
+)
+def test_what_is_no_credential_is_said(tmp_path: Path, line: str, why: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        called(tmp_path, line, installHint="get it anew\n")
+    assert str(caught.value).startswith(f"exec plugin {tmp_path / 'plugin'}: ")
+    assert why in str(caught.value)
+    assert str(caught.value).endswith(" (get it anew)")
+
+
+@pytest.mark.parametrize("declared", [{"command": ""}, {"env": [{"name": "x"}]}, {"env": "x"}, {"args": 1}, {"command": "a\0b"}])
+def test_a_declaration_that_makes_no_sense_is_an_error(tmp_path: Path, declared: dict[str, Any]) -> None:
+    with pytest.raises(PluginError, match="exec plugin"):
+        called(tmp_path, answer("{'token': 't'}"), **declared)
+
+
+def test_it_asks_nobody_where_nobody_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(PluginError, match=r"wants to ask a person \(interactiveMode: Always\), and there is no terminal"):
+        called(tmp_path, answer("{'token': 't'}"), interactiveMode="Always")
+    assert word(tmp_path, answer("{'token': str(sys.stdin.read() == '')}"), interactiveMode="IfAvailable") == "True"
+
+
+def test_what_it_asks_at_a_terminal_is_seen_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = pty.openpty()
+    with open(theirs) as terminal:  # noqa: PTH123 - it has no path
+        monkeypatch.setattr(sys, "stdin", terminal)
+        told = word(tmp_path, "print('your code?', file=sys.stderr)", answer("{'token': str(info['spec']['interactive'])}"))
+        assert told == "True"
+        assert capsys.readouterr().err == "your code?\n"
+        told = word(
+            tmp_path, "print('hm', file=sys.stderr)", answer("{'token': str(info['spec']['interactive'])}"), interactiveMode="Never"
+        )
+        assert told == "False"
+        assert capsys.readouterr().err == ""
+    os.close(ours)
+
+
+def test_one_that_hangs_is_ended_with_the_waiting(tmp_path: Path) -> None:
+    (tmp_path / "pid").touch()
+    command = script(tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))", "import time; time.sleep(600)")
+
+    async def run() -> int:
+        waiting = asyncio.create_task(Plugin({"apiVersion": VERSION, "command": command}, tmp_path, {}).credential())
+        while not (pid := (tmp_path / "pid").read_text()):  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return int(pid)
+
+    pid = asyncio.run(run())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
