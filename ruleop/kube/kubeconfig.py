@@ -69,7 +69,11 @@ class Kubeconfig:
             return _Opened(theirs.kube_config.KubeConfigLoader(config_dict=merger.config, active_context=context, config_base_path=None))
         except theirs.config_exception.ConfigException as error:
             raise CredentialsError(f"{self._paths}: {_sentence(error)}") from error
-        except (OSError, ValueError, AttributeError, TypeError, KeyError, yaml.YAMLError) as error:
+        except (AttributeError, TypeError, KeyError) as error:
+            raise CredentialsError(
+                f"{self._paths}: not a kubeconfig (it has no contexts, clusters and users as kubectl writes them)"
+            ) from error
+        except (OSError, ValueError, yaml.YAMLError) as error:
             raise CredentialsError(f"{self._paths}: not a kubeconfig ({_sentence(error)})") from error
 
     @property

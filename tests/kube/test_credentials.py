@@ -482,7 +482,7 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     (tmp_path / "bad").write_text("a: [")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))
     (tmp_path / "empty").write_text("")
-    assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
+    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
     (tmp_path / "other").write_text("hello")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
     missing = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}}
