@@ -32,7 +32,8 @@ class Certificates:
         )
         self.sign("server", "subjectAltName=IP:127.0.0.1,DNS:kube.example.com")
 
-    def sign(self, name: str, extension: str = "extendedKeyUsage=clientAuth") -> None:
+    def sign(self, name: str, extension: str = "extendedKeyUsage=clientAuth", *, group: str = "", days: int = 2) -> None:
+        """Makes `name`.crt and `name`.key; with a negative number of days, the certificate has ended."""
         self._run(
             "req",
             "-new",
@@ -42,7 +43,7 @@ class Certificates:
             "ec_paramgen_curve:prime256v1",
             "-nodes",
             "-subj",
-            f"/CN={name}",
+            f"/CN={name}/O={group}" if group else f"/CN={name}",
             "-keyout",
             f"{name}.key",
             "-out",
@@ -60,7 +61,7 @@ class Certificates:
             "ca.key",
             "-CAcreateserial",
             "-days",
-            "2",
+            str(days),
             "-extfile",
             f"{name}.ext",
             "-out",

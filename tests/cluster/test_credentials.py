@@ -1,0 +1,129 @@
+"""Who a real API server takes us for, in each way that a kubeconfig can say it; and certificates that end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from controlplane.cluster import ControlPlane
+from kube.certificates import Certificates
+
+from ruleop.kinds import Kind
+from ruleop.kube import requests
+from ruleop.kube.client import Client
+from ruleop.kube.credentials import find_credentials
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.session import Session
+from ruleop.schema.table import ResourceInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REVIEWS = ResourceInfo(
+    "selfsubjectreviews", namespaced=False, status_subresource=False, kind=Kind("authentication.k8s.io", "v1", "SelfSubjectReview")
+)
+JOE = {"username": "joe", "groups": ["dev", "system:authenticated"]}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    made = Certificates(tmp_path_factory.mktemp("certificates"))
+    made.sign("joe", group="dev")
+    return made
+
+
+@pytest.fixture(scope="module")
+def plane(certificates: Certificates) -> Iterator[ControlPlane]:
+    """An API server that knows people by certificates, too."""
+    with ControlPlane(controllers=False, audit=False, apiserver_flags=[f"--client-ca-file={certificates.authority}"]) as plane:
+        yield plane
+        plane.check()
+
+
+def kubeconfig(folder: Path, plane: ControlPlane, user: dict[str, Any]) -> str:
+    """The admin's, with another user."""
+    config = yaml.safe_load(plane.kubeconfig().read_text())
+    config["users"][0]["user"] = user
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+async def asked(session: Session) -> dict[str, Any]:
+    answer = await Client(session).send(requests.create(REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}))
+    info = answer["status"]["userInfo"]
+    return {name: info[name] for name in ("username", "groups")}
+
+
+def who(folder: Path, plane: ControlPlane, user: dict[str, Any]) -> dict[str, Any]:
+    async def run() -> dict[str, Any]:
+        session = await Session.open(find_credentials(kubeconfig(folder, plane, user)))
+        try:
+            return await asked(session)
+        finally:
+            await session.close()
+
+    return asyncio.run(run())
+
+
+def in_itself(certificates: Certificates) -> dict[str, str]:
+    return {
+        f"client-{what}-data": base64.b64encode(Path(certificates.path(f"joe.{ending}")).read_bytes()).decode()
+        for what, ending in (("certificate", "crt"), ("key", "key"))
+    }
+
+
+def test_a_certificate_in_files_and_in_the_kubeconfig(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+    files = {"client-certificate": certificates.path("joe.crt"), "client-key": certificates.path("joe.key")}
+    assert who(tmp_path, plane, files) == JOE
+    assert who(tmp_path, plane, in_itself(certificates)) == JOE
+
+
+def test_a_plugin_with_a_certificate(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+    crt, key = (Path(certificates.path(f"joe.{ending}")).read_text() for ending in ("crt", "key"))
+    answer = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"clientCertificateData": crt, "clientKeyData": key},
+    }
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    plugin = {"apiVersion": answer["apiVersion"], "command": "cat", "args": [str(tmp_path / "answer")], "interactiveMode": "Never"}
+    assert who(tmp_path, plane, {"exec": plugin}) == JOE
+
+
+def test_acting_as_somebody_else(plane: ControlPlane, tmp_path: Path) -> None:
+    token = {"token": plane.token_for("admin")}
+    assert "system:masters" in who(tmp_path, plane, token)["groups"]
+    assert who(tmp_path, plane, {**token, "as": "joe", "as-groups": ["dev"]}) == JOE
+
+
+def test_a_certificate_that_has_ended_is_refused_and_a_new_one_is_taken(
+    plane: ControlPlane, certificates: Certificates, tmp_path: Path
+) -> None:
+    certificates.sign("late", group="dev", days=-1)
+    crt, key = tmp_path / "crt", tmp_path / "key"
+
+    def use(name: str) -> None:
+        crt.write_bytes(Path(certificates.path(f"{name}.crt")).read_bytes())
+        key.write_bytes(Path(certificates.path(f"{name}.key")).read_bytes())
+
+    async def run() -> dict[str, Any]:
+        session = await Session.open(
+            find_credentials(kubeconfig(tmp_path, plane, {"client-certificate": str(crt), "client-key": str(key)}))
+        )
+        try:
+            with pytest.raises(ApiError) as caught:
+                await asked(session)
+            assert caught.value.problem is Problem.UNAUTHORIZED
+            use("joe")
+            return await asked(session)
+        finally:
+            await session.close()
+
+    use("late")
+    assert asyncio.run(run()) == JOE
