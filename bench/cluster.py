@@ -1,6 +1,6 @@
-"""What the operator costs on a real API server, beside a bare client and a hand-written Go operator, all in one run.
+"""What the operator costs on a real API server, beside a bare client and a hand-written Go operator (as it is, and with reports like ours), all in one run.
 
-    make bench-cluster        or        python bench/cluster.py --n 500 --operators bare,go,ruleop
+    make bench-cluster        or        python bench/cluster.py --n 500 --operators bare,go,go-reports,ruleop
 
 Each gets an API server of its own (etcd, kube-apiserver, no controllers), the App kind, and the same work from `driver/`: create, status
 changes, spec edits, drift, single edits, rest. The machine is shared: compare within one run, and prefer CPU and request counts to seconds.
@@ -47,6 +47,8 @@ def operator(name: str, kubeconfig: Path, folder: Path) -> subprocess.Popen[byte
     log = (folder / f"{name}.log").open("wb")
     if name == "go":
         command = [str(built("baseline-go"))]
+    elif name == "go-reports":  # it writes what ruleop writes, so that a ratio is of the same work
+        command = [str(built("baseline-go")), "-reports"]
     elif name == "ruleop":
         command = [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT.parent)]
         command += ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
@@ -96,7 +98,7 @@ def run(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def show(results: dict[str, dict[str, Any]]) -> None:
     heads = ("s", 8), ("per s", 8), ("p50 ms", 9), ("p99 ms", 9), ("op. CPU ms", 12), ("RSS MiB", 9), ("API CPU ms", 12), ("requests", 10)
-    print(f"\n{'phase':<18}{'operator':<10}" + "".join(f"{head:>{width}}" for head, width in heads))
+    print(f"\n{'phase':<18}{'operator':<12}" + "".join(f"{head:>{width}}" for head, width in heads))
     phases = list(dict.fromkeys(phase["phase"] for result in results.values() for phase in result["phases"]))
     for phase in phases:
         for name, result in results.items():
@@ -141,13 +143,13 @@ def _row(phase: str, name: str, row: dict[str, Any]) -> str:
         f"{of['seconds']:>8.2f}{of['speed']:>8.0f}{of['p50']:>9.1f}{of['p99']:>9.1f}",
         f"{of['cpu']:>12.2f}{of['rss']:>9.0f}{of['api']:>12.2f}{of['requests']:>10.2f}",
     )
-    return f"{phase:<18}{name:<10}{''.join(cells)}"
+    return f"{phase:<18}{name:<12}{''.join(cells)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--n", type=int, default=500, help="how many Apps")
-    parser.add_argument("--operators", default="bare,go,ruleop")
+    parser.add_argument("--operators", default="bare,go,go-reports,ruleop")
     parser.add_argument("--phases", default=PHASES)
     parser.add_argument("--idle", type=int, default=30, help="seconds of rest")
     parser.add_argument("--start", type=float, default=4.0, help="seconds that an operator gets to start")

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
 
 _MISSING = object()
+_NAMESAKE = "another ruleop, or a webhook,"  # who wrote, under our name, what we do not want
 
 
 def opponents(metadata: Object, live: Object, wanted: Object) -> list[str]:
-    """The managers that own what differs in `live` from what we want, or else the last one that wrote it; sorted."""
-    entries = [each for each in metadata.get("managedFields") or () if isinstance(each, Mapping) and each.get("manager") != MANAGER]
-    owns = (each for each in entries if each.get("manager") and each.get("fieldsV1"))
-    found = {str(each["manager"]) for each in owns if _differs(each["fieldsV1"], live, wanted)}
+    """The managers that own what differs in `live` from what we want, or else the last other one that wrote it; sorted."""
+    entries = [each for each in metadata.get("managedFields") or () if isinstance(each, Mapping) and each.get("manager")]
+    found = {str(each["manager"]) for each in entries if each.get("fieldsV1") and _differs(each["fieldsV1"], live, wanted)}
     if not found:
-        last = max((each for each in entries if each.get("manager")), key=lambda each: str(each.get("time") or ""), default=None)
+        others = (each for each in entries if each["manager"] != MANAGER and each.get("subresource") != "status")
+        last = max(others, key=lambda each: str(each.get("time") or ""), default=None)
         found = {str(last["manager"])} if last is not None else set()
-    return sorted(found)
+    return sorted(_NAMESAKE if each == MANAGER else each for each in found)
 
 
 def _differs(fields: Mapping[str, Any], live: Any, wanted: Any) -> bool:

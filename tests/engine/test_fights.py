@@ -217,11 +217,15 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
     ("entries", "found"),
     [
         ([entry("scaler", {"f:spec": {"f:replicas": {}}}), entry("other", {"f:spec": {"f:paused": {}}})], ["scaler"]),
-        ([entry("ruleop", {"f:spec": {"f:replicas": {}}}), entry("injector", CONTAINER)], ["injector"]),
+        ([entry("ruleop", {"f:spec": {"f:paused": {}}}), entry("injector", CONTAINER)], ["injector"]),
         ([entry("b", {"f:spec": {"f:replicas": {}}}), entry("a", CONTAINER)], ["a", "b"]),
         # What was removed is owned by nobody: the last to write is the likeliest.
         ([entry("early", {}, "2026-01-01T00:00:00Z"), entry("late", {"f:spec": {"f:paused": {}}}, "2026-02-01T00:00:00Z")], ["late"]),
-        ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], []),
+        # ... but not who only reports.
+        ([entry("early", {}), {**entry("reporter", {"f:status": {}}, "2026-02-01T00:00:00Z"), "subresource": "status"}], ["early"]),
+        # A value under our name that we do not want: there are two of us.
+        ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop, or a webhook,"]),
+        ([entry("ruleop", {"f:spec": {"f:paused": {}}})], []),
         ([], []),
         (None, []),
     ],
