@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,13 +22,18 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/ring/deployments/web-d"
 
 
 @pytest.fixture
-def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apps]:
+def plane() -> Iterator[ControlPlane]:
     with ControlPlane(controllers=False, audit=False) as plane:
         plane.define(ROOT / "crds")
-        with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as operator:
-            yield Apps(operator, "ring")
-            operator.check()
+        yield plane
         plane.check()
+
+
+@pytest.fixture
+def apps(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apps]:
+    with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as operator:
+        yield Apps(operator, "ring")
+        operator.check()
 
 
 def test_a_fight_is_named_and_slowed_and_holds_up_nothing_else(apps: Apps) -> None:
@@ -39,6 +46,24 @@ def test_a_fight_is_named_and_slowed_and_holds_up_nothing_else(apps: Apps) -> No
     apps.admin.merge(f"{apps.path}/web", {"spec": {"deployment": {"replicas": 3}}}, "editor")
     eventually("the other child", lambda: apps.admin.get(DEPLOYMENT)["spec"]["replicas"] == 3)
     assert ready(apps)["reason"] == "Fighting"
+
+
+def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
+    plane: ControlPlane, apps: Apps, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    apps.create("web")
+    folder = tmp_path_factory.mktemp("other")
+    project = Path(shutil.copytree(ROOT / "templates", folder / "templates")).parent
+    shutil.copytree(ROOT / "crds", folder / "crds")
+    shutil.copy(ROOT / "watches.yaml", folder)
+    service = folder / "templates/app/service.yaml.j2"
+    service.write_text(service.read_text().replace("app: myApp", "app: another"))
+    with Operator(plane, project, APP.rights, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
+        told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "Fighting"), None))
+        assert told["message"] == (
+            "service: Service/web-s: another ruleop, or a webhook, undoes spec.selector.app again and again; ruleop puts it back later and later"
+        )
+        second.check()
 
 
 def fight_until_noticed(apps: Apps) -> dict[str, Any]:
