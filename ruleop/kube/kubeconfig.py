@@ -89,6 +89,8 @@ class _Opened:
         cluster_node, user_node = loader._cluster, loader._user  # noqa: SLF001
         cluster: dict[str, Any] = cluster_node.value
         user: dict[str, Any] = user_node.value if user_node is not None else {}
+        if not isinstance(user.get("exec") or {}, dict):
+            raise ValueError("exec is not a mapping")
         self.loader = loader
         self._plugin = Plugin(user["exec"], Path(user_node.path).parent, _absolute(cluster_node)) if user.get("exec") else None
         self._authority = _taken(cluster, "certificate-authority-data") or None

@@ -485,6 +485,8 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
     (tmp_path / "other").write_text("hello")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
+    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"exec": "plugin"}), "", {}))
+    assert "not a kubeconfig (exec is not a mapping)" in said
     missing = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}}
     said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", missing), "", {}))
     assert "exec plugin no-such-plugin" in said
