@@ -1,9 +1,11 @@
-"""What the operator costs on a real API server, beside a bare client and a hand-written Go operator (as it is, and with reports like ours), all in one run.
+"""What the operator costs on a real API server, beside a bare client and a hand-written Go operator, all in one run.
 
     make bench-cluster        or        python bench/cluster.py --n 500 --operators bare,go,go-reports,ruleop
 
 Each gets an API server of its own (etcd, kube-apiserver, no controllers), the App kind, and the same work from `driver/`: create, status
-changes, spec edits, drift, single edits, rest. The machine is shared: compare within one run, and prefer CPU and request counts to seconds.
+changes, spec edits, drift, single edits, rest. The Go operator runs twice: as it is, and reporting what ruleop reports (conditions,
+observedGeneration, an event), so that work is compared with as much work. The machine is shared: compare within one run, and prefer CPU
+and request counts to seconds.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def operator(name: str, kubeconfig: Path, folder: Path) -> subprocess.Popen[byte
     log = (folder / f"{name}.log").open("wb")
     if name == "go":
         command = [str(built("baseline-go"))]
-    elif name == "go-reports":  # it writes what ruleop writes, so that a ratio is of the same work
+    elif name == "go-reports":
         command = [str(built("baseline-go")), "-reports"]
     elif name == "ruleop":
         command = [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT.parent)]

@@ -90,7 +90,7 @@ class _Opened:
         cluster: dict[str, Any] = cluster_node.value
         user: dict[str, Any] = user_node.value if user_node is not None else {}
         if not isinstance(user.get("exec") or {}, dict):
-            raise ValueError("exec is not a mapping")
+            raise ValueError("exec is not a mapping")  # noqa: TRY004 - it is a text that is wrong
         self.loader = loader
         self._plugin = Plugin(user["exec"], Path(user_node.path).parent, _absolute(cluster_node)) if user.get("exec") else None
         self._authority = _taken(cluster, "certificate-authority-data") or None
