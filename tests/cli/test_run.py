@@ -169,7 +169,7 @@ def test_an_unknown_context(project, process):
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "process returned 3. log in first")])
+@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "it ended with 3: log in first")])
 def test_an_exec_plugin_that_is_missing_or_fails(project, process, command, why):
     user = {
         "exec": {
