@@ -14,6 +14,7 @@ import contextlib
 import json
 import ssl
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -33,6 +34,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 # What belongs to one connection, and no message is to carry over to another.
 HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 BUFFER = 8 << 20
+PATIENCE = 60.0
 
 
 class CutError(Exception):
@@ -63,6 +65,7 @@ class Call:
     body: bytes
     number: int = 0  # among the writes, from 1; events do not count
     status: int = 0
+    under_way: bool = False  # the server has it, and nobody knows yet what it says
     hit: bool = False  # a test has done something to it
 
     @property
@@ -159,8 +162,13 @@ class Proxy:
         return len(self.calls)
 
     def writes(self, mark: int = 0) -> list[Call]:
-        """Those that the server has done since then."""
-        return [call for call in self.calls[mark:] if call.is_write and call.done]
+        """Those that the server has done since then. What a write changes shows before its answer has come, which is waited for here."""
+        asked = [call for call in self.calls[mark:] if call.is_write]
+        deadline = time.monotonic() + PATIENCE
+        while any(call.under_way for call in asked):
+            assert time.monotonic() < deadline, f"no answer to {[str(call) for call in asked if call.under_way]}"
+            time.sleep(0.002)
+        return [call for call in asked if call.done]
 
     def told(self, mark: int = 0) -> list[str]:
         return [str(call) for call in self.writes(mark)]
@@ -293,12 +301,16 @@ class Proxy:
         return self._client.request(call.method, target, data=BytesIO(call.body) if call.body else None, headers=headers, timeout=timeout)
 
     async def _forward(self, request: web.Request, call: Call, headers: dict[str, str]) -> web.Response:
-        async with self._request(request, call, headers) as upstream:
-            body = await upstream.read()
-            call.status = upstream.status
-            if (answer := await self.after(call)) is not None:
-                return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
-            return web.Response(status=call.status, body=body, headers=_kept(upstream))
+        call.under_way = True
+        try:
+            async with self._request(request, call, headers) as upstream:
+                body = await upstream.read()
+                call.status = upstream.status
+        finally:
+            call.under_way = False
+        if (answer := await self.after(call)) is not None:
+            return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+        return web.Response(status=call.status, body=body, headers=_kept(upstream))
 
     async def _stream(self, request: web.Request, call: Call, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": upstream.headers.get("Content-Type", "application/json")})

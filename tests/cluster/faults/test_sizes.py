@@ -94,6 +94,7 @@ def test_a_thousand_children_keep_nobody_waiting(lab: Lab) -> None:
     mark = lab.proxy.mark()
     lab.edit("heaps", "many", {"spec": {"parts": [*parts(MANY - 1), {"name": f"p{MANY - 1}", "text": "another"}]}})
     lab.eventually("the edit", lambda: lab.get("configmaps", f"many-p{MANY - 1}")["data"]["text"] == "another")
+    lab.eventually("it to be told", lambda: lab.is_told("heaps", "many", "Ready"))
     rest(lab)
     assert lab.proxy.told(mark) == [f"patch configmaps many-p{MANY - 1}", "patch heaps/status many"]
     uid = heap["metadata"]["uid"]
