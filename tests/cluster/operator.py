@@ -186,7 +186,7 @@ class Operator:
         """It is killed as soon as it has written anything there after what happens in the block, and started again."""
         mark = self.mark()
         yield
-        eventually("a write of the operator", lambda: self._alive() and self.writes(mark, namespace))
+        eventually("a write of the operator", lambda: self._alive() and self.has_written(mark, namespace))
         self.kill()
         self.start()
 
@@ -201,12 +201,22 @@ class Operator:
         return self.plane.audit_log.mark()
 
     def requests(self, mark: Mark = BEGINNING, namespace: str | None = None) -> list[Event]:
-        """What it asked of the API server since then, once each."""
-        return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
+        """What it asked of the API server since then, once each. The log is behind the answers, so a request of our own is waited for in it."""
+        here, token = self.mark(), uuid.uuid4().hex
+        self.admin.get(f"/version?after={token}")
+        eventually("the audit log", lambda: any(each["requestURI"].endswith(token) for each in self.plane.audit(mark=here)))
+        return self._audited(mark, namespace)
 
     def writes(self, mark: Mark, namespace: str | None = None) -> list[str]:
         """Verb, resource and name of each; without events and its inventory."""
         return [told(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not beside(each)]
+
+    def has_written(self, mark: Mark, namespace: str) -> bool:
+        """As far as the log knows; for who wants to know at once."""
+        return any(each["verb"] in WRITES and not beside(each) for each in self._audited(mark, namespace))
+
+    def _audited(self, mark: Mark, namespace: str | None) -> list[Event]:
+        return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
 
     def log(self) -> list[dict[str, Any]]:
         """What it has logged so far, in all its lives."""

@@ -51,7 +51,7 @@ def test_asked_to_end_in_the_middle_it_ends_in_order_and_the_next_one_goes_on(li
     """Exit status 0 within the grace period, and in both lives together each child is made once."""
     mark, count = life.operator.mark(), 40
     life.kubectl("create", "--filename=-", stdin="\n---\n".join(json.dumps(each) for each in many(life, count)))
-    eventually("the first writes", lambda: life.operator.writes(mark, life.namespace))
+    eventually("the first writes", lambda: life.operator.has_written(mark, life.namespace))
     assert life.operator.terminate() == 0
     life.operator.start()
     path = life.path.rpartition("/")[0]

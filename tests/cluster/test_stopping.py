@@ -41,7 +41,7 @@ def in_the_middle_of_work(operator: Pod, plane: ControlPlane, namespace: str, ku
         life.admin.post(life.path.rpartition("/")[0], each)
     mark = operator.mark()
     operator.launch()
-    eventually("the first of many writes", lambda: operator.writes(mark, namespace))
+    eventually("the first of many writes", lambda: operator.has_written(mark, namespace))
     plane.pause_apiserver()
     return life
 
