@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,3 +187,8 @@ def test_one_that_hangs_is_ended_with_the_waiting(tmp_path: Path) -> None:
     pid = asyncio.run(run())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_leader_election_calls_it_in_a_thread_of_its_own(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(word, tmp_path, answer("{'token': 'x'}")).result(60) == "x"
