@@ -121,7 +121,7 @@ def test_new_kinds_are_collected_after_a_restart_of_the_controllers(control_plan
     }
     api.post(crds, definition)
     try:
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s")
+        control_plane.until_served(f"crd/{plural}.{group}")
         control_plane.restart_controllers(watching=[f"{plural}.{group}"])
         path, maps = f"/apis/{group}/v1/namespaces/{namespace}/{plural}", f"/api/v1/namespaces/{namespace}/configmaps"
         owner = api.post(path, {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "owner"}})

@@ -155,8 +155,7 @@ def kinds(control_plane: ControlPlane) -> Iterator[None]:
     admin = control_plane.api()
     for kind, plural in KINDS.items():
         admin.post(CRDS, definition(kind, plural))
-    for plural in KINDS.values():
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{GROUP}", "--timeout=30s")
+    control_plane.until_served(*(f"crd/{plural}.{GROUP}" for plural in KINDS.values()))
     yield
     for plural in KINDS.values():
         admin.delete(f"{CRDS}/{plural}.{GROUP}")

@@ -11,12 +11,15 @@ volumes, without running anything.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
 import random
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -219,7 +222,17 @@ class ControlPlane:
         """Applies definitions of kinds, from files or folders, and waits until they are served."""
         flags = [f"--filename={file}" for file in files]
         self.kubectl("apply", *flags)
-        self.kubectl("wait", "--for=condition=Established", *flags, "--timeout=60s")
+        self.until_served(*flags)
+
+    def until_served(self, *definitions: str) -> None:
+        """Waits for kinds that were defined a moment ago. `definitions` is how kubectl is told which."""
+
+        def established() -> bool:
+            # kubectl's own `wait` fails where there are no conditions yet.
+            found = json.loads(self.kubectl("get", *definitions, "--output=json"))
+            return all(map(_is_established, found["items"] if found["kind"] == "List" else [found]))
+
+        wait_for("the definitions to be served", established, START_TIMEOUT, [self.process("kube-apiserver")])
 
     @property
     def audit_log(self) -> AuditLog:
@@ -289,6 +302,11 @@ class ControlPlane:
         return False
 
 
+def _is_established(definition: dict[str, Any]) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
 def _node_ready(admin: Api) -> bool:
     """The node is ready, nothing keeps pods off it, and pods can be made: the default service account is there."""
     node = admin.get(f"/api/v1/nodes/{NODE_NAME}")
@@ -309,15 +327,39 @@ def _memory_folder() -> str | None:
     return None
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, all different."""
-    ports: list[int] = []
-    with contextlib.ExitStack() as held:
-        for port in random.sample(range(*PORT_RANGE), 1000):
-            if len(ports) == count:
-                return ports
-            probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            with contextlib.suppress(OSError):
+class _Ports:
+    """Ports that this process has chosen. They stay its own as long as it lives, also while nobody listens on them yet, or for a moment:
+    each is a byte of a file that this process has locked, and that all test runs of a user share."""
+
+    def __init__(self) -> None:
+        self._choosing = threading.Lock()
+        self._ours: set[int] = set()
+        self._file: int | None = None
+
+    def choose(self) -> int:
+        with self._choosing:
+            if self._file is None:
+                path = Path(tempfile.gettempdir()) / f"ruleop-ports-{os.getuid()}"
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            for port in random.sample(range(*PORT_RANGE), 1000):
+                if port not in self._ours and self._is_free(port):
+                    self._ours.add(port)
+                    return port
+        raise ControlPlaneError("no free ports on loopback")
+
+    def _is_free(self, port: int) -> bool:
+        assert self._file is not None
+        with contextlib.suppress(OSError):
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
                 probe.bind((flags.LOOPBACK, port))
-                ports.append(port)
-    raise ControlPlaneError("no free ports on loopback")
+            return True
+        return False
+
+
+_ports = _Ports()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listens on and no other test run chooses, all different."""
+    return [_ports.choose() for _ in range(count)]
