@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from controlplane.api import ApiError
 from controlplane.build import kubernetes_version
-from controlplane.process import ControlPlaneError
+from controlplane.keeper import Keeper
+from controlplane.process import ControlPlaneError, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,6 +174,29 @@ def test_watches_are_in_the_audit_log_from_their_start(control_plane: ControlPla
     """The controllers' watches, which have not ended, are there with the stage ResponseStarted."""
     started = control_plane.audit(user="system:kube-controller-manager", verb="watch", stage="ResponseStarted")
     assert {"deployments", "configmaps"} <= {event["objectRef"]["resource"] for event in started}
+
+
+def test_a_paused_process_stands_still_with_all_its_threads(tmp_path: Path) -> None:
+    """Also one with many busy threads, of which each stops when it next looks for signals."""
+    busy = "import threading, time\nfor _ in range(40):\n    threading.Thread(target=lambda: [time.sleep(0.0001) for _ in iter(int, 1)]).start()"
+    keeper = Keeper()
+    process = Process("busy", [sys.executable, "-c", busy], tmp_path, keeper)
+    process.start()
+
+    def states() -> list[str]:
+        return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{process.pid}/task").iterdir()]
+
+    try:
+        eventually(lambda: len(states()) > 40)
+        for _ in range(50):
+            process.pause()
+            assert set(states()) == {"T"}
+            process.resume()
+    finally:
+        process.kill()
+        keeper.close()
+    with pytest.raises(ControlPlaneError, match="not running"):
+        process.pause()
 
 
 def test_api_server_paused_and_restarted(control_plane: ControlPlane, namespace: str) -> None:

@@ -92,8 +92,14 @@ class Process:
         self._keeper.forget_process(process.pid)
 
     def pause(self) -> None:
-        """Stops it where it stands: its connections stay open and nothing answers on them."""
-        os.kill(self.pid, signal.SIGSTOP)
+        """Stops it where it stands: its connections stay open and nothing answers on them, from the moment this returns."""
+        running, pid = self._running, self.pid
+        os.kill(pid, signal.SIGSTOP)
+        # The signal is only under way yet, and a program with many threads answers once more until the last of them stands.
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if running is not None and not os.WIFSTOPPED(status):
+            running.returncode = os.waitstatus_to_exitcode(status)
+        self.check()
 
     def resume(self) -> None:
         """Lets it go on after pause()."""
