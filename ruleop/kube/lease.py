@@ -86,10 +86,11 @@ class Candidate:
         self._known = False  # whether what is known of the lease is good enough to write on
         self._not_before = 0.0
         self._release = False
+        self._letting_go = False  # a step of the hand-over was given out
 
     def leads(self, now: float) -> bool:
         """Whether it may write at this moment. True only within the deadline, whatever the thread that renews is doing."""
-        return self.role is Role.LEADING and now < self.leads_until
+        return self.role is Role.LEADING and not self._release and now < self.leads_until
 
     def next(self, now: float, wall: datetime | None = None) -> Step | None:
         """What to do; None when it is over."""
@@ -113,10 +114,16 @@ class Candidate:
         """Hand over, at a clean stop: when nothing that the leader began is still running."""
         self._release = True
 
+    def end(self) -> None:
+        """Over without handing over, whatever the answer to a request that is under way may still say."""
+        self.role = Role.OVER
+
     # What came of it
 
     def read(self, lease: Object | None, now: float) -> None:
         """The lease as it is, or None if there is none."""
+        if self.role is Role.OVER:
+            return
         record = dict(lease.get("spec") or {}) if lease is not None else None
         version = str(lease["metadata"]["resourceVersion"]) if lease is not None else ""
         if version != self._version or record != self._record:
@@ -128,11 +135,13 @@ class Candidate:
 
     def written(self, lease: Object, begun: float, now: float) -> None:
         """The write was accepted. `begun` is when its request was made: others may have seen the new record ever since."""
+        if self.role is Role.OVER:
+            return
         self._record, self._version = dict(lease["spec"]), str(lease["metadata"]["resourceVersion"])
         self._changed_at, self._known = now, True
         self.holder = str(self._record.get("holderIdentity") or "")
-        if self._release:
-            self.role = Role.OVER
+        if self.holder != self.identity:
+            self.role = Role.OVER  # handed over
             return
         self.leads_until = begun + self._timing.renew_deadline
         # An answer that took longer than the deadline gives nothing to lead with.
@@ -142,7 +151,7 @@ class Candidate:
     def failed(self, now: float) -> None:
         """A request failed, was refused because somebody else was faster, or nobody knows. A read tells."""
         self._known = False
-        if self._release:
+        if self._letting_go:
             self.role = Role.OVER  # it will run out by itself
         # A leader has `renew_deadline` for everything, so it tries again soon.
         self._not_before = now + self._timing.retry_period * (0.2 + 0.3 * self._chance())
@@ -178,6 +187,7 @@ class Candidate:
         if self.role is not Role.LEADING:
             self.role = Role.OVER
             return None
+        self._letting_go = True
         if not self._known:
             return Read()
         # A duration of 0 is refused by the server.

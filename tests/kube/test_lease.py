@@ -161,6 +161,68 @@ def test_release_of_one_that_waits_writes_nothing():
     assert server.lease["spec"]["holderIdentity"] == "first"
 
 
+def renewing(first: Candidate, server: Server) -> tuple[Write, float]:
+    """It leads, and the request that renews is under way."""
+    now = turn(first, server, 0.0)
+    step = first.next(now)
+    assert isinstance(step, Write)
+    return step, now
+
+
+def test_a_stop_in_the_middle_of_a_renewal_hands_over_after_it():
+    server, first = Server(), candidate("first")
+    step, now = renewing(first, server)
+    first.release()
+    first.written(server.write(step), now, now + 0.1)
+    assert turn(first, server, now + 0.1) is None
+    assert server.lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_stop_in_the_middle_of_a_renewal_that_fails_hands_over_nonetheless():
+    server, first = Server(), candidate("first")
+    step, now = renewing(first, server)
+    first.release()
+    server.write(step)  # the answer is lost
+    first.failed(now + 5)
+    assert turn(first, server, now + 5) is None
+    assert server.lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_hand_over_that_fails_is_not_tried_again():
+    server, first = Server(), candidate("first")
+    turn(first, server, 0.0)
+    first.release()
+    assert isinstance(first.next(1.0), Write)
+    first.failed(2.0)
+    assert first.next(2.0) is None
+
+
+@pytest.mark.parametrize("outcome", ["written", "failed", "read"])
+def test_the_end_is_final_whatever_a_request_under_way_still_brings(outcome):
+    server, first = Server(), candidate("first")
+    step, now = renewing(first, server)
+    first.end()
+    if outcome == "written":
+        first.written(server.write(step), now, now + 0.1)
+    elif outcome == "read":
+        first.read(server.lease, now + 0.1)
+    else:
+        first.failed(now + 0.1)
+    assert first.role is Role.OVER
+    assert not first.leads(now + 0.1)
+    assert first.next(now + 0.1) is None
+
+
+def test_one_that_hands_over_does_not_lead_while_the_request_is_under_way():
+    server, first, second = Server(), candidate("first"), candidate("second")
+    turn(first, server, 0.0)
+    first.release()
+    server.write(first.next(1.0))
+    turn(second, server, 1.0)
+    assert second.leads(1.0)
+    assert not first.leads(1.0)
+
+
 class TwoCandidates(RuleBasedStateMachine):
     """Each candidate takes one step at a time, and between a request and its answer any time may pass, for it and for the others.
 
@@ -175,6 +237,7 @@ class TwoCandidates(RuleBasedStateMachine):
         self.candidates = [Candidate("a", chance=lambda: 0.3), Candidate("b", chance=lambda: 0.7)]
         self.open: list[tuple[Any, float, Any] | None] = [None, None]
         self.restarts = 0
+        self.ended: set[Candidate] = set()
 
     @rule(seconds=st.one_of(st.floats(0, 3), st.floats(0, 40)))
     def time_passes(self, seconds):
@@ -218,12 +281,20 @@ class TwoCandidates(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from([0, 1]))
     def stops(self, who):
-        if self.open[who] is None:
-            self.candidates[who].release()
+        self.candidates[who].release()
+
+    @rule(who=st.sampled_from([0, 1]))
+    def ends(self, who):
+        self.candidates[who].end()
+        self.ended.add(self.candidates[who])
 
     @invariant()
     def never_two(self):
         assert sum(each.leads(self.now) for each in self.candidates) <= 1
+
+    @invariant()
+    def over_is_over(self):
+        assert all(each.role is Role.OVER for each in self.ended)
 
 
 TestTwoCandidates = TwoCandidates.TestCase
