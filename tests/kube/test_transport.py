@@ -592,7 +592,7 @@ def test_other_certificates_leave_a_watch_its_connection_until_it_ends(play: Cal
         old, credentials = world.session._current, world.session._credentials
         assert len(old._open) == 2
         credentials.access = replace(old.access, tls_digest="other")
-        await world.session._reload(old.access, forced=True)
+        await world.session._reload(forced=True)
         await until(lambda: len(old._open) == 1)  # what rested is closed
         await world.client.send(READ)
         assert len(set(world.connections)) == 3

@@ -1,0 +1,207 @@
+"""Credentials that end, are refused, and take their time to be had: what the requests see of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kube import requests, session
+from ruleop.kube.access import Access, CredentialsError
+from ruleop.kube.client import Client
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.session import Session
+from tests.kube.http_server import Exchange, Recorder, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+READ = requests.document("/x")
+
+
+class Source:
+    """Tokens t1, t2, ...; the first at once, the others when the gate is open."""
+
+    namespace = "default"
+
+    def __init__(self, address: str, *, fresh_for: float | None = None) -> None:
+        self.address, self.fresh_for = address, fresh_for
+        self.loads: list[bool] = []  # forced or not
+        self.ended = 0
+        self.gate = asyncio.Event()
+        self.fails = False
+
+    async def load(self, *, forced: bool = False) -> Access:
+        first = not self.loads
+        self.loads.append(forced)
+        try:
+            if not first:
+                await self.gate.wait()
+        finally:
+            self.ended += 1
+        if self.fails:
+            raise CredentialsError("the provider is away")
+        return Access(self.address, authorization=f"Bearer t{len(self.loads)}", fresh_for=self.fresh_for)
+
+
+class World:
+    def __init__(self, server: Recorder, source: Source, opened: Session) -> None:
+        self.server, self.source, self.session = server, source, opened
+        self.client = Client(opened)
+        self.refused: set[str] = set()
+
+    @property
+    def tokens(self) -> list[str]:
+        return [each.headers["authorization"].removeprefix("Bearer ") for each in self.server.seen]
+
+    def due(self) -> None:
+        self.session._due = 0.0
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[World], Awaitable[None]]], None]:
+    monkeypatch.setattr(session, "PATIENCE", 0.02)
+
+    def run(story: Callable[[World], Awaitable[None]]) -> None:
+        async def main() -> None:
+            worlds: list[World] = []
+
+            async def handler(exchange: Exchange) -> None:
+                token = exchange.headers["authorization"].removeprefix("Bearer ")
+                await exchange.answer(b"{}", 401 if token in worlds[0].refused else 200)
+
+            async with serving(handler) as server, asyncio.timeout(30):
+                source = Source(server.address)
+                worlds.append(World(server, source, await Session.open(source)))
+                try:
+                    await story(worlds[0])
+                finally:
+                    await worlds[0].session.close()
+                assert source.ended == len(source.loads), "what was begun ends with the session"
+
+        asyncio.run(main())
+
+    return run
+
+
+async def refusal(sent: Awaitable[Any]) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await sent
+    assert caught.value.problem is Problem.UNAUTHORIZED
+    return caught.value
+
+
+def test_credentials_that_end_soon_are_used_until_there_are_others(play):
+    async def story(world: World) -> None:
+        world.due()
+        for _ in range(3):
+            await world.client.send(READ)
+        assert world.tokens == ["t1"] * 3
+        assert world.source.loads == [False, False], "one look for all of them, and it goes on"
+        world.source.gate.set()
+        await world.session._loading.task
+        await world.client.send(READ)
+        assert world.tokens[3:] == ["t2"]
+
+    play(story)
+
+
+def test_new_credentials_that_come_at_once_are_used_at_once(play, monkeypatch):
+    monkeypatch.setattr(session, "PATIENCE", 30.0)
+
+    async def story(world: World) -> None:
+        world.source.gate.set()
+        world.due()
+        await asyncio.gather(*(world.client.send(READ) for _ in range(5)))
+        assert set(world.tokens) == {"t2"}
+        assert world.source.loads == [False, False]
+
+    play(story)
+
+
+def test_a_failed_look_is_one_for_all_who_asked_and_is_repeated_later(play, monkeypatch):
+    monkeypatch.setattr(session, "PATIENCE", 30.0)
+
+    async def story(world: World) -> None:
+        world.source.fails = True
+        world.source.gate.set()
+        world.due()
+        await asyncio.gather(*(world.client.send(READ) for _ in range(12)))
+        await world.client.send(READ)
+        assert set(world.tokens) == {"t1"}
+        assert world.source.loads == [False, False], "the next one is due in ten seconds"
+
+    play(story)
+
+
+def test_all_who_were_refused_wait_for_one_look(play):
+    async def story(world: World) -> None:
+        world.refused.add("t1")
+        sent = [asyncio.ensure_future(world.client.send(READ)) for _ in range(8)]
+        while len(world.server.seen) < 8:
+            await asyncio.sleep(0.005)
+        world.source.gate.set()
+        await asyncio.gather(*sent)
+        assert world.source.loads == [False, True]
+        assert sorted(world.tokens) == ["t1"] * 8 + ["t2"] * 8
+
+    play(story)
+
+
+def test_all_who_were_refused_are_told_of_one_failure(play):
+    async def story(world: World) -> None:
+        world.refused.add("t1")
+        world.source.fails = True
+        sent = [asyncio.ensure_future(refusal(world.client.send(READ))) for _ in range(8)]
+        while len(world.server.seen) < 8:
+            await asyncio.sleep(0.005)
+        world.source.gate.set()
+        errors = await asyncio.gather(*sent)
+        assert world.source.loads == [False, True]
+        assert all("the provider is away" in str(error) for error in errors)
+
+    play(story)
+
+
+def test_who_was_refused_waits_no_longer_than_for_an_answer(play):
+    async def story(world: World) -> None:
+        world.refused.add("t1")
+        error = await refusal(world.client.send(replace(READ, timeout=0.3)))
+        assert "none came within 0.3 s" in str(error)
+        world.source.gate.set()  # the look went on
+        await world.client.send(READ)
+        assert world.tokens[-1] == "t2"
+        assert world.source.loads == [False, True]
+
+    play(story)
+
+
+def test_a_refusal_while_a_look_goes_on_that_brings_nothing_forces_another(play):
+    async def story(world: World) -> None:
+        world.due()
+        await world.client.send(READ)
+        world.refused.add("t1")
+        world.source.fails = True
+        sent = asyncio.ensure_future(world.client.send(READ))
+        while len(world.server.seen) < 2:
+            await asyncio.sleep(0.005)
+        loading = world.session._loading.task
+        world.source.gate.set()
+        await loading
+        world.source.fails = False
+        await sent
+        assert world.source.loads == [False, False, True]
+        assert world.tokens[-1] == "t3"
+
+    play(story)
+
+
+def test_a_session_that_is_closed_ends_the_look(play):
+    async def story(world: World) -> None:
+        world.due()
+        await world.client.send(READ)
+        assert world.source.ended == 1
+
+    play(story)
