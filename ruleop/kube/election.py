@@ -2,6 +2,9 @@
 
 A render, or a list of ten thousand objects, may keep the operator's event loop busy; it must not keep the lease from being renewed. And
 when the lease is lost, there must be somebody left to end the process: `lost` is called in that thread, and does not return to the work.
+
+Nothing that the thread waits for may put that off, be it a request, new credentials, a name that is not resolved, or a connection that
+is to be closed: a timer calls it at the moment in which the lease is no longer ours.
 """
 
 from __future__ import annotations
@@ -65,6 +68,8 @@ class Election:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: asyncio.Event | None = None
         self._releasing = False
+        self._ended = False
+        self._timer: asyncio.TimerHandle | None = None  # of the end of the lease
         self._trouble: tuple[Problem, str] | None = None  # with the last request
 
     def start(self) -> None:
@@ -97,14 +102,17 @@ class Election:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._begin_release, hand_over)
-        while self._thread.is_alive():
+        while True:
             await asyncio.to_thread(self._thread.join, self._timing.retry_period)
+            # What has nothing to hand over is not waited for, whatever it waits for itself.
+            if not self._thread.is_alive() or self._candidate.role is not Role.LEADING:
+                return
 
     def _begin_release(self, hand_over: bool) -> None:
         if hand_over:
             self._candidate.release()
         else:
-            self._candidate.role = Role.OVER
+            self._candidate.end()
         assert self._woken is not None, "the loop runs"
         self._woken.set()
 
@@ -113,9 +121,15 @@ class Election:
             asyncio.run(self._campaign())
         except BaseException as error:  # whatever it is: nobody renews the lease any longer
             log.exception("leader election failed", error=str(error))
-        if not self._releasing:
-            log.error("the lease is lost; this process ends", lease=str(self._key), holder=self._candidate.holder)
-            self._lost()
+        self._over()
+
+    def _over(self) -> None:
+        """The lease is lost, unless it is given up."""
+        if self._releasing or self._ended:
+            return
+        self._ended = True
+        log.error("the lease is lost; this process ends", lease=str(self._key), holder=self._candidate.holder)
+        self._lost()
 
     async def _campaign(self) -> None:
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
@@ -123,19 +137,31 @@ class Election:
         if session is None:
             return
         try:
-            client = Client(session, concurrency=1)
-            while (step := self._candidate.next(time.monotonic())) is not None:
-                if isinstance(step, Pause):
-                    await self._pause(step)
-                else:
-                    await self._do(client, step)
-                if self._candidate.role is Role.LEADING and not self._started_leading.is_set():
-                    log.info("this process leads", lease=str(self._key), identity=self._candidate.identity)
-                    self._started_leading.set()
-                    for listener in tuple(self._listeners):
-                        listener()
-        finally:
-            await session.close()
+            await self._run_for_it(Client(session, concurrency=1))
+        except Exception as error:
+            log.exception("leader election failed", error=str(error))
+        self._over()
+        await session.close()
+
+    async def _run_for_it(self, client: Client) -> None:
+        while (step := self._candidate.next(time.monotonic())) is not None:
+            if isinstance(step, Pause):
+                await self._pause(step)
+            else:
+                await self._do(client, step)
+            if self._candidate.role is Role.LEADING and not self._releasing:
+                self._lead()
+
+    def _lead(self) -> None:
+        assert self._loop is not None, "set before the first step"
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(self._candidate.leads_until - time.monotonic(), self._over)
+        if not self._started_leading.is_set():
+            log.info("this process leads", lease=str(self._key), identity=self._candidate.identity)
+            self._started_leading.set()
+            for listener in tuple(self._listeners):
+                listener()
 
     async def _open(self) -> Session | None:
         while not self._releasing:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kinds import ObjectKey
+from ruleop.kube import session
+from ruleop.kube.access import Access
 from ruleop.kube.election import Election
 from ruleop.kube.lease import Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
@@ -22,14 +25,29 @@ KEY = ObjectKey("coordination.k8s.io", "Lease", "ns", "ruleop")
 TIMING = Timing(duration=6.0, renew_deadline=3.0, retry_period=0.1)
 
 
+# For those in which the lease is lost.
+SHORT = Timing(duration=3.0, renew_deadline=1.0, retry_period=0.1)
+
+
 class LeaseServer:
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.refuses = False
+        self.status = 0  # of answers without a word
+        self.breaks = False
+        self.hangs: asyncio.Event | None = None  # writes are answered when it is set
+        self.hanging = asyncio.Event()
 
     async def handle(self, exchange: Exchange) -> None:
-        if self.refuses:
+        if self.hangs is not None and exchange.method != "GET":
+            self.hanging.set()
+            await self.hangs.wait()
+        if self.breaks:
+            exchange.writer.close()
+        elif self.status:
+            await exchange.answer(b"{}", self.status)
+        elif self.refuses:
             await exchange.answer({"kind": "Status", "reason": "InternalError"}, 500)
         elif exchange.method == "GET":
             await exchange.answer(self.lease or {"kind": "Status", "reason": "NotFound"}, 200 if self.lease else 404)
@@ -79,7 +97,7 @@ def test_it_leads_renews_and_hands_over() -> None:
 def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address), KEY, "me", timing=Timing(3.0, 1.0, 0.1), lost=lost.set)
+        election = Election(Open(serving_at.address), KEY, "me", timing=SHORT, lost=lost.set)
         election.start()
         await election.leading()
         server.refuses = True
@@ -131,6 +149,124 @@ def test_a_lease_that_is_not_handed_over_is_left_to_run_out() -> None:
         await election.leading()
         await election.release(hand_over=False)
         assert server.lease["spec"]["holderIdentity"] == "me"
+        assert not lost.is_set()
+
+    with_server(test)
+
+
+class Slow(Open):
+    """Credentials of which only the first are to be had, until the gate is open."""
+
+    def __init__(self, address: str, *, fresh_for: float | None = None) -> None:
+        super().__init__(address)
+        self.fresh_for = fresh_for
+        self.loads = 0
+        self.gate = threading.Event()
+
+    async def load(self, *, forced: bool = False) -> Access:
+        self.loads += 1
+        while self.loads > 1 and not self.gate.is_set():
+            await asyncio.sleep(0.01)
+        return Access(self.address, fresh_for=self.fresh_for)
+
+
+def test_credentials_that_take_their_time_do_not_cost_the_lease_as_long_as_the_old_ones_are_good(monkeypatch) -> None:
+    monkeypatch.setattr(session, "PATIENCE", 0.05)
+
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        credentials = Slow(serving_at.address, fresh_for=0.1)
+        election = Election(credentials, KEY, "me", timing=SHORT, lost=lost.set)
+        election.start()
+        await election.leading()
+        while credentials.loads < 2:  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0.01)
+        before = server.version
+        assert not await asyncio.to_thread(lost.wait, 1.5 * SHORT.renew_deadline)
+        assert election.leads()
+        assert server.version > before
+        await election.release()
+
+    with_server(test)
+
+
+def test_credentials_that_are_refused_and_not_to_be_had_anew_do_not_put_off_the_end() -> None:
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        credentials = Slow(serving_at.address)
+        election = Election(credentials, KEY, "me", timing=SHORT, lost=lost.set)
+        election.start()
+        await election.leading()
+        server.status = 401
+        assert await asyncio.to_thread(lost.wait, 15)
+        assert credentials.loads == 2
+        credentials.gate.set()
+        await election.release()
+
+    with_server(test)
+
+
+def test_a_name_that_is_not_resolved_does_not_put_off_the_end(monkeypatch) -> None:
+    """The thread that asks for it cannot be ended, and the loop would wait for it."""
+    resolved, asked = threading.Event(), threading.Event()
+    resolve = socket.getaddrinfo
+
+    def hanging(host: Any, *arguments: Any, **options: Any) -> Any:
+        asked.set()
+        resolved.wait(30)
+        return resolve(host, *arguments, **options)
+
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = Election(Open(serving_at.address.replace("127.0.0.1", "localhost")), KEY, "me", timing=SHORT, lost=lost.set)
+        election.start()
+        await election.leading()
+        monkeypatch.setattr(socket, "getaddrinfo", hanging)
+        server.breaks = True
+        try:
+            assert await asyncio.to_thread(asked.wait, 15)
+            assert await asyncio.to_thread(lost.wait, 15)
+            assert not resolved.is_set()
+        finally:
+            resolved.set()
+        await election.release()
+
+    with_server(test)
+
+
+def test_a_lease_given_up_in_the_middle_of_a_renewal_is_not_renewed_again() -> None:
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
+        election.start()
+        await election.leading()
+        server.hangs = asyncio.Event()
+        await server.hanging.wait()
+        released = asyncio.ensure_future(election.release(hand_over=False))
+        await asyncio.sleep(0.05)  # so that the other thread has heard of it
+        server.hangs.set()
+        await released
+        before = server.version
+        await asyncio.sleep(5 * TIMING.retry_period)
+        assert server.version == before
+        assert not lost.is_set()
+
+    with_server(test)
+
+
+def test_a_stop_in_the_middle_of_a_renewal_hands_over() -> None:
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
+        election.start()
+        await election.leading()
+        server.hangs = asyncio.Event()
+        await server.hanging.wait()
+        released = asyncio.ensure_future(election.release())
+        await asyncio.sleep(0.05)
+        server.hangs.set()
+        await released
+        assert server.lease["spec"]["holderIdentity"] == ""
         assert not lost.is_set()
 
     with_server(test)

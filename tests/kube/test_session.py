@@ -14,6 +14,7 @@ from ruleop.kube.client import Client
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.session import Session
 from tests.kube.http_server import Exchange, Recorder, serving
+from tests.kube.test_client import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -140,8 +141,7 @@ def test_all_who_were_refused_wait_for_one_look(play):
     async def story(world: World) -> None:
         world.refused.add("t1")
         sent = [asyncio.ensure_future(world.client.send(READ)) for _ in range(8)]
-        while len(world.server.seen) < 8:
-            await asyncio.sleep(0.005)
+        await until(lambda: len(world.server.seen) == 8)
         world.source.gate.set()
         await asyncio.gather(*sent)
         assert world.source.loads == [False, True]
@@ -155,8 +155,7 @@ def test_all_who_were_refused_are_told_of_one_failure(play):
         world.refused.add("t1")
         world.source.fails = True
         sent = [asyncio.ensure_future(refusal(world.client.send(READ))) for _ in range(8)]
-        while len(world.server.seen) < 8:
-            await asyncio.sleep(0.005)
+        await until(lambda: len(world.server.seen) == 8)
         world.source.gate.set()
         errors = await asyncio.gather(*sent)
         assert world.source.loads == [False, True]
@@ -185,8 +184,7 @@ def test_a_refusal_while_a_look_goes_on_that_brings_nothing_forces_another(play)
         world.refused.add("t1")
         world.source.fails = True
         sent = asyncio.ensure_future(world.client.send(READ))
-        while len(world.server.seen) < 2:
-            await asyncio.sleep(0.005)
+        await until(lambda: len(world.server.seen) == 2)
         loading = world.session._loading.task
         world.source.gate.set()
         await loading
