@@ -3,7 +3,8 @@
 The driver asks `next` what to do, does it, and says what came of it. The reflector is in one of four phases:
 
     LISTING    asks for the objects page by page; they are put aside until the last page is there
-    STREAMING  the same as a stream, where the server can: the objects come as events, in no order, up to the bookmark that ends them
+    STREAMING  the same as a stream, where the server can: the objects come as events, in no order, up to the bookmark that ends them.
+               A stream that ends without that bookmark is not tried again: there are servers that never send it
     WATCHING   the changes come, in the order in which they happened
     RESTING    waits before it tries again; a list begins anew, a watch goes on where the last one ended
 
@@ -43,8 +44,9 @@ CLOSE_MARGIN = 10.0
 # Once a stream has had a bookmark, it has one each minute; one may be late when the server is busy. The first does not count on it: of a
 # kind in which nothing happens it was seen to take two minutes, and the bookmark that ends a streaming list is none of these.
 SILENCE = 90.0
-# Between two events of a streaming list. The server may first have to bring its cache up to date.
+# Between two objects of a streaming list. The server may first have to bring its cache up to date.
 STREAMING_SILENCE = 60.0
+STUMBLES = 3  # so often a server is asked again for a streaming list to which it said 500 or 501
 PAGE = 500
 FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
 # A kind that is not served is announced by its CRD; this is for those whose CRD we may not watch.
@@ -118,6 +120,8 @@ class Reflector:
         self._failures = 0
         self._not_before = 0.0
         self._opened_at = 0.0
+        self._open = False
+        self._streamed_at = 0.0  # when the last object of a streaming list came
         self._seconds = WATCH_SECONDS
         self._bookmarked = False
         self._eventful = False
@@ -126,7 +130,7 @@ class Reflector:
         if now < self._not_before:
             self.phase = Phase.RESTING
             return Rest(self._not_before)
-        self._opened_at = now
+        self._opened_at, self._open = now, False
         self._seconds = int(WATCH_SECONDS * (0.8 + 0.2 * self._chance()))
         if self._version:
             self.phase = Phase.WATCHING
@@ -148,9 +152,9 @@ class Reflector:
     @property
     def deadline(self) -> float:
         """When the open stream is given up, if nothing comes."""
-        heard = self.heard_at if self.heard_at is not None else self._opened_at
         if self.phase is Phase.STREAMING:
-            return heard + STREAMING_SILENCE
+            return max(self._opened_at, self._streamed_at) + STREAMING_SILENCE  # bookmarks do not count
+        heard = self.heard_at if self.heard_at is not None else self._opened_at
         end = self._opened_at + self._seconds + CLOSE_MARGIN
         return min(end, heard + SILENCE) if self._bookmarked else end
 
@@ -170,6 +174,7 @@ class Reflector:
 
     def opened(self, now: float) -> None:
         self._opened_at = self.heard_at = now
+        self._open = True
         self._bookmarked = self._eventful = False
         if self.phase is Phase.WATCHING and self._listed:
             self._sink.set_state(State.SYNCED)
@@ -220,7 +225,11 @@ class Reflector:
 
     def silent(self, now: float) -> None:
         if now >= self.deadline and self.reading:
-            self._rest(now, problem=f"watch {self.source}: nothing came for {now - (self.heard_at or self._opened_at):.0f} s")
+            if self.phase is Phase.STREAMING:
+                what, since = "neither an object nor the end of the list", self.deadline - STREAMING_SILENCE
+            else:
+                what, since = "nothing", self.heard_at or self._opened_at
+            self._rest(now, problem=f"watch {self.source}: {what} came for {now - since:.0f} s")
 
     def failed(self, error: ApiError, now: float) -> None:
         """A request, or a stream, failed. What to do depends on what it says, and never on how often."""
@@ -239,6 +248,9 @@ class Reflector:
         elif self.phase is Phase.STREAMING and problem in {Problem.INVALID, Problem.UNSUPPORTED}:
             self._can_stream = False  # an older server, or an aggregated one
             self.phase = Phase.RESTING
+        elif self.phase is Phase.STREAMING and error.status in {500, 501} and self._failures >= STUMBLES:
+            self._can_stream = False  # it may be this that an aggregated one stumbles over
+            self._rest(now, problem=str(error))
         elif error.retryable and not any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
             # The server is away or busy. The watch goes on from where it was: no list.
             # Asked to wait, it is there again, and says itself for how long; what failed before does not count.
@@ -277,8 +289,10 @@ class Reflector:
     def _initial_event(self, kind: str, obj: dict[str, Any], version: int, now: float) -> None:
         if kind == "DELETED":
             self._sink.unlist_object(obj)
+            self._streamed_at = now
         elif kind != "BOOKMARK":
             self._sink.list_object(obj)
+            self._streamed_at = now
         elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true" and not self._is_older(version, now):
             self._end_list(version)
             self._eventful = True
@@ -313,6 +327,8 @@ class Reflector:
     def _rest(self, now: float, *, problem: str, longest: float = LONGEST_WAIT, retry_after: float | None = None) -> None:
         if self.reading and now - self._opened_at >= HEALTHY:
             self._failures = 0
+        if self.phase is Phase.STREAMING and self._open:
+            self._can_stream = False
         wait = min(longest, FIRST_WAIT * 2.0 ** min(self._failures, 60)) * (1 + self._chance())
         self._failures += 1
         self._not_before = now + max(wait, retry_after or 0.0)

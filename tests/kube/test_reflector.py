@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import orjson
 import pytest
 
+from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
 from ruleop.kube.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
@@ -270,7 +271,47 @@ def test_a_streaming_list_that_stalls_is_noticed(reflector: Reflector) -> None:
     reflector.lines([line("ADDED", widget("a", 9))], 30.0)
     assert reflector.deadline == 90.0
     reflector.silent(90.0)
-    assert "nothing came for 60 s" in reflector._sink.problem
+    assert "neither an object nor the end of the list came for 60 s" in reflector._sink.problem
+
+
+def unmarked_end(reflector: Reflector, how: str) -> float:
+    """A streaming list that ends without the bookmark that says so."""
+    reflector.opened(0.0)
+    reflector.lines([line("ADDED", widget("a", 9))], 1.0)
+    reflector.lines([bookmark(10)], 50.0)
+    if how == "closed":
+        reflector.closed(55.0)
+    elif how == "broken":
+        reflector.failed(ApiError(Problem.TIMEOUT, verb="watch", resource="widgets", text="the connection broke"), 55.0)
+    else:
+        assert reflector.deadline == 61.0, "bookmarks are no progress"
+        reflector.silent(61.0)
+        return 61.0
+    return 55.0
+
+
+@pytest.mark.parametrize("how", ["closed", "silent", "broken"])
+def test_a_streaming_list_that_is_never_ended_is_listed_by_pages(reflector: Reflector, store: Store, how: str) -> None:
+    """As aggregated API servers were seen to do that know the parameter and not the bookmark."""
+    reflector.next(0.0)
+    end = unmarked_end(reflector, how)
+    now = rested(reflector, end)
+    assert query(reflector.next(now)) == {"limit": "500"}
+    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50"}, "items": [widget("b", 2)]}), now)
+    assert [key.name for key in store.select_keys()] == ["b"]
+    assert store.state is State.SYNCED
+    assert query(reflector.next(now))["resourceVersion"] == "50"
+
+
+@pytest.mark.parametrize(("status", "pages"), [(500, True), (501, True), (429, False), (502, False), (503, False), (504, False)])
+def test_a_server_that_stumbles_over_a_streaming_list_is_listed_by_pages(reflector: Reflector, status: int, pages: bool) -> None:
+    """One that is away or busy is none of those."""
+    now = 0.0
+    for _ in range(4):
+        assert "sendInitialEvents" in query(reflector.next(now))
+        reflector.failed(refusal(status), now)
+        now = rested(reflector, now)
+    assert (query(reflector.next(now)) == {"limit": "500"}) == pages
 
 
 def test_events_of_a_newer_server_are_passed_over(reflector: Reflector, store: Store) -> None:
