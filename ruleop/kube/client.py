@@ -95,12 +95,7 @@ class Client:
     async def send(self, request: Request) -> Any:
         """The answer as JSON. Raises ApiError."""
         body, _ = await self.fetch(request)
-        try:
-            return orjson.loads(body)
-        except orjson.JSONDecodeError as error:  # it was a proxy, or a page to log in on, that said yes; of a Secret nothing may be quoted
-            raise ApiError(
-                Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not JSON", status=200
-            ) from error
+        return decoded(body, request)
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
         """The answer's bytes and its ETag; no bytes if what was asked for has not changed since the request's ETag."""
@@ -151,6 +146,17 @@ class Client:
         self._next_start = start + self._pause
         if start > now:
             await asyncio.sleep(start - now)
+
+
+def decoded(body: bytes, request: Request) -> dict[str, Any]:
+    """Raises ApiError: it was a proxy, or a page to log in on, that said yes. Of a Secret nothing may be quoted."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    raise ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200)
 
 
 def _refusal(request: Request, answer: AnswerParser, body: bytes) -> ApiError:

@@ -16,11 +16,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube import requests
+from ruleop.kube.client import decoded
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
@@ -165,26 +164,29 @@ class Discovery:
             return known[1]
 
     async def _read_index(self) -> None:
-        body, self._index_etag = await self._client.fetch(requests.document("/openapi/v3", etag=self._index_etag))
+        request = requests.document("/openapi/v3", etag=self._index_etag)
+        body, etag = await self._client.fetch(request)
         if body:
-            paths = orjson.loads(body).get("paths") or {}
+            paths = decoded(body, request).get("paths") or {}
             self._index = {name: entry["serverRelativeURL"] for name, entry in paths.items()}
+        self._index_etag = etag
 
     async def _document(self, path: str) -> Mapping[str, Any]:
         known, etag = self._documents.get(path, ({}, ""))
         try:
-            body, etag = await self._client.fetch(requests.document(path, accept=AGGREGATED, etag=etag))
+            request = requests.document(path, accept=AGGREGATED, etag=etag)
+            body, etag = await self._client.fetch(request)
         except ApiError as error:
             if error.problem is Problem.UNSUPPORTED:
                 raise _too_old(self._client.server) from error
             raise
         if not body:
             return known
-        document = orjson.loads(body)
+        document = decoded(body, request)
         if document.get("kind") != "APIGroupDiscoveryList":
             raise _too_old(self._client.server)
         self._documents[path] = (document, etag)
-        return dict(document)
+        return document
 
 
 def _too_old(server: str) -> RuleopError:

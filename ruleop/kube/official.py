@@ -74,7 +74,10 @@ def _requestor(*arguments: Any) -> Any:
 
         async def refresh_token(self, refresh_token: str) -> dict[str, Any]:
             """With the old refresh token where the provider gives no new one, as it may."""
-            return {"refresh_token": refresh_token, **await super().refresh_token(refresh_token)}
+            try:
+                return {"refresh_token": refresh_token, **await super().refresh_token(refresh_token)}
+            except aiohttp.ClientError as error:  # it is caught there only where the provider has answered
+                raise _imported[0].config_exception.ConfigException(f"oidc: {str(error) or type(error).__name__}") from error
 
     return Careful(*arguments)
 

@@ -153,6 +153,23 @@ def test_a_refresh_token_is_not_given_to_whoever_answers(tmp_path: Path, certifi
     assert asyncio.run(run()) == []
 
 
+@pytest.mark.parametrize("at", ["GET", "POST"])
+def test_a_provider_that_breaks_off_is_a_failed_login(tmp_path: Path, certificates: Certificates, at: str) -> None:
+    async def provider(exchange: Exchange) -> None:
+        if exchange.method == at:
+            exchange.writer.close()
+        else:
+            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+
+    async def run() -> None:
+        async with serving(provider, certificates.server_context()) as issuer:
+            config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes()))
+            with pytest.raises(CredentialsError, match="oidc: Server disconnected"):
+                await ask(Kubeconfig(config, "", {}))
+
+    asyncio.run(run())
+
+
 def test_a_token_file_that_changes_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.discovery import Catalogue, difference, read_catalogue
+from ruleop.kube.discovery import Catalogue, Discovery, difference, read_catalogue
+from ruleop.kube.errors import ApiError
+from tests.kube.test_client import with_client
+
+if TYPE_CHECKING:
+    from ruleop.kube.client import Client
+    from tests.kube.http_server import Exchange
 
 
 def resource(kind: str, *, scope: str = "Namespaced", subresources: tuple[str, ...] = (), group: str = "example.com") -> dict[str, Any]:
@@ -62,3 +70,34 @@ def test_differences() -> None:
 
 def test_documents_of_nothing() -> None:
     assert read_catalogue([{}, {"items": []}, document(version("v1", {"resource": "x"}))], Catalogue()) == Catalogue()
+
+
+def test_a_page_to_log_in_on_is_an_error_that_passes() -> None:
+    """A proxy that asks for a login says yes with a page, which may have an ETag, too."""
+    page = True
+
+    async def handler(exchange: Exchange) -> None:
+        if page:
+            await exchange.answer(b"<html>please log in</html>", ETag='"1"')
+        elif exchange.headers.get("if-none-match"):
+            await exchange.answer(b"", 304)
+        elif exchange.path == "/openapi/v3":
+            await exchange.answer({"paths": {"apis/example.com/v1": {"serverRelativeURL": "/openapi/v3/apis/example.com/v1?hash=1"}}})
+        elif exchange.path.startswith("/openapi"):
+            await exchange.answer({"components": {"schemas": {}}})
+        else:
+            await exchange.answer(document(version("v1", resource("App"))))
+
+    async def story(client: Client, server: Any) -> None:
+        nonlocal page
+        discovery = Discovery(client)
+        for looked in (discovery.refresh, lambda: discovery.openapi("example.com", "v1")):
+            with pytest.raises(ApiError, match="not a JSON object") as caught:
+                await looked()
+            assert caught.value.retryable
+        page = False
+        await discovery.refresh()
+        assert discovery.get(Kind("example.com", "v1", "App")) is not None
+        assert await discovery.openapi("example.com", "v1") is not None
+
+    with_client(handler, story)

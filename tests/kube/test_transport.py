@@ -339,7 +339,7 @@ def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..
 
     async def story(world: World) -> None:
         error = await problem_of(world.client.send(WRITE))
-        assert error.text == "the answer is not JSON"
+        assert error.text == "the answer is not a JSON object"
         assert (error.problem, error.outcome_unknown) == (Problem.SERVER, True)
 
     play(handler, story)
