@@ -157,6 +157,8 @@ class Reconciler:
         outcomes: Outcomes | None = None
         for _ in range(MAX_REPLANS):
             planned = self._plan(rule, resource, memory)
+            while planned.unread and await self._read_in_full(planned.unread, request, memory):
+                planned = self._plan(rule, resource, memory)
             if memory.fights and not self.dry_run and await self.referee.holds_back(planned, resource, memory):
                 planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
@@ -196,8 +198,10 @@ class Reconciler:
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
         start = time.perf_counter()
         known = self.around.conditions_of(rule.kind.versionless)
+        seen = Seen(self.world, memory)
         observed = Observed(
-            objects=Seen(self.world, memory),
+            objects=seen,
+            partial=seen.partial() if memory.foreign else (),
             kinds=self.world.seen_from(resource["metadata"].get("namespace") or ""),
             now=self.around.clock(),
             seed=self.around.seed(),
@@ -360,6 +364,23 @@ class Reconciler:
                 del memory.foreign[key]
             else:
                 memory.foreign[key] = foreign.again(live, self.around.ticks())
+
+    async def _read_in_full(self, keys: Sequence[ObjectKey], request: Request, memory: Memory) -> bool:
+        """Objects in the way that turn out to be ours, or may be taken over. Whether there is more known of them now."""
+        known = False
+        for key in keys:
+            foreign = memory.foreign[key]
+            try:
+                live = await self.executor.see(Kind.of(foreign.obj), key)
+            except RuleopError as error:
+                self.log.warning("not read", resource=str(request), object=str(key), error=str(error))
+                continue
+            known = True
+            if live is None:
+                del memory.foreign[key]
+            else:
+                memory.foreign[key] = foreign.read(live)
+        return known
 
     async def _namespace_ends(self, resource: Object) -> bool:
         """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""

@@ -23,16 +23,22 @@ FOREIGN_FIRST, FOREIGN_CAP = 1.0, 60.0  # seconds between looks at an object tha
 
 @dataclass(slots=True)
 class Foreign:
-    """An object of somebody else in the place of a child, as it was read last (its metadata)."""
+    """An object of somebody else in the place of a child, as it was read last. Its metadata tells that it is somebody else's; before it is
+    changed, it has to be read in full."""
 
     obj: Object
     look_at: float
     wait: float = FOREIGN_FIRST
+    partial: bool = False  # only its metadata was read
 
     def again(self, obj: Object, now: float) -> Foreign:
         """It was looked at, and is still there."""
         wait = min(FOREIGN_CAP, self.wait * 2)
-        return Foreign(obj, now + wait, wait)
+        return Foreign(obj, now + wait, wait, partial=True)
+
+    def read(self, obj: Object) -> Foreign:
+        """It was read in full."""
+        return Foreign(obj, self.look_at, self.wait)
 
 
 @dataclass(slots=True)

@@ -32,6 +32,11 @@ class Seen:
             return foreign.obj
         return found
 
+    def partial(self) -> frozenset[ObjectKey]:
+        """Of what is in the way: that of which only the metadata is known."""
+        known_by = {key: Kind.of(each.obj).version for key, each in self.memory.foreign.items() if each.partial}
+        return frozenset(key for key, version in known_by.items() if self.world.get(key, version=version) is None)
+
     def children(self, part_of: str) -> Iterator[Object]:
         for child in self.world.children(part_of):
             kind = Kind.of(child)

@@ -25,7 +25,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.errors import ChildFails, ChildWaits, stopped
+from ruleop.planning.errors import ChildFails, ChildWaits, Unread, stopped
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
 from ruleop.planning.wanted import Wanted, strategy_of, with_marks
@@ -84,6 +84,8 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced
     if not claim.ours and not adopting:
         return Applied(None, refused=refusal(wanted.key.name, owner.kind.kind, claim))
+    if wanted.key in observed.partial:
+        raise Unread(wanted.key)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return Applied(live, terminating=True)
     if strategy == "create-only":

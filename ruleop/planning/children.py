@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, State
 from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
-from ruleop.planning.errors import ChildFails, ChildWaits
+from ruleop.planning.errors import ChildFails, ChildWaits, Unread
 from ruleop.planning.failures import reason_of, told
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
@@ -169,6 +169,8 @@ class Children:
             planned.state = State.WAITING
         planned.message = planned.message or f"waits for {wait.for_what}"
         self.said.wait(planned.child.id, wait.for_what, wait.site, why=wait.why)
+        if isinstance(wait, Unread):
+            self.said.unread.append(wait.key)
 
     def _fails(self, planned: Planned, error: ChildFails) -> str:
         message = error.message

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ruleop.errors import RenderError, RuleopError, Site
 from ruleop.templating import Waiting
+
+if TYPE_CHECKING:
+    from ruleop.kinds import ObjectKey
 
 
 class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
@@ -14,6 +19,14 @@ class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
         self.for_what = for_what
         self.site = site
         self.why = why
+
+
+class Unread(ChildWaits):
+    """Of an object that may be changed only the metadata is known: merged with that, all the rest would be lost."""
+
+    def __init__(self, key: ObjectKey) -> None:
+        super().__init__(f"{key} to be read", why="object")
+        self.key = key
 
 
 class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child

@@ -128,6 +128,7 @@ class Observed:
     now: str = "1970-01-01T00:00:00Z"  # RFC 3339, as Kubernetes writes it
     seed: bytes = b""  # of random_password
     finalizer: str = "ruleop.dev/ruleop"
+    partial: Collection[ObjectKey] = ()  # in the way of children, and known by their metadata only
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done

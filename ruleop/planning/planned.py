@@ -111,6 +111,7 @@ class Said:
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    unread: list[ObjectKey] = field(default_factory=list)
 
     def problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
         found = Problem(child, reason, message, site)

@@ -175,6 +175,7 @@ class _Planner:
             conditions=tuple(conditions),
             events=(*(events or ()), *(() if acts else transition(self.resource, ready[0], problems, self.observed.last_reason))),
             look_again=None if self.paused else self._made_possible(actions, look_again),
+            unread=tuple(self.children.said.unread),
         )
 
     def _bare(self, actions: list[Action], events: list[Event], look_again: float | None) -> Plan:
@@ -189,6 +190,7 @@ class _Planner:
             problems=tuple(said.problems),
             events=tuple(events),
             look_again=look_again,
+            unread=tuple(said.unread),
         )
 
     def _made_possible(self, actions: list[Action], look_again: float | None) -> float | None:

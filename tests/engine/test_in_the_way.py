@@ -1,0 +1,153 @@
+"""An object that holds a child's name and is not known to be ours: looked at by its metadata, changed only when it is known as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.kinds import ObjectKey
+from tests.engine.looking import Looking
+from tests.engine.server import Answer
+from tests.planning.world import project
+
+WEB_YAML = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: nginx:1
+        env:
+        - {name: MINE, value: x}
+"""
+KEY = ObjectKey("apps", "Deployment", "shop", "web")
+OLD = {"apiVersion": "old.example.com/v1", "kind": "OldApp", "name": "web", "uid": "old", "controller": True}
+LONG = 61.0  # seconds after which it is looked at again, whatever came before
+
+
+def theirs(**metadata):
+    """With what somebody else has put beside what we want."""
+    env = [{"name": "MINE", "value": "x"}, {"name": "HTTP_PROXY", "value": "set by somebody"}]
+    containers = [{"name": "app", "image": "nginx:1", "env": env}, {"name": "sidecar", "image": "mesh:1"}]
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
+    spec = {"replicas": 10, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", **metadata}, "spec": spec}
+
+
+def rules(adopt="", **apply):
+    more = ", ".join([*([f"adopt: {adopt}"] if adopt else []), f"apply: {apply | {'ignore': ['spec.replicas']}}"])
+    return f"children: {{web: {{template: web.yaml, {more}}}}}\n"
+
+
+def in_the_way(body, **metadata):
+    looking = Looking(body, {}, web=WEB_YAML)
+    looking.server.make(theirs(**metadata))
+    return looking
+
+
+def leave_behind(looking):
+    """As its owner does that is deleted with --cascade=orphan."""
+    metadata = {name: value for name, value in looking.server.objects[KEY]["metadata"].items() if name != "ownerReferences"}
+    return looking.server.edit(KEY, metadata=metadata)
+
+
+def keeps_what_others_put_there(looking):
+    spec = looking.server.objects[KEY]["spec"]
+    containers = spec["template"]["spec"]["containers"]
+    assert [(each["name"], [env["name"] for env in each.get("env", ())]) for each in containers] == [
+        ("app", ["MINE", "HTTP_PROXY"]),
+        ("sidecar", []),
+    ]
+    assert spec["replicas"] == 10
+    assert [each["kind"] for each in looking.server.objects[KEY]["metadata"].get("ownerReferences", ())] == ["App"]
+    assert looking.condition()["reason"] != "ErrResourceExists"
+
+
+# -- what is taken over is known as a whole -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["merge", "server-side"])
+def test_what_its_owner_has_left_behind_is_taken_over_with_all_that_others_put_there(run, strategy):
+    async def story():
+        looking = in_the_way(rules("orphans", strategy=strategy), ownerReferences=[OLD])
+        await looking.rest()
+        assert "it belongs to OldApp/web" in looking.condition()["message"]
+        leave_behind(looking)
+        looking.time += LONG
+        await looking.rest()
+        if strategy == "server-side":  # lists are the server's to merge; here it cannot
+            assert looking.server.objects[KEY]["spec"]["replicas"] == 10
+            assert looking.condition()["reason"] == "Progressing"
+        else:
+            keeps_what_others_put_there(looking)
+
+    run(story())
+
+
+def test_what_may_be_taken_over_by_an_edit_of_the_rules_is_taken_over_as_a_whole(run):
+    async def story():
+        looking = in_the_way(rules())
+        await looking.rest()
+        looking.time += LONG
+        await looking.rest()
+        assert looking.condition()["reason"] == "ErrResourceExists"
+        looking.reconciler.rules = project(rules("orphans"), web=WEB_YAML).rules
+        await looking.rest()
+        keeps_what_others_put_there(looking)
+
+    run(story())
+
+
+def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_once(run):
+    async def story():
+        looking = Looking(rules(), {}, web=WEB_YAML)
+        await looking.rest()
+        metadata = looking.server.objects[KEY]["metadata"]
+        labels = {name: value for name, value in metadata["labels"].items() if name != "ruleop.dev/part-of"}
+        looking.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
+        looking.stores.catch_up()
+        looking.server.say("patch", "web", Answer.FORBIDDEN)
+        await looking.look()
+        looking.time += LONG
+        await looking.rest()
+        assert "ruleop.dev/part-of" in looking.server.objects[KEY]["metadata"]["labels"]
+        keeps_what_others_put_there(looking)
+
+    run(story())
+
+
+def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
+    async def story():
+        looking = in_the_way(rules())
+        await looking.rest()
+        asked = len(looking.server.log)
+        for _ in range(5):
+            looking.time += LONG
+            await looking.look()
+        assert looking.server.log[asked:] == [("look", "web")] * 5
+
+    run(story())
+
+
+def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
+    async def story():
+        looking = in_the_way(rules("orphans"), ownerReferences=[OLD])
+        await looking.rest()
+        before = leave_behind(looking)
+        looking.time += LONG
+        looking.server.say("get", "web", Answer.FORBIDDEN)
+        verdict = await looking.look()
+        assert looking.server.objects[KEY] == before
+        assert looking.condition()["message"] == "web waits for Deployment/shop/web to be read"
+        assert not verdict.failed
+        assert verdict.again <= LONG
+        await looking.rest()
+        keeps_what_others_put_there(looking)
+
+    run(story())
