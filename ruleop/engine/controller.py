@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ruleop.engine.executor import Executor, Outcomes
+    from ruleop.engine.memory import Foreign
     from ruleop.engine.metrics import Metrics
     from ruleop.engine.tide import Tide
     from ruleop.rules import Rule
@@ -140,10 +141,10 @@ class Reconciler:
         if memory.fights:
             memory.fights.settle(self.around.ticks())
         try:
-            await self._look_at_foreign(memory)
+            await self._look_at_foreign(request, memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
-        except RuleopError as error:  # what has to be known or written first: an object in the way, the inventory
+        except RuleopError as error:  # what has to be known or written first: the inventory
             news, memory.trouble = memory.trouble != str(error), str(error)
             (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=str(request), error=memory.trouble)
             return Verdict(failed=True, again=self.executor.classify(error)[1])
@@ -354,16 +355,29 @@ class Reconciler:
 
     # -- other people's objects, and CRs that no rule matches ------------------------------------------------------------------------------
 
-    async def _look_at_foreign(self, memory: Memory) -> None:
-        """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create."""
+    async def _look_at_foreign(self, request: Request, memory: Memory) -> None:
+        """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create. One
+        that cannot be read stays as it was seen last, and holds up nothing else."""
         for key, foreign in list(memory.foreign.items()):
             if foreign.look_at > self.around.ticks():
                 continue
-            live = await self.world.look(Kind.of(foreign.obj), key)
+            try:
+                live = await self.world.look(Kind.of(foreign.obj), key)
+            except RuleopError as error:
+                if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:  # not even its kind is served any more
+                    del memory.foreign[key]
+                    continue
+                memory.foreign[key] = self._unseen(request, key, foreign, error)
+                continue
             if live is None:
                 del memory.foreign[key]
             else:
                 memory.foreign[key] = foreign.again(live, self.around.ticks())
+
+    def _unseen(self, request: Request, key: ObjectKey, foreign: Foreign, error: RuleopError) -> Foreign:
+        tell = self.log.debug if foreign.trouble == str(error) else self.log.warning
+        tell("an object in the way cannot be read; trying again", resource=str(request), object=str(key), error=str(error))
+        return foreign.unseen(str(error), self.around.ticks())
 
     async def _read_in_full(self, keys: Sequence[ObjectKey], request: Request, memory: Memory) -> bool:
         """Objects in the way that turn out to be ours, or may be taken over. Whether there is more known of them now."""
@@ -373,7 +387,7 @@ class Reconciler:
             try:
                 live = await self.executor.see(Kind.of(foreign.obj), key)
             except RuleopError as error:
-                self.log.warning("not read", resource=str(request), object=str(key), error=str(error))
+                memory.foreign[key] = self._unseen(request, key, foreign, error)
                 continue
             known = True
             if live is None:

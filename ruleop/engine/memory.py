@@ -3,7 +3,7 @@ at most one write that changes nothing per object."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.engine.awaited import Awaited
@@ -30,11 +30,17 @@ class Foreign:
     look_at: float
     wait: float = FOREIGN_FIRST
     partial: bool = False  # only its metadata was read
+    trouble: str = ""  # why it could not be read again
 
     def again(self, obj: Object, now: float) -> Foreign:
         """It was looked at, and is still there."""
         wait = min(FOREIGN_CAP, self.wait * 2)
         return Foreign(obj, now + wait, wait, partial=True)
+
+    def unseen(self, trouble: str, now: float) -> Foreign:
+        """It could not be looked at."""
+        wait = min(FOREIGN_CAP, self.wait * 2)
+        return replace(self, look_at=now + wait, wait=wait, trouble=trouble)
 
     def read(self, obj: Object) -> Foreign:
         """It was read in full."""

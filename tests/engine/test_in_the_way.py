@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.kinds import ObjectKey
-from tests.engine.looking import Looking
+from ruleop.kube.errors import ApiError, Problem
+from ruleop.planning import Served
+from tests.engine.looking import FINALIZER, WEB, Looking
 from tests.engine.server import Answer
 from tests.planning.world import project
 
@@ -149,5 +154,77 @@ def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
         assert verdict.again <= LONG
         await looking.rest()
         keeps_what_others_put_there(looking)
+
+    run(story())
+
+
+# -- what cannot be looked at ----------------------------------------------------------------------------------------------------------------
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
+BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
+BESIDE = "children: {web: {template: web.yaml}, a: {template: a.yaml}}\nfinalize: {bye: {template: bye.yaml}}\n"
+
+
+def cannot_be_looked_at(looking, problem):
+    async def look(kind, key):
+        looking.server.log.append(("look", key.name))
+        raise ApiError(problem, verb="get", resource=str(key), text="not now")
+
+    looking.stores.look = look
+
+
+async def beside():
+    looking = Looking(BESIDE, {"v": "1"}, web=WEB_YAML, a=A, bye=BYE)
+    looking.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    looking.server.make(theirs())
+    await looking.rest()
+    looking.time += LONG
+    return looking
+
+
+@pytest.mark.parametrize("problem", [Problem.SERVER, Problem.FORBIDDEN, Problem.NOT_FOUND, Problem.UNREACHABLE])
+def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
+    async def story():
+        looking = await beside()
+        cannot_be_looked_at(looking, problem)
+        looking.edit_app(spec={"v": "2"})
+        await looking.look()
+        assert looking.live("a")["data"] == {"v": "2"}
+        looking.edit_app(metadata={**looking.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        for _ in range(6):
+            looking.time += LONG
+            await looking.look()
+        assert FINALIZER not in looking.app["metadata"]["finalizers"]
+
+    run(story())
+
+
+def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_and_less_often_and_told_once(run):
+    async def story():
+        looking = await beside()
+        cannot_be_looked_at(looking, Problem.SERVER)
+        before, looks = looking.writes(), looking.server.log.count(("look", "web"))
+        with capture_logs() as logs:
+            for _ in range(4):
+                looking.time += (await looking.look()).again
+        assert looking.writes() == before
+        assert looking.server.log.count(("look", "web")) - looks == 4
+        assert (await looking.look()).again > 8
+        assert looking.condition()["reason"] == "ErrResourceExists"
+        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["an object in the way cannot be read; trying again"]
+
+    run(story())
+
+
+def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
+    async def story():
+        looking = await beside()
+        cannot_be_looked_at(looking, Problem.NOT_FOUND)
+        info = looking.stores.info
+        looking.stores.info = lambda kind, **_more: replace(
+            info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
+        )
+        await looking.look()
+        assert not looking.reconciler.memory[WEB].foreign
 
     run(story())

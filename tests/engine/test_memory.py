@@ -57,7 +57,8 @@ def test_a_foreign_object_is_looked_at_less_and_less_often():
         waits.append(foreign.wait)
         assert foreign.look_at == 200.0 + foreign.wait
     assert waits == [2, 4, 8, 16, 32, FOREIGN_CAP, FOREIGN_CAP, FOREIGN_CAP]
-    memory.foreign[A] = foreign
+    memory.foreign[A] = foreign.unseen("no answer", 250.0)
+    assert memory.foreign[A].look_at == 250.0 + FOREIGN_CAP, "nor does one that cannot be read"
     memory.meet({A: obj("met again")}, 300.0)
     assert memory.foreign[A] == Foreign(obj("met again"), 360.0, FOREIGN_CAP), "meeting it again does not hurry"
 
