@@ -275,6 +275,8 @@ class Reconciler:
             # At the first look after a start, where the status has no room for a reason, this was said in an earlier life.
             if not (told_before and event.reason == "Synced"):
                 self.around.say(resource, event)
+        if planned.complete and self.may_prune:
+            memory.keep({each.key for child in planned.children for each in child.objects})
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
         if outcomes is not None and not outcomes.clean:
@@ -357,8 +359,11 @@ class Reconciler:
 
     async def _look_at_foreign(self, request: Request, memory: Memory) -> None:
         """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create. One
-        that cannot be read stays as it was seen last, and holds up nothing else."""
+        that cannot be read stays as it was seen last, and holds up nothing else. What a store holds is known from there."""
         for key, foreign in list(memory.foreign.items()):
+            if self.world.get(key, version=Kind.of(foreign.obj).version) is not None:
+                del memory.foreign[key]
+                continue
             if foreign.look_at > self.around.ticks():
                 continue
             try:

@@ -4,7 +4,7 @@ at most one write that changes nothing per object."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.awaited import Awaited
 from ruleop.merge import Learned
@@ -12,6 +12,7 @@ from ruleop.planning import Failed, Failure, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from collections.abc import Set as AbstractSet
 
     from ruleop.engine.fights import Fights
     from ruleop.engine.intents import Intent
@@ -81,6 +82,13 @@ class Memory:
         """A refusal for good matters until the object is written again; anything else is simply tried again."""
         kept = {key: each for key, each in self.failed.items() if key not in acted}
         self.failed = kept | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+
+    def keep(self, wanted: AbstractSet[ObjectKey]) -> None:
+        """What is remembered of these objects; the CR wants no others."""
+        parts: tuple[dict[ObjectKey, Any], ...] = (self.learned, self.failed, self.recreated, self.foreign)
+        for part in parts:
+            for key in part.keys() - wanted:
+                del part[key]
 
     def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
         """What the stores have to have reached before the next pass."""

@@ -79,8 +79,10 @@ class Children:
             for each in wanted or ():
                 self._place(planned, each)
         except ChildWaits as wait:
+            planned.incomplete = True
             self._waits(planned, wait)
         except ChildFails as error:
+            planned.incomplete = True
             self._fails(planned, error)
         for piece in planned.pieces:
             if piece.applied is not None:
@@ -259,6 +261,11 @@ class Children:
             actions = (piece.action for piece in planned.pieces if piece.action is not None)
             found.extend(replace(action, needs=needs) if needs else action for action in actions)
         return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known of each child which objects it wants."""
+        return not any(planned.incomplete for planned in self.planned.values())
 
     def written(self) -> frozenset[str]:
         return frozenset(id_ for id_, planned in self.planned.items() if planned.writes)

@@ -78,7 +78,7 @@ class Planned:
     message: str = ""
     pieces: list[Piece] = field(default_factory=list)
     spares: bool = False  # some of its objects are not known in this pass, so none recorded for it may be pruned
-    incomplete: bool = False  # some of its items could not be rendered
+    incomplete: bool = False  # some of what it wants could not be rendered
 
     @property
     def ready(self) -> bool:

@@ -103,7 +103,7 @@ class _Planner:
 
     def _standing(self) -> Plan:
         actions = self._actions()  # before the status, whose mistakes stop no child
-        return self._plan(None, actions, look_again=self._look_at_foreign())
+        return self._plan(None, actions, look_again=self._look_at_foreign(), complete=self.children.complete)
 
     def _look_at_foreign(self) -> float | None:
         return LOOK_AT_FOREIGN if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
@@ -137,12 +137,18 @@ class _Planner:
         self.children.show(self.rule.every_child())
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
         again = ending.look_again if ending.look_again is not None else self._look_at_foreign()
-        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=again)
+        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=again, complete=self.children.complete)
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
     def _plan(
-        self, ready: list[dict[str, Any]] | None, actions: list[Action], *, look_again: float | None, events: list[Event] | None = None
+        self,
+        ready: list[dict[str, Any]] | None,
+        actions: list[Action],
+        *,
+        look_again: float | None,
+        events: list[Event] | None = None,
+        complete: bool = False,
     ) -> Plan:
         """`ready` says what Ready, Reconciling and Stalled are; None: what the children amount to."""
         problems = self.children.said.problems
@@ -175,6 +181,7 @@ class _Planner:
             conditions=tuple(conditions),
             events=(*(events or ()), *(() if acts else transition(self.resource, ready[0], problems, self.observed.last_reason))),
             look_again=None if self.paused else self._made_possible(actions, look_again),
+            complete=complete,
             unread=tuple(self.children.said.unread),
         )
 

@@ -11,7 +11,7 @@ from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.planning import Served
 from tests.engine.looking import FINALIZER, WEB, Looking
-from tests.engine.server import Answer
+from tests.engine.server import Answer, child
 from tests.planning.world import project
 
 WEB_YAML = """
@@ -226,5 +226,76 @@ def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
         )
         await looking.look()
         assert not looking.reconciler.memory[WEB].foreign
+
+    run(story())
+
+
+# -- when nothing is in the way any more -------------------------------------------------------------------------------------------------
+
+NAMED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\ndata: {v: '1'}\n"
+
+
+async def requests_at_rest(looking):
+    asked = len(looking.server.log)
+    for _ in range(5):
+        looking.time += LONG
+        verdict = await looking.look()
+    return looking.server.log[asked:], verdict.again
+
+
+def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
+    async def story():
+        looking = Looking("reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED)
+        looking.server.make(child("taken", owner=None, data={}))
+        await looking.rest()
+        looking.edit_app(spec={"name": "free"})
+        await looking.rest()
+        assert await requests_at_rest(looking) == ([], None)
+
+    run(story())
+
+
+@pytest.mark.parametrize("strategy", ["create-only", "merge"])
+def test_nobody_looks_at_what_was_taken_over(run, strategy):
+    async def story():
+        more = f"adopt: orphans, apply: {{strategy: {strategy}}}"
+        looking = Looking(f"reconcilePeriod: 0s\nchildren: {{a: {{template: a.yaml, {more}}}}}\n", {"name": "a"}, a=NAMED)
+        looking.server.make(child("a", owner=None, data={}))
+        await looking.rest()
+        assert await requests_at_rest(looking) == ([], None)
+
+    run(story())
+
+
+def test_a_child_that_waits_may_still_want_its_name(run):
+    async def story():
+        body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
+        looking = Looking(body, {"name": "taken"}, a=NAMED)
+        looking.server.make(child("taken", owner=None, data={}))
+        await looking.rest()
+        looking.edit_app(spec={"name": "taken", "go": False})
+        await looking.rest()
+        assert looking.key("taken") in looking.reconciler.memory[WEB].foreign
+        looking.edit_app(spec={"name": "taken"})
+        await looking.rest()
+        assert looking.server.log.count(("create", "taken")) == 1
+
+    run(story())
+
+
+def test_what_the_server_makes_of_values_is_remembered_while_a_child_waits_or_the_cr_is_wrong(run):
+    async def story():
+        body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
+        service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {x: '{{ spec.x }}'}\n"
+        looking = Looking(body, {"x": "long"}, a=service)
+        make = looking.server.make
+        looking.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
+        await looking.rest()
+        learned = dict(looking.reconciler.memory[WEB].learned)
+        assert learned
+        for spec in ({"x": "long", "go": False}, {}):
+            looking.edit_app(spec=spec)
+            await looking.rest()
+            assert looking.reconciler.memory[WEB].learned == learned
 
     run(story())

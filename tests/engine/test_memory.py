@@ -63,6 +63,15 @@ def test_a_foreign_object_is_looked_at_less_and_less_often():
     assert memory.foreign[A] == Foreign(obj("met again"), 360.0, FOREIGN_CAP), "meeting it again does not hurry"
 
 
+def test_of_what_is_not_wanted_any_more_nothing_is_remembered():
+    memory = Memory()
+    memory.learn({A: (obj("1000m"), obj("1")), B: (obj("1000m"), obj("1"))}, SHAPES)
+    memory.meet({A: obj("theirs"), B: obj("theirs")}, 100.0)
+    memory.failed, memory.recreated = {A: IMMUTABLE, B: IMMUTABLE}, {A: "digest", B: "digest"}
+    memory.keep({B})
+    assert [set(part) for part in (memory.learned, memory.foreign, memory.failed, memory.recreated)] == [{B}] * 4
+
+
 def test_what_could_be_written_is_in_nobodys_way():
     memory = Memory()
     memory.meet({A: obj("theirs")}, 100.0)
