@@ -57,7 +57,12 @@ if TYPE_CHECKING:
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
 AT_ONCE = 0.001
+STORES_AGAIN = 1.0  # seconds until the next look, should a store not tell that it is there before
 REFUSED_FOR = 60.0  # seconds until the same status is tried again: the schema may be another by then
+
+
+class _Unknown(Exception):  # noqa: N818 - no error: the pass ends, and another begins when all is known
+    """A store was made anew while the pass waited for an answer. What is not in it may exist, and nothing follows from its silence."""
 
 
 class World(Objects, Kinds, Protocol):
@@ -106,14 +111,22 @@ class Surroundings:
 
 class Reconciler:
     def __init__(
-        self, kind: Kind, rules: Sequence[Rule], surroundings: Surroundings, *, busy: Callable[[], bool], wake: Callable[[Request], None]
+        self,
+        kind: Kind,
+        rules: Sequence[Rule],
+        surroundings: Surroundings,
+        *,
+        known: Callable[[], bool],
+        busy: Callable[[], bool],
+        wake: Callable[[Request], None],
     ) -> None:
-        """`busy` says whether other CRs of the kind wait to be looked at; `wake` has one looked at soon."""
+        """`known` says whether the stores know all that the rules need, or that it cannot be had; `busy`, whether other CRs of the kind
+        wait to be looked at; `wake` has one looked at soon."""
         self.rules = tuple(rules)
         self.kind = kind
         self.title = str(self.kind.versionless)
         self.around = surroundings
-        self.busy, self.wake = busy, wake
+        self.known, self.busy, self.wake = known, busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
         self.referee = Referee(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
         self.dry_run = surroundings.dry_run
@@ -144,6 +157,8 @@ class Reconciler:
             await self._look_at_foreign(request, memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
+        except _Unknown:
+            return Verdict(again=STORES_AGAIN, why="a store is made anew")
         except RuleopError as error:  # what has to be known or written first: the inventory
             news, memory.trouble = memory.trouble != str(error), str(error)
             (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=str(request), error=memory.trouble)
@@ -197,6 +212,8 @@ class Reconciler:
         return memory.status_in is not None
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
+        if not self.known():
+            raise _Unknown
         start = time.perf_counter()
         known = self.around.conditions_of(rule.kind.versionless)
         seen = Seen(self.world, memory)

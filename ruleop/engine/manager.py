@@ -283,6 +283,7 @@ class Manager:
             kind,
             (),
             self.surroundings,
+            known=lambda: self.rulebook.knows(kind.versionless),
             busy=workers.queue.has_ready,
             wake=lambda request: workers.add(request, "status", Urgency.RETRY),
         )

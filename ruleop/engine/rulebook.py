@@ -191,8 +191,16 @@ class Rulebook:
     def open(self) -> None:
         """A controller works while all that its rules need is known, or known not to be had."""
         for controller in self.controllers:
-            synced = all(self.feeds.feeds[need].state is not State.PENDING for need in controller.needs)
+            synced = self._is_synced(controller)
             controller.workers.open(self.leading and synced and self.schemas.known_of(controller.kinds()))
+
+    def knows(self, kind: GroupKind) -> bool:
+        """Whether it is so still: a store that is made anew knows nothing, and what it cannot tell must not be taken to be gone."""
+        controller = self.controllers.get(kind)
+        return controller is not None and self._is_synced(controller)
+
+    def _is_synced(self, controller: Controller) -> bool:
+        return all(self.feeds.feeds[need].state is not State.PENDING for need in controller.needs)
 
     def stirred(self, feed: Feed) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""

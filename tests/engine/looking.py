@@ -87,6 +87,7 @@ class Looking:
         self.stores = Stores(self.server, OfflineKinds(self.project))
         self.stores.catch_up()
         self.time = 1000.0
+        self.known = True
         self.busy = False
         self.known_conditions = frozenset()
         self.events = []
@@ -110,7 +111,9 @@ class Looking:
             conditions_of=lambda _kind: self.known_conditions,
         )
         rules = rules or self.project.rules
-        self.reconciler = Reconciler(rules[0].kind, rules, around, busy=lambda: self.busy, wake=lambda _request: None)
+        self.reconciler = Reconciler(
+            rules[0].kind, rules, around, known=lambda: self.known, busy=lambda: self.busy, wake=lambda _request: None
+        )
         return self.reconciler
 
     async def write_status(self, kind, key, patch, *, subresource):

@@ -220,6 +220,19 @@ def test_several_watches_of_a_kind_have_one_controller(story):
     story(tell)
 
 
+def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(story):
+    async def tell(operator):
+        operator.begin(watch())
+        assert operator.rulebook.knows(APP)
+        children = operator.feeds.feeds[Need(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
+        for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
+            children.state = state
+            assert operator.rulebook.knows(APP) is knows
+        assert not operator.rulebook.knows(GroupKind("example.com", "Nobodys"))
+
+    story(tell)
+
+
 # -- the pause ---------------------------------------------------------------------------------------------------------------------------
 
 

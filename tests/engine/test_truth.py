@@ -11,9 +11,10 @@ from ruleop.engine.awaited import PATIENCE, Awaited
 from ruleop.engine.controller import REFUSED_FOR
 from ruleop.engine.fights import ENOUGH, FIRST, QUIET
 from ruleop.engine.memory import Memory
+from ruleop.kinds import ObjectKey
 from ruleop.planning import Problem
 from ruleop.planning.marks import PART_OF
-from tests.engine.looking import Looking
+from tests.engine.looking import FINALIZER, Looking
 from tests.engine.server import Answer
 from tests.planning.world import project
 
@@ -130,6 +131,52 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
         assert (await looking.look()).failed
         await looking.rest()
         assert looking.condition()["status"] == "True"
+
+    run(story())
+
+
+@pytest.mark.parametrize("waits_for", [("look", "shop"), ("delete", "a")])
+def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
+    """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
+
+    async def story():
+        body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}\nfinalize: {bye: {template: bye.yaml}}\n"
+        looking = one(body, bye=A.replace("name: a", "name: bye"))
+        looking.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        await looking.rest()
+        looking.edit_app(metadata={**looking.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        while looking.condition()["reason"] != "Finalized":
+            await looking.look()
+
+        def made_anew():
+            looking.known = False
+            for key in [key for key in looking.stores.objects if key.kind == "ConfigMap"]:
+                del looking.stores.objects[key]
+
+        look, far = looking.stores.look, ObjectKey("", "ConfigMap", "far", "a")
+
+        async def looked(kind, key):
+            if waits_for == ("look", key.name):
+                made_anew()
+            return await look(kind, key)
+
+        looking.stores.look = looked
+        if waits_for == ("delete", "a"):
+            looking.server.before[waits_for] = made_anew
+            looking.server.say("delete", "a", Answer.CONFLICT)
+        said = looking.condition()
+        verdict = await looking.look(catch_up=False)
+        assert (verdict.failed, verdict.why) == (False, "a store is made anew")
+        assert verdict.again is not None
+        assert far in looking.server.objects
+        assert FINALIZER in looking.app["metadata"]["finalizers"]
+        assert looking.condition() == said, "nor is anything told of it"
+        looking.known, looking.stores.look = True, look
+        looking.stores.catch_up()
+        for _ in range(4):
+            await looking.look()
+        assert far not in looking.server.objects
+        assert FINALIZER not in looking.app["metadata"]["finalizers"]
 
     run(story())
 

@@ -30,7 +30,7 @@ class Play:
         around = SimpleNamespace(
             world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None, ticks=None, say=None
         )
-        self.reconciler = Reconciler(APP, (), around, busy=lambda: False, wake=lambda _: None)
+        self.reconciler = Reconciler(APP, (), around, known=lambda: True, busy=lambda: False, wake=lambda _: None)
 
     async def execute(self, actions, _resource):
         self.done += actions
