@@ -168,7 +168,7 @@ class Manager:
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
-        self.world = World(self.api, self.lookup, divided=len(self.options.namespaces) > 1)
+        self.world = World(self.api, self.lookup, namespaces=self.options.namespaces)
         self.feeds = Feeds(
             self.client,
             self.lookup,

@@ -33,11 +33,11 @@ _SERVED = {
 
 
 class World:
-    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, divided: bool = False) -> None:
-        """`divided`: each namespace is watched for itself, and a right may be missing in one of them."""
+    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()) -> None:
+        """`namespaces`: those that are watched, each for itself; a right may be missing in one of them. None: all of them, at once."""
         self.api = api
         self.lookup = lookup
-        self.divided = divided
+        self.namespaces = namespaces
         self.primary: dict[GroupKind, Feed] = {}
         self.children_of: dict[GroupKind, list[Feed]] = {}  # one for each version that rules write
         self.observed: dict[GroupKind, list[Feed]] = {}
@@ -145,8 +145,8 @@ class World:
         return found
 
     def seen_from(self, namespace: str) -> Kinds:
-        """For a CR of this namespace. What may not be read in another is nothing to it."""
-        return _From(self, namespace) if self.divided else self
+        """For a CR of this namespace. What may not be read in another is nothing to it, unless it has children there."""
+        return _From(self, namespace) if self.namespaces else self
 
     def _work_out(self, kind: Kind, namespace: str) -> KindInfo:
         resource = self.lookup(kind)
@@ -162,6 +162,7 @@ class World:
             shape=shape,
             status_schema=_schema(version.schema) if version is not None else self.published.get(kind),
             status_subresource=resource.status_subresource if resource is not None else True,
+            places={each: self._state(kind, resource, each) for each in self.namespaces} or None,
         )
 
     def _state(self, kind: Kind, resource: ResourceInfo | None, namespace: str) -> Served:

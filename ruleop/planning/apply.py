@@ -73,8 +73,11 @@ def record_of(live: Object) -> Record | None:
 def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
     """Raises ChildFails and ChildWaits."""
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
-    if wanted.info.state is Served.FORBIDDEN:
+    state = wanted.info.state_in(wanted.key.namespace)
+    if state is Served.FORBIDDEN:
         raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
+    if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR
+        raise ChildWaits(f"the namespace {wanted.key.namespace} to be looked at: add it to --namespaces", child.body.site, why="right")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
         if (fight := fight_over(wanted, observed)) is not None and fight.held:

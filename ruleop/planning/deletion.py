@@ -89,18 +89,19 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
         message = "; ".join([f"{key} is to be {word}" for key, word in goes.items()] + ["and more"] * (len(left) > 8))
         actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
         return Ending(_going(reason, message), actions)
-    if (hidden := next(_hidden(rule, observed), None)) and annotations_of(resource).get(SKIP_FINALIZE) != "true":
-        message = f"ruleop may not read {hidden}, of which there may be children left that nobody else would delete"
+    if (kind := next(hidden(rule, observed), None)) and annotations_of(resource).get(SKIP_FINALIZE) != "true":
+        message = f"ruleop may not read {kind}, of which there may be children left that nobody else would delete"
         return Ending(triple(False, reason, message, reconciling=False, stalled=True))
     return Ending(_going(reason), [RemoveFinalizer(observed.finalizer)])
 
 
-def _hidden(rule: Rule, observed: Observed) -> Iterator[str]:
-    """Kinds that ruleop may not read, and whose objects the garbage collector would not follow."""
+def hidden(rule: Rule, observed: Observed) -> Iterator[str]:
+    """Kinds that ruleop may not read where the rule may have made objects that the garbage collector would not follow."""
     for child in rule.every_child():
         if child.final or child.deletion is not None or rule.reach == "cluster":
             for kind in sorted(child.kinds):
-                if observed.kinds.info(kind).state is Served.FORBIDDEN:
+                info = observed.kinds.info(kind)
+                if info.hidden if rule.reach == "cluster" else info.state is Served.FORBIDDEN:
                     yield kind.kind
 
 

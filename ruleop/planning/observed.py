@@ -27,17 +27,30 @@ class Served(Enum):
     SYNCED = "synced"  # its objects are known
     UNSERVED = "unserved"  # the cluster has no such kind (yet)
     FORBIDDEN = "forbidden"  # ruleop may not read it
+    UNWATCHED = "unwatched"  # only of one namespace: ruleop was told to look at others
 
 
 @dataclass(frozen=True, slots=True)
 class KindInfo:
     kind: Kind
     namespaced: bool = True
-    state: Served = Served.SYNCED
+    state: Served = Served.SYNCED  # as seen from the CR's namespace
     shape: Shape = UNKNOWN
     status_schema: Mapping[str, Any] | None = None  # of a custom resource: openAPIV3Schema, to know what the server would drop
     status_subresource: bool = True
     known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
+    places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
+
+    def state_in(self, namespace: str) -> Served:
+        """For an object of this namespace, which may be another than the CR's."""
+        if self.places is None or not self.namespaced:
+            return self.state
+        return self.places.get(namespace, Served.UNWATCHED)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there may be objects, in whatever namespace, that ruleop may not read."""
+        return Served.FORBIDDEN in {self.state, *(self.places or {}).values()}
 
 
 class Kinds(Protocol):

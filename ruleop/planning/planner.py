@@ -15,7 +15,7 @@ from ruleop.errors import RenderError
 from ruleop.kinds import Object, ObjectKey
 from ruleop.planning.actions import Action, AddFinalizer, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
-from ruleop.planning.deletion import plan_deletion
+from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
 from ruleop.planning.failures import reason_of
 from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD, Owner, annotations_of
@@ -118,9 +118,14 @@ class _Planner:
             if not holds:
                 # It has to be there before the first object that the garbage collector cannot follow.
                 return [AddFinalizer(self.observed.finalizer), *(replace(action, needs=action.needs | {FIRST}) for action in actions)]
-        elif holds and not actions and self.observed.may_prune and not self.children.said.problems and not self.children.said.waits:
+        elif holds and not actions and self._has_nothing_elsewhere():
             actions.append(RemoveFinalizer(self.observed.finalizer))
         return actions
+
+    def _has_nothing_elsewhere(self) -> bool:
+        """Whether all is known, and the garbage collector follows all that there is."""
+        said = self.children.said
+        return self.observed.may_prune and not said.problems and not said.waits and not any(hidden(self.rule, self.observed))
 
     def _needs_finalizer(self) -> bool:
         if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):

@@ -10,6 +10,7 @@ from ruleop.engine.world import World
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.requests import Source
 from ruleop.kube.store import State, Store
+from ruleop.planning import Served
 from ruleop.planning.marks import PART_OF
 from ruleop.schema.table import ResourceInfo
 
@@ -20,8 +21,8 @@ KEY = ObjectKey("", "ConfigMap", "shop", "a")
 class Held:
     """In the place of a watch."""
 
-    def __init__(self):
-        self.store = Store(Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)))
+    def __init__(self, namespace=""):
+        self.store = Store(Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP), namespace))
         self.store.begin_list()
         self.store.end_list(5)
 
@@ -80,6 +81,23 @@ def test_a_store_has_come_as_far_as_the_object_or_the_watch(world):
     store.bookmark(8)
     assert world.is_at_least(KEY, "8")
     assert world.has_seen(KEY, "8")
+
+
+def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
+    resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
+    world = World(None, {CONFIG_MAP: resource}.get, namespaces=("shop", "tools"))
+    assert world.seen_from("shop").info(Kind("", "v1", "Nothing")).state is Served.UNSERVED
+    watched = feed(CHILD_LABELS)
+    watched.watchers = [Held("shop"), Held("tools")]
+    world.children_of = {CONFIG_MAP.versionless: [watched]}
+    watched.watchers[1].store.set_state(State.FORBIDDEN)
+    info = world.seen_from("shop").info(CONFIG_MAP)
+    assert (info.state, info.hidden) == (Served.SYNCED, True)
+    states = [info.state_in(namespace) for namespace in ("shop", "tools", "far")]
+    assert states == [Served.SYNCED, Served.FORBIDDEN, Served.UNWATCHED]
+    world = World(None, {CONFIG_MAP: resource}.get)
+    world.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
+    assert world.seen_from("shop").info(CONFIG_MAP).state_in("far") is Served.SYNCED
 
 
 def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from ruleop.kinds import Kind
 from ruleop.planning import Failed, Failure, Served, State, choose_rule
 from ruleop.planning.planned import Existing
 from tests.planning.world import World, app, config, key, project
@@ -455,6 +458,29 @@ def test_a_kind_that_is_not_served_makes_its_children_wait_and_nothing_else():
     world.served.clear()
     world.settle()
     assert "Certificate/c" in world.names()
+
+
+def test_a_child_in_a_namespace_that_is_not_looked_at_waits_and_nothing_else():
+    body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}, b: {template: b.yaml}}"
+    world = World.of(body, a=plain("a"), b=plain("b"))
+    info = world.info(Kind("", "v1", "ConfigMap"))
+    world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED})
+    world.settle()
+    assert world.names() == ["ConfigMap/b"]
+    assert waits(world) == [("a", "the namespace far to be looked at: add it to --namespaces")]
+    world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.FORBIDDEN})
+    assert waits(world) == [("a", "the right to read ConfigMap")]
+    world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.SYNCED})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b"]
+
+
+def test_a_right_that_is_missing_where_the_child_is_not_matters_to_nobody():
+    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}", a=plain("a"))
+    info = world.info(Kind("", "v1", "ConfigMap"))
+    world.infos["ConfigMap"] = replace(info, state=Served.FORBIDDEN, places={"shop": Served.FORBIDDEN, "far": Served.SYNCED})
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
 
 
 def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():

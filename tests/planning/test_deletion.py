@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 
+from ruleop.kinds import Kind
 from ruleop.planning import Delete, RemoveFinalizer, Served, State
 from ruleop.planning.marks import PAUSED, SKIP_FINALIZE
 from tests.planning.world import FINALIZER, World, config, key
@@ -270,6 +272,40 @@ def test_kinds_that_may_not_be_read_hold_nothing_up_where_the_garbage_collector_
     world.end()
     world.settle()
     assert world.resource is None
+
+
+def looked_at(world: World, **places: Served) -> None:
+    world.infos["ConfigMap"] = replace(world.info(Kind("", "v1", "ConfigMap")), places=places)
+
+
+def test_children_that_may_be_where_nothing_can_be_read_keep_the_finalizer():
+    """Though the kind can be read in the CR's own namespace."""
+    world = World.of(FAR % "", {"v": "1"}, a=A)
+    world.settle()
+    hidden = world.objects.pop(key("a", namespace="far"))
+    looked_at(world, shop=Served.SYNCED, far=Served.FORBIDDEN)
+    world.end()
+    world.settle()
+    assert world.finalizers == [FINALIZER]
+    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    world.objects[key("a", namespace="far")] = hidden
+    looked_at(world, shop=Served.SYNCED, far=Served.SYNCED)
+    world.settle()
+    assert (world.resource, world.objects) == (None, {})
+
+
+def test_a_child_that_is_wanted_elsewhere_now_keeps_the_finalizer_while_what_it_was_cannot_be_read():
+    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, namespace: '{{ spec.v }}'}}", {"v": "far"}, a=A)
+    world.settle()
+    hidden = world.objects.pop(key("a", namespace="far"))
+    looked_at(world, shop=Served.SYNCED, far=Served.FORBIDDEN)
+    world.edit({"v": "shop"})
+    world.settle()
+    assert world.finalizers == [FINALIZER]
+    world.objects[key("a", namespace="far")] = hidden
+    looked_at(world, shop=Served.SYNCED, far=Served.SYNCED)
+    world.settle()
+    assert (world.names(), world.finalizers) == (["ConfigMap/a"], [])
 
 
 def test_so_many_that_are_to_be_gone_are_said_in_a_bounded_message():
