@@ -298,7 +298,7 @@ class Reconciler:
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
         if outcomes is not None and not outcomes.clean:
             return Verdict(failed=True, again=outcomes.retry_after)
-        again, why = self._again(rule, memory, planned)
+        again, why = self._again(memory, planned)
         return Verdict(again=again, why=why)
 
     async def _status_failed(self, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError) -> Verdict:
@@ -336,7 +336,7 @@ class Reconciler:
             return Verdict(failed=True)
         return Verdict(again=AT_ONCE, why="the CR is a newer one")
 
-    def _again(self, rule: Rule, memory: Memory, planned: Plan) -> tuple[float | None, str]:
+    def _again(self, memory: Memory, planned: Plan) -> tuple[float | None, str]:
         waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
         if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
             waits.append((look_at - self.around.ticks(), "a fight"))
@@ -344,8 +344,8 @@ class Reconciler:
             waits.append((planned.look_again, "its time has come"))
         if any(each.reason == "StatusRefused" for each in planned.problems):
             waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
-        if rule.reconcile_period:
-            waits.append((rule.reconcile_period, RESYNC))
+        if planned.period:
+            waits.append((planned.period, RESYNC))
         wait, why = min(waits, default=(None, ""))
         return (None if wait is None else max(0.001, wait)), why
 

@@ -169,6 +169,7 @@ class Plan:
     conditions: tuple[dict[str, Any], ...] = ()
     events: tuple[Event, ...] = ()
     look_again: float | None = None  # seconds, where no event will come
+    period: float = 0.0  # seconds until it is looked at again whatever comes; 0: never
     complete: bool = False  # all objects that the CR wants are known, and among `children`
     unread: tuple[ObjectKey, ...] = ()  # to be read in full before it can be told what becomes of them
 

@@ -18,13 +18,13 @@ from ruleop.planning.children import Children
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
 from ruleop.planning.failures import reason_of
-from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD, Owner, annotations_of
+from ruleop.planning.marks import PAUSED, Owner, annotations_of
 from ruleop.planning.observed import Failure
+from ruleop.planning.period import reconcile_period
 from ruleop.planning.pruning import prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
 from ruleop.planning.status import FINALIZED, MAX_MESSAGE, as_taken, overall, projected, triple, users, write
-from ruleop.rules import parse_duration
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
@@ -165,10 +165,11 @@ class _Planner:
         extra = users(self.rule, self.scope, problems)
         if ready is None:
             ready = overall(self.children, problems)
+        period, trouble = reconcile_period(self.rule, self.resource)
         if self.paused:
             ready = self._pause(ready)
-        elif period := self._bad_period():
-            ready[0] = {**ready[0], "message": "; ".join(filter(None, [ready[0]["message"], period]))[:MAX_MESSAGE]}
+        elif trouble:
+            ready[0] = {**ready[0], "message": "; ".join(filter(None, [ready[0]["message"], trouble]))[:MAX_MESSAGE]}
         conditions = [*ready, *extra]
         status: StatusWrite | None = None
         if self.rule.manage_status:
@@ -186,6 +187,7 @@ class _Planner:
             conditions=tuple(conditions),
             events=(*(events or ()), *(() if acts else transition(self.resource, ready[0], problems, self.observed.last_reason))),
             look_again=None if self.paused else self._made_possible(actions, look_again),
+            period=period,
             complete=complete,
             unread=tuple(self.children.said.unread),
         )
@@ -231,14 +233,3 @@ class _Planner:
         if ready[1]["reason"] == FINALIZED:  # remembered, or what is done would be done again after the pause
             paused[1] = {**paused[1], "reason": FINALIZED}
         return paused
-
-    def _bad_period(self) -> str:
-        """What is wrong with the CR's own reconcile period: it is said, and stops nothing."""
-        text = annotations_of(self.resource).get(RECONCILE_PERIOD)
-        if text is None:
-            return ""
-        try:
-            parse_duration(str(text))
-        except ValueError as error:
-            return f"the annotation {RECONCILE_PERIOD} has no effect: {error}"
-        return ""

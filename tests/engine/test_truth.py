@@ -559,9 +559,9 @@ def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run
     async def story():
         looking = one(PROJECTED)
         refused = Problem("status", "StatusRefused", "")
-        planned = SimpleNamespace(look_again=5.0, problems=(refused,))
+        planned = SimpleNamespace(look_again=5.0, problems=(refused,), period=36000.0)
         memory = Memory(refused_until=looking.time + REFUSED_FOR)
-        assert looking.reconciler._again(looking.project.rules[0], memory, planned) == (5.0, "its time has come")
+        assert looking.reconciler._again(memory, planned) == (5.0, "its time has come")
 
     run(story())
 
