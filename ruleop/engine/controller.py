@@ -340,7 +340,7 @@ class Reconciler:
         waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
         if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
             waits.append((look_at - self.around.ticks(), "a fight"))
-        if planned.look_again is not None and not waits:
+        if planned.look_again is not None:
             waits.append((planned.look_again, "its time has come"))
         if any(each.reason == "StatusRefused" for each in planned.problems):
             waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
