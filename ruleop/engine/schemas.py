@@ -43,25 +43,26 @@ class Schemas:
         return [kind for kind in dict.fromkeys(kinds) if self._foreign(kind) and kind not in self.world.published]
 
     def pause(self, kinds: Iterable[Kind]) -> float | None:
-        """Seconds until the next look at what is missing of these; None if nothing is."""
-        looks = [self._looked.get(kind, 0) for kind in self.missing(kinds)]
+        """Seconds until the next look at what is missing of these; None if nothing is. What is not missing any more, because it is known,
+        not served or not wanted, is looked for as if for the first time, should it be missing again."""
+        missing = self.missing(kinds)
+        self._looked = {kind: self._looked[kind] for kind in missing if kind in self._looked}
+        looks = [self._looked.get(kind, 0) for kind in missing]
         return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(*looks, 20)) if looks else None
 
     async def look(self, kind: Kind) -> bool:
         """Asks for this one, after a refresh of discovery. True when something new is known."""
         if not self._foreign(kind):
             return False
-        self._looked[kind] = self._looked.get(kind, 0) + 1
+        looked = self._looked[kind] = self._looked.get(kind, 0) + 1
         try:
             async with asyncio.timeout(LONGEST_LOOK):
                 document = await self.discovery.openapi(kind.group, kind.version)
         except (ApiError, TimeoutError) as error:
             if not isinstance(error, ApiError) or error.problem is Problem.FORBIDDEN:
-                self._looked[kind] = max(PATIENCE, self._looked[kind])
+                looked = self._looked[kind] = max(PATIENCE, looked)
             log = structlog.get_logger()
-            (log.warning if self._looked[kind] in {1, PATIENCE} else log.debug)(
-                "no schema", kind=str(kind), error=str(error) or "no answer"
-            )
+            (log.warning if looked in {1, PATIENCE} else log.debug)("no schema", kind=str(kind), error=str(error) or "no answer")
             return False
         schema, shape = (document.schema(kind), document.shape(kind)) if document is not None else (None, None)
         if schema is None or shape is None or self.world.published.get(kind) is schema:

@@ -113,6 +113,19 @@ def test_a_kind_without_a_schema_is_waited_for_a_few_looks_and_looked_for_ever_a
     assert run(schemas.look(APP))
 
 
+def test_a_kind_that_went_while_it_was_looked_for_is_looked_for_again_when_it_comes_back(schemas, server, run):
+    """Nobody would look for it otherwise, and its CRs would wait for ever."""
+    for _ in range(PATIENCE - 1):
+        assert not run(schemas.look(APP))
+    schemas.wanted.clear()
+    assert schemas.pause([]) is None, "it is not wanted any more"
+    server.documents["example.com", "v1"] = OpenApi(document(APP))
+    assert not schemas.known_of([APP])
+    assert schemas.wanted.is_set()
+    assert run(schemas.look(APP))
+    assert schemas.known_of([APP])
+
+
 def test_it_holds_no_other_kind(schemas, server, run):
     """Neither while it is looked for, nor by a server behind the API server that does not answer."""
     server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
