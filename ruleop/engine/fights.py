@@ -110,6 +110,10 @@ class Fights:
     def name(self, key: ObjectKey, message: str) -> None:
         self._records[key].message = message
 
+    def forget(self, key: ObjectKey) -> None:
+        """The object was taken away by us."""
+        self._records.pop(key, None)
+
     def settle(self, now: float) -> None:
         """Forgets what is over."""
         for key, record in list(self._records.items()):

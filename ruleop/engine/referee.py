@@ -14,7 +14,7 @@ from ruleop.engine.opponents import opponents
 from ruleop.engine.routes import Request
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning import Create, Event, Kinds, ServerSideApply
+from ruleop.planning import Create, Delete, Event, Kinds, Patch, ServerSideApply
 from ruleop.planning.differences import differences
 from ruleop.planning.events import WELL
 from ruleop.planning.status import condition_of
@@ -74,7 +74,11 @@ class Referee:
         return message(action, fields, who, by_server=by_server)
 
     def sees(self, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
-        """Remembers what was done although neither CR nor rules had changed: somebody changed or deleted a child."""
+        """Remembers what was done although neither CR nor rules had changed: somebody changed or deleted a child. What we took away
+        ourselves is nobody's doing."""
+        for action in outcomes.done:
+            if memory.fights and (isinstance(action, Delete) or (isinstance(action, Patch) and action.why == "released")):
+                memory.fights.forget(action.key)
         said = condition_of(resource, "Ready")
         generation = resource["metadata"].get("generation")
         if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:

@@ -373,6 +373,29 @@ def test_edits_of_the_cr_are_no_fight(run):
     run(story())
 
 
+@pytest.mark.parametrize("deletion", ["delete", "orphan"])
+def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
+    """An annotation is switched on and off: the CR's generation stays the same, and so does the wish."""
+
+    async def story():
+        child = f"{{template: a.yaml, when: metadata.annotations.on | default(false), deletion: {deletion}, adopt: orphans}}"
+        looking = one(f"children: {{a: {child}}}\n")
+
+        async def switch(**annotations):
+            looking.server.edit(looking.key("web", "App"), metadata={**looking.app["metadata"], "annotations": annotations})
+            looking.stores.catch_up()
+            looking.time += 10
+            await looking.rest()
+            return looking.live("a") is not None and PART_OF in looking.live("a")["metadata"].get("labels", {})
+
+        for _ in range(2 * ENOUGH):
+            assert await switch(on="yes")
+            assert looking.condition()["reason"] == "Ready"
+            assert not await switch()
+
+    run(story())
+
+
 # -- what is told ------------------------------------------------------------------------------------------------------------------------------
 
 
