@@ -62,18 +62,31 @@ _RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER,
 _TOO_LARGE = ("request is too large", "trying to send message larger than max")
 
 # There is no reason or cause that says "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
-# usual rules in CRDs.
+# usual rules in CRDs. What holds for a time only ("cannot be changed during ...") would not be helped by another object.
 _IMMUTABLE = re.compile(
-    r"immutable"
-    r"|updates to .+ for fields other than"
-    r"|updates to .+ are forbidden"
-    r"|updates may not change fields other than"
-    r"|may not (?:be changed|change) once set"
-    r"|cannot change roleRef"
-    r"|can ?not be (?:changed|modified|updated)"
-    r"|may not be (?:changed|modified|updated)",
+    r"(?:(?!\b(?:if|unless|when|while)\b).)*?"  # what comes before is no condition
+    r"(?:"
+    r"\b(?:is|are) (?:an )?immutable\b(?! (?:if|unless|while|during|until|because)\b)"
+    r"|\bimmutable fields?\b"
+    r"|\bupdates to .+ for fields other than"
+    r"|\bupdates to .+ are forbidden"
+    r"|\bupdates may not change fields other than"
+    r"|\bmay not (?:be changed|change) once set"
+    r"|\bcannot change roleRef"
+    r"|\b(?:can ?not|may not) be (?:changed|modified|updated)\b(?! (?:if|unless|when|while|during|until|because|to|by)\b)"
+    r")",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value, or a name
+_WHAT = re.compile(r"[^\n]{0,400}? is invalid: ")
+_BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})  # of a policy, or a webhook, causes have no reason
+
+
+def _never_changes(complaint: str) -> bool:
+    """Whether it says in its own words, not in those that it quotes, that a field can never change. Below the first line it may show a
+    difference between two objects."""
+    words = _QUOTED.sub("", complaint.partition("\n")[0])
+    return '"' not in words and _IMMUTABLE.match(words) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +135,13 @@ class ApiError(RuleopError):
 
     @property
     def immutable(self) -> bool:
-        """The object is refused because it changes what may not change; only a new object could have it."""
+        """The object is refused because it changes what may not change, and for nothing else: a new object could have it, and no other."""
         if self.problem is not Problem.INVALID or self.status != 422:
             return False
-        return bool(_IMMUTABLE.search(self.text)) or any(_IMMUTABLE.search(cause.message) for cause in self.causes)
+        if self.causes:
+            return all(cause.reason in _BY_VALIDATION and _never_changes(cause.message) for cause in self.causes)
+        complaint = _WHAT.sub("", self.text, count=1)
+        return not complaint.startswith("[") and "denied" not in complaint and _never_changes(complaint)
 
     @property
     def namespace_terminating(self) -> bool:

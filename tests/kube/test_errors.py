@@ -61,8 +61,60 @@ def test_what_may_not_change_is_recognised(message: str) -> None:
     assert not refused(403, "Forbidden", message).immutable
 
 
-def test_other_mistakes_are_not_taken_for_it() -> None:
-    assert not refused(422, "Invalid", "spec.replicas: Invalid value: -1: must be greater than or equal to 0").immutable
+def cause(message: str, field: str = "spec", reason: str = "FieldValueInvalid") -> dict[str, str]:
+    return {"field": field, "reason": reason, "message": message}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Invalid value: "": field is immutable',
+        'Invalid value: {"matchLabels":{"a":"c"}}: field is immutable',
+        'Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"c"}, MatchExpressions:[]v1.X(nil)}: field is immutable',
+        "Forbidden: field is immutable when `immutable` is set",
+        "Forbidden: may not be changed in an update.",
+        'Forbidden: spec is immutable after creation except resources.requests for bound claims\n  core.Spec{\n  \tName: `a"b`,\n  }',
+        'Invalid value: "object": the class is immutable once set',
+        'Invalid value: "object": cannot update an immutable field',
+    ],
+)
+def test_what_kubernetes_and_definitions_say_of_it(message: str) -> None:
+    assert refused(422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}', causes=[cause(message)]).immutable
+    assert refused(422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}').immutable
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid value: -1: must be greater than or equal to 0",
+        'Not found: "immutable-store"',
+        'Invalid value: "field is immutable": must be no more than 63 bytes',
+        'Invalid value: "it said \\"field is immutable\\"": must be no more than 63 bytes',
+        'Invalid value: "cannot be changed',
+        "Required value: must be set if the image is immutable",
+        "Forbidden: replicas cannot be changed during the freeze",
+        "Forbidden: may not be changed when the claim is bound",
+        "Forbidden: the field is immutable until the rollout is done",
+    ],
+)
+def test_other_mistakes_are_not_taken_for_it(message: str) -> None:
+    """To delete a healthy object would not help."""
+    assert not refused(422, "Invalid", f'Deployment.apps "field is immutable" is invalid: spec.immutable: {message}').immutable
+    assert not refused(422, "Invalid", "field is immutable", causes=[cause(message, "spec.immutable")]).immutable
+
+
+def test_what_is_wrong_beside_it_would_be_wrong_with_a_new_object_too() -> None:
+    never, negative = cause("field is immutable", "spec.selector"), cause("Invalid value: -1: must be positive", "spec.replicas")
+    assert refused(422, "Invalid", causes=[never, never]).immutable
+    assert not refused(422, "Invalid", causes=[never, negative]).immutable
+    both = 'Deployment.apps "web" is invalid: [spec.selector: field is immutable, spec.replicas: Invalid value: -1: must be positive]'
+    assert not refused(422, "Invalid", both).immutable
+
+
+def test_what_a_policy_or_a_webhook_denies_is_not_taken_for_it() -> None:
+    policy = "ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: the class is immutable"
+    assert not refused(422, "Invalid", f'apps.example.com "web" is forbidden: {policy}', causes=[cause(policy, "", "")]).immutable
+    assert not refused(422, "Invalid", 'admission webhook "keep.example.com" denied the request: the class is immutable').immutable
 
 
 def test_messages_name_verb_resource_and_causes() -> None:
