@@ -30,19 +30,23 @@ from ruleop.planning import (
     Create,
     Delete,
     Event,
+    Failed,
     Failure,
     Kinds,
     Objects,
     Observed,
     Owner,
+    Patch,
     Plan,
     Refused,
     RemoveFinalizer,
+    Replace,
     ServerSideApply,
     choose_rule,
     plan,
 )
 from ruleop.planning.events import done
+from ruleop.planning.period import reconcile_period
 from ruleop.planning.scope import Scope
 
 if TYPE_CHECKING:
@@ -225,7 +229,7 @@ class Reconciler:
             seed=self.around.seed(),
             finalizer=self.around.finalizer,
             learned=memory.learned,
-            failed={**memory.failed, **outcomes.failed} if outcomes is not None else memory.failed,
+            failed=self._failed(rule, resource, memory) | (outcomes.failed if outcomes is not None else {}),
             recreated=memory.recreated,
             fights=memory.fights.told(self.around.ticks()) if memory.fights else {},
             refused=memory.refused if self.around.ticks() < memory.refused_until else None,
@@ -241,6 +245,18 @@ class Reconciler:
         self.metrics.plan_time.observe(time.perf_counter() - start)
         return planned
 
+    def _failed(self, rule: Rule, resource: Object, memory: Memory) -> dict[ObjectKey, Failed]:
+        """What was refused for good, and is not to be tried again yet."""
+        if not memory.failed:
+            return {}
+        period, _ = reconcile_period(rule, resource)
+        now = self.around.ticks()
+        return {key: each.failed for key, each in memory.failed.items() if each.stands(self._version(key), now, period)}
+
+    def _version(self, key: ObjectKey) -> str:
+        live = self.world.get(key)
+        return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
+
     def _remember(self, planned: Plan, memory: Memory, outcomes: Outcomes) -> None:
         kinds = {action.key: Kind.of(action.object) for action in planned.actions if isinstance(action, (Create, ServerSideApply))}
         shapes = {key: self.world.info(kinds.get(key) or Kind.of(answer)).shape for key, (_, answer) in outcomes.written.items()}
@@ -249,8 +265,11 @@ class Reconciler:
         done = [action for action in outcomes.done if not isinstance(action, (AddFinalizer, RemoveFinalizer))]
         for action in done:
             if isinstance(action, Delete) and action.why == "recreate" and action.key in memory.failed:
-                memory.recreated[action.key] = memory.failed[action.key].wanted
-        memory.remember(outcomes.failed, {action.key for action in done} | set(outcomes.failed))
+                memory.recreated[action.key] = memory.failed[action.key].failed.wanted
+        changes = (action for action in planned.actions if isinstance(action, (Patch, Replace, ServerSideApply)))
+        versions = {action.key: action.live["metadata"]["resourceVersion"] for action in changes if action.live is not None}
+        acted = {action.key for action in done} | set(outcomes.failed)
+        memory.remember(outcomes.failed, acted, versions=versions, now=self.around.ticks())
         memory.meet(outcomes.foreign, self.around.ticks())
         carried_out = {id(action) for action in outcomes.done}
         for each in planned.actions:
@@ -342,6 +361,10 @@ class Reconciler:
             waits.append((look_at - self.around.ticks(), "a fight"))
         if planned.look_again is not None:
             waits.append((planned.look_again, "its time has come"))
+        for key, refusal in memory.failed.items():
+            left = refusal.until - self.around.ticks()
+            if left > 0 and self._version(key) != refusal.version:  # later, what hinders it tells when it is gone
+                waits.append((left, "what was refused may pass"))
         if any(each.reason == "StatusRefused" for each in planned.problems):
             waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
         if planned.period:

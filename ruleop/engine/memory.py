@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ruleop.schema.shape import Shape
 
 FOREIGN_FIRST, FOREIGN_CAP = 1.0, 60.0  # seconds between looks at an object that is not ours
+REFUSED_FIRST, REFUSED_CAP = 60.0, 3600.0  # seconds between tries of a change that was refused for good, as the object changes
 
 
 @dataclass(slots=True)
@@ -49,9 +50,28 @@ class Foreign:
 
 
 @dataclass(slots=True)
+class Refusal:
+    """A change of a field that the server says can never change. Of some fields that is true for a time only: a claim can grow once it
+    is bound. So it is tried again when the object is another than the one that it was refused for."""
+
+    failed: Failed
+    version: str  # of the object
+    since: float
+    wait: float = REFUSED_FIRST
+
+    @property
+    def until(self) -> float:
+        """Not before then, however often the object changes: its status may do so all the time."""
+        return self.since + self.wait
+
+    def stands(self, version: str, now: float, period: float) -> bool:
+        return now < self.until or (version == self.version and not (period and now >= self.since + period))
+
+
+@dataclass(slots=True)
 class Memory:
     learned: dict[ObjectKey, Learned] = field(default_factory=dict)
-    failed: dict[ObjectKey, Failed] = field(default_factory=dict)
+    failed: dict[ObjectKey, Refusal] = field(default_factory=dict)
     recreated: dict[ObjectKey, str] = field(default_factory=dict)
     foreign: dict[ObjectKey, Foreign] = field(default_factory=dict)
     reason: str = ""  # of Ready, after the last pass
@@ -78,10 +98,18 @@ class Memory:
                 self.learned.pop(key, None)
             self.foreign.pop(key, None)
 
-    def remember(self, failed: Mapping[ObjectKey, Failed], acted: Collection[ObjectKey]) -> None:
-        """A refusal for good matters until the object is written again; anything else is simply tried again."""
-        kept = {key: each for key, each in self.failed.items() if key not in acted}
-        self.failed = kept | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
+    def remember(
+        self, failed: Mapping[ObjectKey, Failed], acted: Collection[ObjectKey], *, versions: Mapping[ObjectKey, str], now: float
+    ) -> None:
+        """A refusal for good matters until the object is written again; anything else is simply tried again. `versions`: of the objects
+        as they were when they were acted upon."""
+        before = self.failed
+        self.failed = {key: each for key, each in before.items() if key not in acted}
+        for key, each in failed.items():
+            if each.failure is Failure.IMMUTABLE:
+                last = before.get(key)
+                wait = min(REFUSED_CAP, last.wait * 2) if last is not None and last.failed.wanted == each.wanted else REFUSED_FIRST
+                self.failed[key] = Refusal(each, versions.get(key, ""), now, wait)
 
     def keep(self, wanted: AbstractSet[ObjectKey]) -> None:
         """What is remembered of these objects; the CR wants no others."""

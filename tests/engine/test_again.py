@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ruleop.engine.fights import ENOUGH
-from ruleop.planning.marks import RECONCILE_PERIOD
+from ruleop.engine.memory import REFUSED_FIRST
+from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD
 from tests.engine.looking import FINALIZER, Looking
-from tests.engine.server import child
+from tests.engine.server import Answer, child
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '1'}\n"
 ONE = "children: {a: {template: a.yaml}}\n"
@@ -101,5 +102,90 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
         while ("create", "inside") not in looking.server.log:
             assert waited < 1
             waited += (await looking.look()).again or 0.0
+
+    run(story())
+
+
+# -- what was refused for good ---------------------------------------------------------------------------------------------------------------
+
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: a}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "{{ spec.size }}"}}}
+"""
+
+
+async def a_claim_that_is_not_bound(period="0s"):
+    """It cannot grow yet, and the server says that it never can."""
+    looking = Looking(f"reconcilePeriod: {period}\n{ONE}", {"size": "1Gi"}, a=CLAIM)
+    await looking.rest()
+    looking.edit_app(spec={"size": "2Gi"})
+    looking.server.say("patch", "a", *[Answer.IMMUTABLE] * 100)
+    await looking.rest()
+    assert "field is immutable" in looking.condition()["message"]
+    return looking
+
+
+def tries(looking):
+    return looking.server.log.count(("patch", "a"))
+
+
+def change_the_claim(looking, phase):
+    key = looking.key("a", "PersistentVolumeClaim")
+    looking.server.edit(key, status={"phase": phase})
+    looking.stores.catch_up()
+    return key
+
+
+def test_a_change_that_was_refused_for_good_passes_when_the_object_has_changed(run):
+    async def story():
+        looking = await a_claim_that_is_not_bound()
+        assert (await looking.look()).again is None, "until then there is nothing to do"
+        key = change_the_claim(looking, "Bound")
+        looking.server.answers.clear()
+        assert (await looking.look()).again == REFUSED_FIRST
+        assert tries(looking) == 1
+        looking.time += REFUSED_FIRST
+        await looking.rest()
+        assert looking.server.objects[key]["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
+        assert looking.condition()["reason"] != "ApplyFailed"
+
+    run(story())
+
+
+def test_it_is_tried_at_each_resync(run):
+    async def story():
+        looking = await a_claim_that_is_not_bound("1h")
+        for number in range(3):
+            assert tries(looking) == 1 + number
+            looking.time += (await looking.rest()).again
+            await looking.rest()
+
+    run(story())
+
+
+def test_an_object_that_changes_all_the_time_costs_few_tries_and_no_status(run):
+    async def story():
+        looking = await a_claim_that_is_not_bound()
+        before = looking.condition(), looking.server.log.count(("status", "web"))
+        for second in range(1800):
+            looking.time += 1
+            change_the_claim(looking, f"Lost {second}")
+            await looking.look()
+        assert tries(looking) == 1 + 4, "after 1, 3, 7 and 15 minutes"
+        assert (looking.condition(), looking.server.log.count(("status", "web"))) == before
+
+    run(story())
+
+
+def test_what_hinders_another_try_costs_no_looks(run):
+    async def story():
+        looking = await a_claim_that_is_not_bound()
+        change_the_claim(looking, "Bound")
+        looking.edit_app(metadata={**looking.app["metadata"], "annotations": {PAUSED: "true"}})
+        looking.time += REFUSED_FIRST
+        assert (await looking.rest()).again is None
+        assert tries(looking) == 1
 
     run(story())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.memory import FOREIGN_CAP, Foreign, Memory
+from ruleop.engine.memory import FOREIGN_CAP, REFUSED_CAP, Foreign, Memory, Refusal
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failed, Failure
 from ruleop.schema.shape import UNKNOWN
@@ -18,6 +18,10 @@ def obj(value):
     return {"metadata": {"name": "a"}, "spec": {"cpu": value}}
 
 
+def remember(memory, failed, acted):
+    memory.remember(failed, acted, versions={A: "7", B: "7"}, now=100.0)
+
+
 def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
     memory = Memory()
     memory.learn({A: (obj("1000m"), obj("1")), B: (obj("1"), obj("1"))}, SHAPES)
@@ -28,22 +32,42 @@ def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
 
 def test_a_refusal_for_good_stands_while_other_things_are_written():
     memory = Memory()
-    memory.remember({A: IMMUTABLE}, {A})
-    memory.remember({}, {B})
-    assert memory.failed == {A: IMMUTABLE}
+    remember(memory, {A: IMMUTABLE}, {A})
+    remember(memory, {}, {B})
+    assert memory.failed == {A: Refusal(IMMUTABLE, "7", 100.0)}
 
 
 def test_a_refusal_for_good_ends_when_the_object_is_acted_upon():
     memory = Memory()
-    memory.remember({A: IMMUTABLE}, {A})
-    memory.remember({B: IMMUTABLE}, {A, B})
-    assert memory.failed == {B: IMMUTABLE}
+    remember(memory, {A: IMMUTABLE}, {A})
+    remember(memory, {B: IMMUTABLE}, {A, B})
+    assert memory.failed == {B: Refusal(IMMUTABLE, "7", 100.0)}
+
+
+def test_a_refusal_for_good_stands_for_a_minute_and_until_the_object_is_another_or_the_period_is_over():
+    refusal = Refusal(IMMUTABLE, "7", 100.0)
+    assert refusal.stands("8", 159.0, 0.0)
+    assert not refusal.stands("8", 160.0, 0.0)
+    assert refusal.stands("7", 1e9, 0.0)
+    assert refusal.stands("7", 699.0, 600.0)
+    assert not refusal.stands("7", 700.0, 600.0)
+    assert refusal.stands("7", 101.0, 1.0), "a short period does not hurry"
+
+
+def test_the_same_wish_is_tried_later_and_later_and_another_one_from_the_beginning():
+    memory, waits = Memory(), []
+    for _ in range(8):
+        remember(memory, {A: IMMUTABLE}, {A})
+        waits.append(memory.failed[A].wait)
+    assert waits == [60, 120, 240, 480, 960, 1920, REFUSED_CAP, REFUSED_CAP]
+    remember(memory, {A: Failed(Failure.IMMUTABLE, "it cannot change", "another")}, {A})
+    assert memory.failed[A].wait == 60
 
 
 @pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
 def test_any_other_failure_is_simply_tried_again(failure):
     memory = Memory()
-    memory.remember({A: Failed(failure, "no", "digest")}, {A})
+    remember(memory, {A: Failed(failure, "no", "digest")}, {A})
     assert not memory.failed
 
 
@@ -67,7 +91,8 @@ def test_of_what_is_not_wanted_any_more_nothing_is_remembered():
     memory = Memory()
     memory.learn({A: (obj("1000m"), obj("1")), B: (obj("1000m"), obj("1"))}, SHAPES)
     memory.meet({A: obj("theirs"), B: obj("theirs")}, 100.0)
-    memory.failed, memory.recreated = {A: IMMUTABLE, B: IMMUTABLE}, {A: "digest", B: "digest"}
+    remember(memory, {A: IMMUTABLE, B: IMMUTABLE}, {A, B})
+    memory.recreated = {A: "digest", B: "digest"}
     memory.keep({B})
     assert [set(part) for part in (memory.learned, memory.foreign, memory.failed, memory.recreated)] == [{B}] * 4
 
