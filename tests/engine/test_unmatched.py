@@ -13,6 +13,7 @@ from ruleop.engine.metrics import Metrics
 from ruleop.engine.routes import Request
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning import Failed, Failure, RemoveFinalizer
+from ruleop.planning.marks import PAUSED
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"
@@ -47,6 +48,14 @@ def test_it_loses_the_finalizer_and_nothing_else():
     verdict, _ = play.reconcile()
     assert play.done == [RemoveFinalizer(OURS)]
     assert not verdict.failed
+
+
+def test_a_pause_does_not_keep_the_finalizer_of_a_rule_that_is_gone():
+    """Nobody would take it off afterwards."""
+    play = Play(OURS)
+    play.resource["metadata"]["annotations"] = {PAUSED: "true"}
+    play.reconcile()
+    assert play.done == [RemoveFinalizer(OURS)]
 
 
 def test_one_without_it_is_left_alone():
