@@ -17,6 +17,7 @@ from ruleop.engine.causes import RESYNC
 from ruleop.engine.classify import told
 from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
+from ruleop.engine.obstacles import Obstacles
 from ruleop.engine.referee import Referee
 from ruleop.engine.routes import Request, Routes
 from ruleop.engine.sight import Seen, interest_of
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ruleop.engine.executor import Executor, Outcomes
-    from ruleop.engine.memory import Foreign
     from ruleop.engine.metrics import Metrics
     from ruleop.engine.tide import Tide
     from ruleop.rules import Rule
@@ -133,6 +133,7 @@ class Reconciler:
         self.known, self.busy, self.wake = known, busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
         self.referee = Referee(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
+        self.obstacles = Obstacles(self.world, self.executor, surroundings.ticks, self.title)
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
@@ -158,7 +159,7 @@ class Reconciler:
         if memory.fights:
             memory.fights.settle(self.around.ticks())
         try:
-            await self._look_at_foreign(request, memory)
+            await self.obstacles.look(request, memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
         except _Unknown:
@@ -177,7 +178,7 @@ class Reconciler:
         outcomes: Outcomes | None = None
         for _ in range(MAX_REPLANS):
             planned = self._plan(rule, resource, memory)
-            while planned.unread and await self._read_in_full(planned.unread, request, memory):
+            while planned.unread and await self.obstacles.read(planned.unread, request, memory):
                 planned = self._plan(rule, resource, memory)
             if memory.fights and not self.dry_run and await self.referee.holds_back(planned, resource, memory):
                 planned = self._plan(rule, resource, memory)
@@ -395,51 +396,7 @@ class Reconciler:
         if not memory.meant:
             self.log.info("dry run", resource=str(request), would="do nothing")
 
-    # -- other people's objects, and CRs that no rule matches ------------------------------------------------------------------------------
-
-    async def _look_at_foreign(self, request: Request, memory: Memory) -> None:
-        """Objects that hold a child's name are looked at again, with backoff, by reading their metadata; never by trying to create. One
-        that cannot be read stays as it was seen last, and holds up nothing else. What a store holds is known from there."""
-        for key, foreign in list(memory.foreign.items()):
-            if self.world.get(key, version=Kind.of(foreign.obj).version) is not None:
-                del memory.foreign[key]
-                continue
-            if foreign.look_at > self.around.ticks():
-                continue
-            try:
-                live = await self.world.look(Kind.of(foreign.obj), key)
-            except RuleopError as error:
-                if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:  # not even its kind is served any more
-                    del memory.foreign[key]
-                    continue
-                memory.foreign[key] = self._unseen(request, key, foreign, error)
-                continue
-            if live is None:
-                del memory.foreign[key]
-            else:
-                memory.foreign[key] = foreign.again(live, self.around.ticks())
-
-    def _unseen(self, request: Request, key: ObjectKey, foreign: Foreign, error: RuleopError) -> Foreign:
-        tell = self.log.debug if foreign.trouble == str(error) else self.log.warning
-        tell("an object in the way cannot be read; trying again", resource=str(request), object=str(key), error=str(error))
-        return foreign.unseen(str(error), self.around.ticks())
-
-    async def _read_in_full(self, keys: Sequence[ObjectKey], request: Request, memory: Memory) -> bool:
-        """Objects in the way that turn out to be ours, or may be taken over. Whether there is more known of them now."""
-        known = False
-        for key in keys:
-            foreign = memory.foreign[key]
-            try:
-                live = await self.executor.see(Kind.of(foreign.obj), key)
-            except RuleopError as error:
-                memory.foreign[key] = self._unseen(request, key, foreign, error)
-                continue
-            known = True
-            if live is None:
-                del memory.foreign[key]
-            else:
-                memory.foreign[key] = foreign.read(live)
-        return known
+    # -- CRs that are deleted, and CRs that no rule matches ------------------------------------------------------------------------------
 
     async def _namespace_ends(self, resource: Object) -> bool:
         """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""
