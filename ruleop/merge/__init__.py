@@ -7,6 +7,7 @@
 from ruleop.merge.creation import create_fields
 from ruleop.merge.equality import same
 from ruleop.merge.fields import FieldSet
+from ruleop.merge.ignored import as_sent
 from ruleop.merge.learned import Learned
 from ruleop.merge.lists import MergeError
 from ruleop.merge.normalise import normalise_wanted
@@ -27,6 +28,7 @@ __all__ = [
     "Record",
     "RecordTooLargeError",
     "Selector",
+    "as_sent",
     "create_fields",
     "decode",
     "encode",

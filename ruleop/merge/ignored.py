@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ruleop.merge.lists import item_keys
 from ruleop.merge.path import Path, Segment, Selector, scalar_text
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON
+    from ruleop.kinds import JSON, Object
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +77,36 @@ def _joined(places: list[Ignored]) -> Ignored:
     for selector in {selector for place in places for selector in place.items}:
         joined.items[selector] = _joined([place.items[selector] for place in places if selector in place.items])
     return joined
+
+
+def as_sent(wanted: Object, live: Object, ignore: Sequence[Path], shape: Shape) -> Object:
+    """What a merge of `wanted` into `live` sends: what is ignored is left out, or is the live value in what is replaced as a whole.
+
+    Only of this may the answer be learned from. What others had set in an ignored place is no answer to the value that we want there.
+    """
+    ignored = ignored_at(ignore)
+    return wanted if ignored is None else _as_sent(wanted, live, ignored, shape)
+
+
+def _as_sent(wanted: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
+    if type(live) is not type(wanted):
+        return wanted
+    if type(wanted) is dict and not shape.atomic:
+        sent = {}
+        for name, value in wanted.items():
+            inner = ignored.names.get(name)
+            if inner is None or not inner.whole:
+                sent[name] = value if inner is None else _as_sent(value, live.get(name), inner, _member(shape, name))
+        return sent
+    if type(wanted) is list and shape.list_type == "map":
+        theirs = dict(zip(reversed(item_keys(live, shape)), reversed(live), strict=True))  # of several with one key the first counts
+        items = []
+        for key, item in zip(item_keys(wanted, shape), wanted, strict=True):
+            inner = ignored.item(item, shape)
+            if inner is None or not inner.whole:
+                items.append(item if inner is None else _as_sent(item, theirs.get(key), inner, shape.items or UNKNOWN))
+        return items
+    return with_live_places(wanted, live, ignored, shape)
 
 
 def with_live_places(wanted: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:

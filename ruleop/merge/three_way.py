@@ -201,13 +201,11 @@ def _whole(live: JSON, wanted: JSON, shape: Shape, notes: _Notes | None) -> JSON
     if stands_for(live, wanted, shape):
         return live
     wanted = without_nulls(wanted)
-    if _covered(wanted, live, notes):
-        return live
     if notes is not None and notes.ignored is not None:
         wanted = with_live_places(wanted, live, notes.ignored, shape)
         if stands_for(live, wanted, shape):
             return live
-    return wanted
+    return live if _covered(wanted, live, notes) else wanted
 
 
 def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shape, notes: _Notes | None) -> _Outcome:

@@ -31,7 +31,7 @@ class Patch:
     merged: Object
     wanted: str
     why: Literal["changed", "adopted", "released"] = "changed"
-    sent: Object | None = None  # all that we want of the object, to learn from the answer what the server makes of it
+    sent: Object | None = None  # all that we want of the object and is not ignored, to learn from the answer what the server makes of it
     needs: frozenset[str] = frozenset()
 
 

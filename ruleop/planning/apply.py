@@ -14,6 +14,7 @@ from ruleop.merge import (
     Path,
     Record,
     RecordTooLargeError,
+    as_sent,
     create_fields,
     decode,
     encode,
@@ -202,7 +203,8 @@ def _change(
         return Applied(stands, _server_side(child, wanted, live, marked, stands, ignore))
     if strategy == "replace":
         return Applied(stands, _replacement(child, wanted, live, marked, stands, ignore))
-    return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed", marked))
+    sent = as_sent(marked, live, ignore, _shape(wanted))
+    return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed", sent))
 
 
 def _says(recorded: FieldSet, fields: FieldSet) -> bool:

@@ -396,6 +396,33 @@ def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
     run(story())
 
 
+# -- ignored fields --------------------------------------------------------------------------------------------------------------------------
+
+
+WITH_TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', other: '{{ spec.other }}'}\n"
+
+
+@pytest.mark.parametrize("strategy", ["merge", "replace", "server-side"])
+def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_written_meanwhile(run, strategy):
+    async def story():
+        body = f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}, ignore: [{{path: data.v, when: spec.theirs}}]}}}}}}\n"
+        looking = Looking(body, {"v": "3", "other": "1", "theirs": True}, a=WITH_TWO)
+        await looking.rest()
+        looking.edit("a", data={"v": "7", "other": "1"})
+        await looking.rest()
+        looking.edit_app(spec={"v": "3", "other": "2", "theirs": True})
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "7", "other": "2"}
+        looking.edit_app(spec={"v": "3", "other": "2", "theirs": False})
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "3", "other": "2"}
+        looking.edit("a", data={"v": "7", "other": "2"})
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ours"
+
+    run(story())
+
+
 # -- what is told ------------------------------------------------------------------------------------------------------------------------------
 
 

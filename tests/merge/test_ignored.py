@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.merge import create_fields, parse_path, three_way
+from ruleop.merge import Learned, as_sent, create_fields, parse_path, three_way
 from ruleop.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import DEPLOYMENT, ENV, SERVICE, TEXT, keyed, struct
 
@@ -180,3 +180,56 @@ def test_a_path_that_leads_nowhere_changes_nothing(path):
     live, wanted = {"spec": {"replicas": 7}, "l": [{"name": "A"}]}, {"spec": {"replicas": 3}, "l": [{"name": "A", "value": "1"}]}
     assert merge(live, wanted, wanted, shape, path).object == wanted
     assert merge(wanted, wanted, wanted, UNKNOWN, path).object is wanted
+
+
+# -- what is learned while a field is ignored ----------------------------------------------------------------------------------------------
+
+LISTS = struct(
+    replicas=TEXT,
+    env=ENV,
+    plain=Shape(type="list", items=struct(k=TEXT, v=TEXT, cpu=TEXT)),
+    map=Shape(type="object", atomic=True, values=TEXT),
+)
+
+
+def item(value, cpu="1"):
+    return {"k": "a", "v": value, "cpu": cpu}
+
+
+@pytest.mark.parametrize(
+    ("path", "theirs", "ours"),
+    [
+        ("replicas", {"replicas": 7}, {"replicas": 3}),
+        ("env[name=A].value", {"env": [{"name": "A", "value": "7"}]}, {"env": [{"name": "A", "value": "3"}]}),
+        ("env[name=A]", {"env": [{"name": "A", "value": "7"}]}, {"env": [{"name": "A", "value": "3"}]}),
+        ("env[name=A]", {"env": []}, {"env": [{"name": "A", "value": "3"}]}),
+        ("plain[k=a].v", {"plain": [item(7)]}, {"plain": [item(3)]}),
+        ("map.a", {"map": {"a": 7, "b": 1}}, {"map": {"a": 3, "b": 1}}),
+    ],
+)
+def test_a_field_that_was_ignored_through_a_write_is_ours_again_afterwards(path, theirs, ours):
+    """What others had set there has never been an answer to a value of ours."""
+    before, wanted = {**theirs, "other": 1}, {**ours, "other": 2}
+    written = three_way(before, wanted, create_fields(wanted, LISTS, ignore=paths(path)), LISTS, ignore=paths(path))
+    assert written.object == {**theirs, "other": 2}
+    learned = Learned.NOTHING.learn(as_sent(wanted, before, paths(path), LISTS), written.object, LISTS)
+    assert not len(learned)
+    assert three_way(written.object, wanted, written.fields, LISTS, ignore=paths(path), learned=learned).object is written.object
+    assert three_way(written.object, wanted, written.fields, LISTS, learned=learned).object == wanted
+
+
+def test_what_the_server_makes_of_a_value_beside_an_ignored_one_is_learned():
+    before, wanted, answered = {"plain": [item(7)]}, {"plain": [item(3, "1000m")]}, {"plain": [item(7, "1")]}
+    ignore = paths("plain[k=a].v")
+    learned = Learned.NOTHING.learn(as_sent(wanted, before, ignore, LISTS), answered, LISTS)
+    fields = create_fields(wanted, LISTS)
+    assert three_way(answered, wanted, fields, LISTS, ignore=ignore, learned=learned).object is answered
+    assert three_way(answered, wanted, fields, LISTS, learned=learned).object == wanted
+
+
+def test_an_ignored_field_is_sent_with_what_holds_it():
+    ignore = paths("env[name=A].value", "env[name=B]", "map.a")
+    wanted = {"env": [{"name": "A", "value": "3"}, {"name": "B"}], "map": {"a": 3}}
+    assert as_sent(wanted, {}, ignore, LISTS) == wanted
+    assert as_sent(wanted, {"env": []}, ignore, LISTS) == {"env": [{"name": "A", "value": "3"}], "map": {"a": 3}}
+    assert as_sent(wanted, wanted, paths("nowhere"), LISTS) == as_sent(wanted, wanted, (), LISTS) == wanted

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, parse_path, same, three_way
+from ruleop.merge import FieldSet, Learned, Record, as_sent, create_fields, decode, encode, merge_patch, parse_path, same, three_way
 from ruleop.merge.at_rest import at_rest
 from ruleop.merge.at_rest import holds as holds_at_a_glance
 from ruleop.merge.fields import MapFields
@@ -370,6 +370,17 @@ def test_an_ignored_field_stays_as_it_is(t, name):
     assert name not in result.fields.root.members
     rest = {key: value for key, value in t.wanted.items() if key != name}
     assert same(result.object, three_way(t.live, rest, without(t.applied, name), t.shape).object)
+
+
+@MANY
+@given(triples(), st.lists(st.sampled_from(["a", "b", "a.b", "b.a.c", "c[k=1]", "c[k=1].a", "a[k=x].b", "b[a=1].c"]), min_size=1))
+def test_a_server_that_takes_all_as_it_is_teaches_nothing_about_ignored_fields(t, texts):
+    ignore = [parse_path(text) for text in texts]
+    first = merged(t, ignore=ignore)
+    learned = Learned.NOTHING.learn(as_sent(t.wanted, t.live, ignore, t.shape), first.object, t.shape)
+    for after in (ignore, []):
+        plain = three_way(first.object, t.wanted, first.fields, t.shape, ignore=after)
+        assert same(three_way(first.object, t.wanted, first.fields, t.shape, ignore=after, learned=learned).object, plain.object)
 
 
 def without(fields: FieldSet, name: str) -> FieldSet:
