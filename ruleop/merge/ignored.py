@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ruleop.merge.lists import item_keys
+from ruleop.merge.lists import items_by_key, wanted_items
 from ruleop.merge.path import Path, Segment, Selector, scalar_text
 from ruleop.schema.shape import UNKNOWN, Shape
 
@@ -99,9 +99,8 @@ def _as_sent(wanted: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
                 sent[name] = value if inner is None else _as_sent(value, live.get(name), inner, _member(shape, name))
         return sent
     if type(wanted) is list and shape.list_type == "map":
-        theirs = dict(zip(reversed(item_keys(live, shape)), reversed(live), strict=True))  # of several with one key the first counts
-        items = []
-        for key, item in zip(item_keys(wanted, shape), wanted, strict=True):
+        theirs, items = items_by_key(live, shape), []
+        for key, item in wanted_items(wanted, shape).items():
             inner = ignored.item(item, shape)
             if inner is None or not inner.whole:
                 items.append(item if inner is None else _as_sent(item, theirs.get(key), inner, shape.items or UNKNOWN))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from ruleop.merge.at_rest import holds
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import ItemKey
-from ruleop.merge.lists import item_keys, member_key, wanted_items
+from ruleop.merge.lists import item_keys, items_by_key, member_key
 from ruleop.merge.normalise import without_nulls
 from ruleop.merge.whole import left_out, stands_for
 from ruleop.schema.shape import UNKNOWN, Shape
@@ -115,9 +115,8 @@ def _differences(sent: JSON, answered: JSON, shape: Shape, path: Place) -> Itera
 
 
 def _item_differences(sent: list[JSON], answered: list[JSON], shape: Shape, path: Place) -> Iterator[Difference]:
-    ours = wanted_items(sent, shape)
+    ours, theirs = items_by_key(sent, shape), items_by_key(answered, shape)
     order = item_keys(answered, shape)
-    theirs = dict(zip(reversed(order), reversed(answered), strict=True))  # of several with one key the first counts
     for key, item in ours.items():
         yield from _differences(item, theirs.get(key), shape.items or UNKNOWN, (*path, key))
     if [key for key in order if key in ours] != [key for key in ours if key in theirs]:

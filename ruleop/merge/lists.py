@@ -68,6 +68,15 @@ def item_keys(items: list[JSON], shape: Shape) -> list[ItemKey | None]:
     return keys
 
 
+def items_by_key(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
+    """Items that others had a hand in: of several with one key the first counts, and what has no key is left out."""
+    found: dict[ItemKey, JSON] = {}
+    for key, item in zip(item_keys(items, shape), items, strict=True):
+        if key is not None:
+            found.setdefault(key, item)
+    return found
+
+
 def wanted_items(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
     """The items we want by their keys, in our order. Refuses what could not be found again in what is live."""
     found: dict[ItemKey, JSON] = {}

@@ -169,6 +169,13 @@ def test_a_key_that_the_answer_holds_twice_counts_once():
     assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 1, "the order: A stands there twice"
 
 
+def test_items_of_others_that_were_sent_as_they_are_may_stand_twice_or_have_no_key():
+    """An ignored item is sent as it is live when the whole object is replaced."""
+    sent = {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"value": "x"}, {"name": "B", "value": "1000m"}]}
+    answered = {"env": [*sent["env"][:3], {"name": "B", "value": "1"}]}
+    assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 2, "a value, and the order: A stands there twice"
+
+
 def test_an_emptied_map_that_the_server_drops_stays_in_the_record_as_it_was():
     """The second pass changed only the record, in a write of its own."""
     shape = Shape(type="object", fields={"labels": Shape(type="object", values=Shape(type="scalar"))})
