@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Problem
     from ruleop.planning.children import Children
     from ruleop.planning.planned import Existing
-    from ruleop.rules import Rule
+    from ruleop.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "Fighting"})
 """Problems that are no error of rendering or applying: all that is wanted is known, and written."""
@@ -34,11 +34,11 @@ def prune(children: Children) -> list[Action]:
     unwanted = [each for each in children.existing if each.key not in wanted]
     if not unwanted or not children.observed.may_prune or not _all_is_known(children.said.problems):
         return []
-    spared = {id_ for id_, planned in children.planned.items() if planned.spares}
+    spare = [planned.child for planned in children.planned.values() if planned.spares]
     needs = children.written()
     found: list[Action] = []
     for each in _dependents_first(children.rule, unwanted):
-        if each.child in spared or (spared and not each.child):
+        if _is_spared(each, spare, children.rule):
             continue
         if stays(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
@@ -46,6 +46,16 @@ def prune(children: Children) -> list[Action]:
             child = children.rule.children.get(each.child)
             found.append(Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs))
     return found
+
+
+def _is_spared(each: Existing, spare: list[Child], rule: Rule) -> bool:
+    """Whether the object may belong to a child of which not all is known in this pass (those in `spare`). One without a record may be
+    anybody's, and one whose id the rules do not know that of a renamed child: the new id is recorded when it is rendered."""
+    if not each.child or not spare:
+        return bool(spare)
+    if each.child in rule.children or each.child in rule.finalize:
+        return any(child.id == each.child for child in spare)
+    return any(kind.versionless == each.key.group_kind for child in spare for kind in child.kinds)
 
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:

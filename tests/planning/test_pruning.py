@@ -7,6 +7,7 @@ import pytest
 from ruleop.merge import Record, encode
 from ruleop.merge.fields import FieldSet
 from ruleop.planning import Delete, Failed, Failure, Patch
+from ruleop.planning.apply import record_of
 from ruleop.planning.marks import APPLIED, OWNER, PART_OF
 from tests.planning.world import FINALIZER, World, app, config, key
 
@@ -86,14 +87,46 @@ def test_nothing_is_pruned_while_the_rules_are_new():
 def test_a_child_that_waits_spares_its_own_objects_and_those_without_a_record_and_no_others():
     found = world()
     found.change(key("b"), {"metadata": {"annotations": {APPLIED: encode(Record("gone", FieldSet()))}}})
-    marks = {"labels": {PART_OF: next(iter(found.objects.values()))["metadata"]["labels"][PART_OF]}}
-    found.add(config("bare", {}, ownerReferences=found.objects[key("a")]["metadata"]["ownerReferences"], **marks))
-    found.add(config("dropped", {}, ownerReferences=found.objects[key("a")]["metadata"]["ownerReferences"], **marks))
-    found.change(key("dropped"), {"metadata": {"annotations": {APPLIED: encode(Record("dropped", FieldSet()))}}})
+    left_behind(found, config("bare", {}))
+    left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found, go=False)
     assert deletes(found) == ["dropped"]
     renamed(found, go=True)
     assert sorted(deletes(found)) == ["a", "bare", "dropped"]
+
+
+def test_a_child_that_waits_spares_objects_of_its_kinds_whose_id_the_rules_do_not_know_for_they_may_be_its_own():
+    found = world()
+    left_behind(found, config("dropped"), "dropped")
+    left_behind(found, {**config("dropped"), "apiVersion": "example.com/v1"}, "dropped")
+    renamed(found, go=False)
+    assert [each.key.group for each in found.plan().actions if isinstance(each, Delete)] == ["example.com"]
+    renamed(found, go=True)
+    assert sorted(deletes(found)) == ["a", "dropped", "dropped"]
+
+
+def left_behind(found: World, obj: dict, id_: str = "") -> None:
+    """An object of the CR, recorded for this id."""
+    model = found.objects[key("b")]["metadata"]
+    notes = {"annotations": {APPLIED: encode(Record(id_, FieldSet()))}} if id_ else {}
+    obj["metadata"] |= {"ownerReferences": model["ownerReferences"], "labels": {PART_OF: model["labels"][PART_OF]}, **notes}
+    found.add(obj)
+
+
+def test_a_child_under_a_new_id_that_waits_keeps_its_object_and_takes_it_over_when_it_does_not():
+    claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
+    found = World.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
+    found.settle()
+    uid = found.objects[key("data", "PersistentVolumeClaim")]["metadata"]["uid"]
+    found.project = World.of(f"children: {{storage: {{waitFor: spec.go, object: {claim}}}}}").project
+    found.edit({"volume": "x", "go": False})
+    found.settle()
+    assert found.ready()[1] == "Waiting"
+    found.edit({"volume": "x", "go": True})
+    found.settle()
+    live = found.objects[key("data", "PersistentVolumeClaim")]
+    assert live["metadata"]["uid"] == uid
+    assert record_of(live).id == "storage"
 
 
 def test_an_object_that_is_going_spares_its_childs_objects_and_is_not_deleted_again():
