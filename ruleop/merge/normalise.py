@@ -9,13 +9,17 @@ import base64
 
 from ruleop.kinds import JSON, Kind, Object
 from ruleop.merge.equality import canonical
+from ruleop.schema.table import builtin_resource
 
 _SECRET = Kind("", "v1", "Secret")
 
 
 def normalise_wanted(wanted: Object, kind: Kind) -> Object:
-    """`wanted` as the server would store it: without nulls, a Secret's `stringData` as `data`. `wanted` itself if it is so already."""
+    """`wanted` as the server would store it: without nulls, a Secret's `stringData` as `data`, whole numbers of a custom resource as
+    integers. For a built-in kind it is `wanted` itself if it is so already."""
     wanted = without_nulls(wanted)
+    if builtin_resource(kind.versionless) is None:  # in a type of Kubernetes' own, a float may be one that the server refuses
+        wanted = with_integers(wanted)
     if kind == _SECRET and "stringData" in wanted:
         return _with_plain_data(wanted)
     return wanted
@@ -26,6 +30,17 @@ def without_nulls(value: JSON) -> JSON:
     if b"null" not in canonical(value):  # a fast no; a text with that word in it merely costs the walk
         return value
     return _cleaned(value)
+
+
+def with_integers(value: JSON) -> JSON:
+    """Floats without a fraction as integers, at any depth, as far as the server's integers reach. Go writes the float 50 as `50`, and that
+    is an integer to whoever reads it."""
+    kind = type(value)
+    if kind is dict:
+        return {name: with_integers(member) for name, member in value.items()}
+    if kind is list:
+        return [with_integers(item) for item in value]
+    return int(value) if kind is float and value.is_integer() and -(2**63) <= value < 2**63 else value
 
 
 def _cleaned(value: JSON) -> JSON:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.merge import merge_patch, same
 from ruleop.merge.equality import fingerprint
-from ruleop.merge.normalise import without_nulls
+from ruleop.merge.normalise import with_integers, without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
@@ -35,6 +35,11 @@ _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and all the names that are ours: one of those that is not to be written is to be removed."""
+    fields, ours = _projected(rule, scope, problems)
+    return with_integers(fields), ours
+
+
+def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     names = {key: value for key, value in scope.names.items() if key != "status"}
     if rule.status is None:
         return {}, frozenset()

@@ -173,7 +173,7 @@ def test_a_secret_that_the_server_will_refuse_is_left_to_the_server(wrong):
 @pytest.mark.parametrize("kind", [Kind("", "v1", "ConfigMap"), Kind("example.com", "v1", "Secret")])
 def test_string_data_means_nothing_elsewhere(kind):
     wanted = {"stringData": {"a": "x"}}
-    assert normalise_wanted(wanted, kind) is wanted
+    assert normalise_wanted(wanted, kind) == wanted
 
 
 def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
@@ -184,3 +184,24 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
     assert normalise_wanted({"t": "null"}, kind) == {"t": "null"}
     plain = {"a": {"b": [1]}}
     assert normalise_wanted(plain, kind) is plain
+
+
+WIDGET = Kind("example.com", "v1", "Widget")
+
+
+@pytest.mark.parametrize(
+    ("number", "stored"),
+    [(2.0, 2), (-0.0, 0), (0.5, 0.5), (1e3, 1000), (-(2.0**63), -(2**63)), (2.0**63, 2.0**63), (1e21, 1e21), (True, True), ("2.0", "2.0")],
+)
+def test_a_custom_resource_holds_a_number_without_a_fraction_as_an_integer(number, stored):
+    """Go writes the float 2 as `2`, and that is an integer to whoever reads it."""
+    wanted = {"spec": {"n": number, "l": [number, {"n": number}]}}
+    assert same(normalise_wanted(wanted, WIDGET), {"spec": {"n": stored, "l": [stored, {"n": stored}]}})
+    assert same(wanted["spec"]["n"], number)
+
+
+def test_a_float_is_left_to_the_server_where_kubernetes_has_a_type_of_its_own():
+    """`replicas: 2.0` is a mistake that the server tells."""
+    wanted = {"spec": {"replicas": 2.0}}
+    assert normalise_wanted(wanted, Kind("apps", "v1", "Deployment")) is wanted
+    assert normalise_wanted(wanted, Kind("apps", "v1beta1", "Deployment")) is wanted

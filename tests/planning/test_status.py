@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
+from ruleop.merge import same
 from ruleop.planning import Failed, Failure, KindInfo, Served
 from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD
 from tests.planning.world import World, config, key
@@ -38,6 +40,19 @@ def test_fields_keep_their_types_and_those_that_are_left_out_are_not_there():
     world.settle()
     found = {name: value for name, value in world.status.items() if name not in ("conditions", "observedGeneration")}
     assert found == {"num": 3, "b": True, "l": [1, "2"], "m": {"x": 3}, "c": "plain", "t": "n=3"}
+
+
+@pytest.mark.parametrize(
+    "text", ["{ratio: '{{ 100 * spec.n / 4 }}', l: [{whole: '{{ spec.n / 1 }}'}, '{{ spec.n / 4 }}']}", "numbers.yaml"]
+)
+def test_a_number_without_a_fraction_is_written_as_an_integer_as_the_server_gives_it_back(text: str):
+    template = "ratio: {{ 100 * spec.n / 4 }}\nl: [{whole: {{ spec.n / 1 }}}, {{ spec.n / 4 }}]\n"
+    world = with_status(text, {"n": 2}, numbers=template)
+    world.settle()
+    found = {name: world.status[name] for name in ("ratio", "l")}
+    assert same(found, {"ratio": 50, "l": [{"whole": 2}, 0.5]})
+    world.resource = orjson.loads(orjson.dumps(world.resource).replace(b"50.0", b"50").replace(b"2.0", b"2"))  # as Go writes them
+    assert world.plan().quiet
 
 
 def test_what_is_not_there_yet_leaves_out_its_own_field_or_item_and_what_is_left_out_is_removed():
