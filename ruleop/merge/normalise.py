@@ -9,6 +9,7 @@ import base64
 
 from ruleop.kinds import JSON, Kind, Object
 from ruleop.merge.equality import canonical
+from ruleop.merge.path import Path
 from ruleop.schema.table import builtin_resource
 
 _SECRET = Kind("", "v1", "Secret")
@@ -23,6 +24,16 @@ def normalise_wanted(wanted: Object, kind: Kind) -> Object:
     if kind == _SECRET and "stringData" in wanted:
         return _with_plain_data(wanted)
     return wanted
+
+
+def normalise_ignored(path: Path, wanted: Object, kind: Kind) -> tuple[Path, ...]:
+    """The same for a path of `apply.ignore`: a place in a Secret's `stringData` is one in its `data`, and all of it are the names in it."""
+    first, *rest = path.segments
+    if kind != _SECRET or first != "stringData":
+        return (path,)
+    plain = wanted.get("stringData")
+    below = [rest] if rest else [[name] for name in plain] if type(plain) is dict else []
+    return tuple(Path(("data", *segments), path.text) for segments in below)
 
 
 def without_nulls(value: JSON) -> JSON:

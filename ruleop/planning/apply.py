@@ -19,6 +19,7 @@ from ruleop.merge import (
     decode,
     encode,
     merge_patch,
+    normalise_ignored,
     normalise_wanted,
     three_way,
 )
@@ -155,7 +156,7 @@ def _recorded(obj: Object, text: str) -> dict[str, Any]:
 
 
 def _ignored(child: Child, wanted: Wanted) -> tuple[Path, ...]:
-    paths = []
+    paths: list[Path] = []
     for ignore in child.apply.ignore:
         if ignore.when is not None:
             try:
@@ -165,7 +166,7 @@ def _ignored(child: Child, wanted: Wanted) -> tuple[Path, ...]:
                 pass  # it cannot be told yet: leave the field to whoever has it
             except RenderError as error:
                 raise stopped(error) from None
-        paths.append(ignore.path)
+        paths.extend(normalise_ignored(ignore.path, wanted.rendered, wanted.kind))
     return tuple(paths)
 
 

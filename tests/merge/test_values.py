@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
-from ruleop.merge import merge_patch, normalise_wanted, parse_quantity, quantity_equal, same
+from ruleop.merge import merge_patch, normalise_ignored, normalise_wanted, parse_path, parse_quantity, quantity_equal, same
 from ruleop.merge.equality import canonical, fingerprint
 
 DIFFERENT = [
@@ -151,7 +151,7 @@ def test_a_merge_patch_says_the_difference_and_no_more(live, merged, patch):
     assert same(merge_patch(live, merged), patch)
 
 
-SECRET = Kind("", "v1", "Secret")
+SECRET, WIDGET = Kind("", "v1", "Secret"), Kind("example.com", "v1", "Widget")
 
 
 def test_string_data_of_a_secret_is_encoded_over_its_data():
@@ -163,6 +163,23 @@ def test_string_data_of_a_secret_is_encoded_over_its_data():
     assert normalise_wanted({"stringData": {}}, SECRET) == {}
     encoded = {"data": {"a": "eA=="}}
     assert normalise_wanted(encoded, SECRET) is encoded
+
+
+@pytest.mark.parametrize(
+    ("path", "places"),
+    [
+        ("stringData.a", ["data.a"]),
+        ("stringData['a.b'].c", ["data['a.b'].c"]),
+        ("stringData", ["data.a", "data['a.b']"]),
+        ("data", ["data"]),
+        ("metadata.labels.stringData", ["metadata.labels.stringData"]),
+    ],
+)
+def test_an_ignored_place_of_string_data_is_one_of_data(path, places):
+    wanted = {"stringData": {"a": "x", "a.b": "x"}, "data": {"c": ""}}
+    assert normalise_ignored(parse_path(path), wanted, SECRET) == tuple(map(parse_path, places))
+    assert normalise_ignored(parse_path(path), wanted, WIDGET) == (parse_path(path),)
+    assert normalise_ignored(parse_path("stringData"), {"stringData": "x"}, SECRET) == ()
 
 
 @pytest.mark.parametrize("wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}])
@@ -184,9 +201,6 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
     assert normalise_wanted({"t": "null"}, kind) == {"t": "null"}
     plain = {"a": {"b": [1]}}
     assert normalise_wanted(plain, kind) is plain
-
-
-WIDGET = Kind("example.com", "v1", "Widget")
 
 
 @pytest.mark.parametrize(

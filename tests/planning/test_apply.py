@@ -287,6 +287,33 @@ def test_an_ignored_path_is_set_on_creation_and_then_left_to_others():
     assert world.plan().actions == ()
 
 
+PLAIN = """
+apiVersion: v1
+kind: Secret
+metadata: {name: a}
+data: {cert: '{{ spec.v | b64encode }}'}
+stringData: {password: '{{ spec.v }}', user: '{{ spec.v }}'}
+"""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("path", "ours"), [("stringData.password", {"cert": "Mg==", "user": "Mg=="}), ("stringData", {"cert": "Mg==", "user": "MQ=="})]
+)
+def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, str], strategy: str):
+    """The server keeps no `stringData`, and that is where the rule has the value."""
+    where = key("a", "Secret")
+    world = one(f"{{strategy: {strategy}, ignore: [{path}]}}", PLAIN)
+    world.settle()
+    assert world.objects[where]["data"] == dict.fromkeys(("cert", "password", "user"), "MQ==")
+    world.change(where, {"data": {"password": "rotated"}})
+    assert world.plan().actions == ()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[where]["data"] == {"password": "rotated", **ours}
+    assert world.plan().quiet
+
+
 def test_a_path_that_becomes_ignored_leaves_our_fields_and_keeps_its_live_value():
     world = one("{ignore: [{path: data.v, when: spec.free}]}")
     world.edit({"v": "1", "free": False})
