@@ -141,7 +141,7 @@ class ShapeBuilder:
             text = Shape(type="scalar", scalar="string")
             fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
         shape.fields = fields
-        shape.defaults = _defaults(schema) or EMPTY
+        shape.defaults = self._defaults(schema) or EMPTY
         others = schema.get("additionalProperties")
         shape.drops_empty = self._of_go and others is not None
         if isinstance(others, Mapping):
@@ -172,16 +172,15 @@ class ShapeBuilder:
         """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a
         Service's port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
         """
-        declared = _defaults(self._schemas.get(_reference(item_schema), item_schema))
+        declared = self._defaults(self._schemas.get(_reference(item_schema), item_schema))
         return {key: declared[key] for key in keys if key in declared}
 
-
-def _defaults(schema: Schema) -> dict[str, Any]:
-    """What the server fills in. A required field's "" or 0 is no default but Go's zero value, which the generator of the built-in kinds'
-    documents writes down everywhere."""
-    required = schema.get("required") or ()
-    declared = {name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()}
-    return {name: default for name, default in declared.items() if default is not None and (default or name not in required)}
+    def _defaults(self, schema: Schema) -> dict[str, Any]:
+        """What the server fills in. A required field's "" or 0 in a type of Kubernetes' own is no default but Go's zero value, which the
+        generator of their documents writes down everywhere; in a CRD somebody has said so."""
+        zero = (schema.get("required") or ()) if self._of_go else ()
+        declared = {name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()}
+        return {name: default for name, default in declared.items() if default is not None and (default or name not in zero)}
 
 
 def _reference(schema: Schema) -> str:

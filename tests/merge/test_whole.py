@@ -74,6 +74,21 @@ def test_the_groups_of_a_bindings_subjects():
     assert at_rest(wanted, live, BINDING)
 
 
+@pytest.mark.parametrize(("type_", "default"), [("boolean", False), ("integer", 0), ("string", "")])
+def test_a_default_of_a_custom_kind_may_be_that_of_a_required_field_and_mean_nothing(type_, default):
+    item = {
+        "type": "object",
+        "required": ["name", "x"],
+        "properties": {"name": {"type": "string"}, "x": {"type": type_, "default": default}},
+    }
+    keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "x"]}
+    spec = {"type": "object", "properties": {"whole": {"type": "array", "items": item}, "keyed": {"type": "array", "items": item, **keys}}}
+    shape = crd_shape({"type": "object", "properties": {"spec": spec}})
+    wanted = {"spec": {"whole": [{"name": "a"}], "keyed": [{"name": "a"}]}}
+    live = {"spec": {name: [{"name": "a", "x": default}] for name in ("whole", "keyed")}}
+    assert at_rest(wanted, live, shape)
+
+
 def test_defaults_of_a_custom_kind_inside_a_list_that_is_replaced_as_a_whole():
     wanted = {"spec": {"rules": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}}
     filled = {"protocol": "TCP", "match": {"any": True}}

@@ -119,23 +119,37 @@ def test_the_list_type_counts_and_the_patch_strategy_only_without_one(extensions
     assert (shape.type, shape.list_type, shape.keys) == ("list", list_type, keys)
 
 
-def test_a_zero_value_of_a_required_key_is_no_default():
-    item = {
-        "type": "object",
-        "required": ["port", "level"],
-        "properties": {
-            "port": {"default": 0},
-            "level": {"default": "low"},
-            "protocol": {"default": "TCP"},
-            "name": {"default": ""},
-            "id": {},
-        },
-    }
-    keys = ["port", "level", "protocol", "name", "id", "absent"]
-    shape = shape_of(
-        {"type": "array", "items": ref("Item"), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}, Item=item
-    )
+ITEM = {
+    "type": "object",
+    "required": ["port", "level", "on"],
+    "properties": {
+        "port": {"default": 0},
+        "level": {"default": "low"},
+        "on": {"default": False},
+        "protocol": {"default": "TCP"},
+        "name": {"default": ""},
+        "id": {},
+    },
+}
+KEYS = ["port", "level", "protocol", "name", "id", "absent"]
+LIST = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": KEYS}
+
+
+def test_a_zero_value_of_a_required_field_is_no_default_in_kubernetes_own_types():
+    """The generator of their documents writes Go's zero value there."""
+    spec, item = "io.k8s.api.core.v1.Spec", "io.k8s.api.core.v1.Item"
+    shape = shape_of(ref(spec), **{spec: {"type": "object", "properties": {"l": {**LIST, "items": ref(item)}}}, item: ITEM}).fields["l"]
+    assert shape.items is not None
+    assert shape.items.defaults == {"level": "low", "protocol": "TCP", "name": ""}
     assert shape.key_defaults == {"level": "low", "protocol": "TCP", "name": ""}
+
+
+def test_the_default_of_a_required_field_is_one_elsewhere_whatever_it_is():
+    for items, types in ((ITEM, {}), (ref("com.example.Item"), {"com.example.Item": ITEM})):
+        shape = shape_of({"type": "object", "properties": {"l": {**LIST, "items": items}}}, **types).fields["l"]
+        assert shape.items is not None
+        assert shape.items.defaults == {"port": 0, "level": "low", "on": False, "protocol": "TCP", "name": ""}
+        assert shape.key_defaults == {"port": 0, "level": "low", "protocol": "TCP", "name": ""}
 
 
 @pytest.mark.parametrize("items", [None, [{"type": "object"}]])
