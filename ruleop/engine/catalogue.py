@@ -94,13 +94,17 @@ class Catalogue:
                 await self._look_at_schemas(known)
 
     def _out_of_step(self) -> bool:
-        """Something that is watched is defined and not served yet, or still served although its definition has gone."""
+        """Something that is watched is defined and not served yet, or still served although its definition has gone; or another version of
+        it is, that its definition takes back."""
         for need in self.feeds.feeds:
             definition = self.world.definitions.get(need.kind.versionless)
             version = definition.version(need.kind.version) if definition is not None else None
             defined, served = version is not None and version.served, self.discovery.get(need.kind) is not None
             if served != defined and (defined or need.kind.versionless in self._undefined):
                 return True
+            for other in definition.versions if definition is not None else ():
+                if not other.served and self.discovery.get(need.kind._replace(version=other.name)) is not None:
+                    return True
         return False
 
     def _take(self, difference: Difference) -> None:
@@ -110,6 +114,10 @@ class Catalogue:
             self.feeds.look_again()
             self.rulebook.watch()
             self.rulebook.open()
+        for kind in difference.gone:
+            controller = self.rulebook.controllers.get(kind.versionless)
+            if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
+                self.rulebook.controllers.all_again(controller, f"{kind} is not served any more")
 
     # -- schemas -------------------------------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, Serv
 from ruleop.planning.errors import ChildFails, ChildWaits, Unread, stopped
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
-from ruleop.planning.wanted import Wanted, strategy_of, with_marks
+from ruleop.planning.wanted import Wanted, kept_reference, strategy_of, with_marks
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
@@ -84,7 +84,7 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     if live is None:
         if (fight := fight_over(wanted, observed)) is not None and fight.held:
             raise ChildFails(fight.message, reason="Fighting")
-        return Applied(*_creation(child, wanted, owner, refer=refer, strategy=strategy))
+        return Applied(*_creation(child, wanted, owner, reference=owner.reference() if refer else None, strategy=strategy))
     claim = claim_on(live, wanted.key, owner)
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced
     if not claim.ours and not adopting:
@@ -93,9 +93,10 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
         raise Unread(wanted.key)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return Applied(live, terminating=True)
+    reference = kept_reference(live, owner, observed.kinds) if refer else None
     if strategy == "create-only":
-        return _marks_only(child, wanted, owner, live, refer=refer, adopting=adopting)
-    return _change(child, wanted, owner, observed, live, refer=refer, adopting=adopting, strategy=strategy)
+        return _marks_only(child, wanted, owner, live, reference=reference, adopting=adopting)
+    return _change(child, wanted, owner, observed, live, reference=reference, adopting=adopting, strategy=strategy)
 
 
 def fight_over(wanted: Wanted, observed: Observed) -> Fight | None:
@@ -109,9 +110,9 @@ def refusal(name: str, kind: str, claim: Claim) -> str:
     return f'Resource "{name}" already exists and is not managed by {kind}{whose}'
 
 
-def _creation(child: Child, wanted: Wanted, owner: Owner, *, refer: bool, strategy: str) -> tuple[Object, Action]:
+def _creation(child: Child, wanted: Wanted, owner: Owner, *, reference: dict[str, Any] | None, strategy: str) -> tuple[Object, Action]:
     """Always a create, also for server-side: an apply would take over whatever got there first, seen by us or not."""
-    marked = normalise_wanted(with_marks(wanted, owner, refer=refer, live=None, managed=True), wanted.kind)
+    marked = normalise_wanted(with_marks(wanted, owner, reference=reference, managed=True), wanted.kind)
     fields = NO_FIELDS
     if strategy != "create-only":
         try:
@@ -182,10 +183,18 @@ def _managed(live: Object, record: Record | None) -> bool:
 
 
 def _change(
-    child: Child, wanted: Wanted, owner: Owner, observed: Observed, live: Object, *, refer: bool, adopting: bool, strategy: str
+    child: Child,
+    wanted: Wanted,
+    owner: Owner,
+    observed: Observed,
+    live: Object,
+    *,
+    reference: dict[str, Any] | None,
+    adopting: bool,
+    strategy: str,
 ) -> Applied:
     record = None if adopting else record_of(live)
-    marked = normalise_wanted(with_marks(wanted, owner, refer=refer, live=live, managed=_managed(live, record)), wanted.kind)
+    marked = normalise_wanted(with_marks(wanted, owner, reference=reference, managed=_managed(live, record)), wanted.kind)
     ignore = _ignored(child, wanted)
     learned = observed.learned.get(wanted.key, Learned.NOTHING)
     try:
@@ -273,21 +282,25 @@ def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, sta
     return Replace(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest)
 
 
-def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, refer: bool, adopting: bool) -> Applied:
+def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool) -> Applied:
     """A create-only child that exists: nothing of it is changed but what says whose it is."""
     record = record_of(live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
-    owned = refer == _refers(metadata, owner) and (refer or annotations.get(OWNER) == owner.annotation(wanted.key, orphan=wanted.orphan))
+    versions = [each.get("apiVersion") for each in metadata.get("ownerReferences") or () if each.get("uid") == owner.uid]
+    if reference is not None:
+        owned = versions == [reference["apiVersion"]]
+    else:
+        owned = not versions and annotations.get(OWNER) == owner.annotation(wanted.key, orphan=wanted.orphan)
     if marked and owned:
         return Applied(live)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
-    if refer:
-        references.append(owner.reference())
     notes = {key: value for key, value in annotations.items() if key != OWNER}
     notes[APPLIED] = encode(Record(child.id, NO_FIELDS))
-    if not refer:
+    if reference is not None:
+        references.append(reference)
+    else:
         notes[OWNER] = owner.annotation(wanted.key, orphan=wanted.orphan)
     new = {key: value for key, value in metadata.items() if key != "ownerReferences"}
     new |= {"labels": {MANAGED_BY: RULEOP, **labels, PART_OF: owner.part_of}, "annotations": notes}
@@ -295,10 +308,6 @@ def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, ref
         new["ownerReferences"] = references
     stands = {**live, "metadata": new}
     return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed"))
-
-
-def _refers(metadata: Any, owner: Owner) -> bool:
-    return any(each.get("uid") == owner.uid for each in metadata.get("ownerReferences") or ())
 
 
 def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: frozenset[str] = frozenset()) -> Patch:

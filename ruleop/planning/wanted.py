@@ -22,6 +22,7 @@ from ruleop.planning.observed import KindInfo, Served
 from ruleop.templating import OMIT, TextTemplate
 
 if TYPE_CHECKING:
+    from ruleop.planning.observed import Kinds
     from ruleop.planning.scope import Scope
     from ruleop.rules import Child
 
@@ -224,9 +225,9 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
     return place, said != place
 
 
-def with_marks(wanted: Wanted, owner: Owner, *, refer: bool, live: Object | None, managed: bool) -> dict[str, Any]:
-    """The rendered object with its owner and labels. `refer`: an ownerReference is legal; else the annotation says it. `managed`: whether
-    the label managed-by is ours to set (it is not where somebody else has set it)."""
+def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
+    """The rendered object with its owner and labels. `reference`: the ownerReference, where one is legal; else the annotation says it.
+    `managed`: whether the label managed-by is ours to set (it is not where somebody else has set it)."""
     rendered = wanted.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
@@ -234,19 +235,25 @@ def with_marks(wanted: Wanted, owner: Owner, *, refer: bool, live: Object | None
     if managed:
         labels.setdefault(MANAGED_BY, RULEOP)
     metadata["labels"] = labels
-    if refer:
-        metadata["ownerReferences"] = [_kept_reference(live, owner)]
+    if reference is not None:
+        metadata["ownerReferences"] = [reference]
     else:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), OWNER: owner.annotation(wanted.key, orphan=wanted.orphan)}
     return {**rendered, "metadata": metadata}
 
 
-def _kept_reference(live: Object | None, owner: Owner) -> dict[str, Any]:
-    """The reference as it stands if it is ours; one written for another version of the kind is as good."""
+def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
+    """Our reference, in the version of the kind in which it stands: another one is as good as ours, as long as the cluster serves it.
+    By one that it does not serve the garbage collector finds no owner."""
     wanted = owner.reference()
-    for reference in ((live or {}).get("metadata") or {}).get("ownerReferences") or ():
-        if reference.get("uid") == owner.uid and reference.get("controller"):
-            group = str(reference.get("apiVersion", "")).rpartition("/")[0]
-            if group == owner.kind.group and reference.get("kind") == owner.kind.kind:
+    for reference in (live.get("metadata") or {}).get("ownerReferences") or ():
+        if reference.get("uid") == owner.uid and reference.get("controller") and reference.get("apiVersion") != wanted["apiVersion"]:
+            kind = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind")))
+            if kind.versionless == owner.kind.versionless and (_is_served(kind, kinds) or not _is_served(owner.kind, kinds)):
                 wanted["apiVersion"] = reference["apiVersion"]
     return wanted
+
+
+def _is_served(kind: Kind, kinds: Kinds) -> bool:
+    """False also while nobody knows yet; hence the second question above, about the version in which the CR has just been read."""
+    return kinds.info(kind).state is not Served.UNSERVED

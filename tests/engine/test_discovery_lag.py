@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -66,7 +67,7 @@ async def followed(*, defined: bool, lag: int) -> Late:
     discovery, feeds = Late(defined=defined, lag=lag), Watching()
     definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
     world = SimpleNamespace(definitions=definitions, forget=lambda: None)
-    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None)
+    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers={})
     catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
     if not defined:
         catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
@@ -88,6 +89,44 @@ def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, 
     assert discovery.looks == lag + 1
 
 
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_them_by_it(lag):
+    """The watched version stays. What is looked for is told by the definition."""
+    old = Kind("example.com", "v1alpha1", "App")
+    definition = copy.deepcopy(DEFINITION)
+    definition["spec"]["versions"].append({**definition["spec"]["versions"][0], "name": "v1alpha1", "served": False, "storage": False})
+
+    class Leaving:
+        looks = 0
+
+        def get(self, kind):
+            return object() if kind == APP or self.looks <= lag else None
+
+        async def refresh(self):
+            self.looks += 1
+            return Difference(gone=frozenset({old} if self.looks == lag + 1 else ()))
+
+    async def run():
+        discovery, again, told = Leaving(), [], asyncio.Event()
+        controller = SimpleNamespace(kind=APP)
+        controllers = SimpleNamespace(get={APP.versionless: controller}.get, all_again=lambda *args: (again.append(args), told.set()))
+        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
+        world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
+        catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
+        catalogue._refreshing.set()
+        task = asyncio.create_task(catalogue.follow_discovery())
+        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.sleep(0.5)  # long enough for a look that is not needed
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return discovery.looks, again, controller
+
+    looks, again, controller = asyncio.run(run())
+    assert looks == lag + 1
+    assert again == [(controller, "example.com/v1alpha1 App is not served any more")]
+
+
 def without_the_right_to_definitions(discovery, *, until):
     """What is looked at where nobody tells of new kinds; a minute is short here."""
 
@@ -95,7 +134,7 @@ def without_the_right_to_definitions(discovery, *, until):
         feeds = Watching()
         feeds.feeds[Need(CRD)].state = State.FORBIDDEN
         world = SimpleNamespace(definitions={}, forget=lambda: None)
-        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None)
+        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers={})
         catalogue = Catalogue(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
         task = asyncio.create_task(catalogue.follow_discovery())
         async with asyncio.timeout(10):

@@ -7,9 +7,9 @@ import copy
 import orjson
 import pytest
 
-from ruleop.kinds import ObjectKey
+from ruleop.kinds import Kind, ObjectKey
 from ruleop.merge import decode
-from ruleop.planning import AddFinalizer, Failed, Failure, Owner, Patch, State
+from ruleop.planning import AddFinalizer, Failed, Failure, KindInfo, Owner, Patch, Served, State
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF
 from tests.planning.world import FINALIZER, World, app, config, key
 
@@ -329,11 +329,45 @@ def test_renaming_an_id_changes_only_the_record():
     assert world.plan().quiet
 
 
-def test_a_new_version_of_the_crs_kind_is_no_reason_to_write():
-    world = one()
+def referring_to(version: str, more: str = "") -> World:
+    """The child's ownerReference was written when the CRs were watched in this version."""
+    world = one(more)
     world.settle()
     reference = owned(world)["ownerReferences"][0]
-    world.change(key("a"), {"metadata": {"ownerReferences": [{**reference, "apiVersion": "example.com/v1alpha1"}]}})
+    world.change(key("a"), {"metadata": {"ownerReferences": [{**reference, "apiVersion": f"example.com/{version}"}]}})
+    return world
+
+
+EVERY_STRATEGY = pytest.mark.parametrize(
+    "more", [f", apply: {{strategy: {strategy}}}" for strategy in ("merge", "create-only", "replace", "server-side")]
+)
+
+
+@EVERY_STRATEGY
+def test_a_new_version_of_the_crs_kind_is_no_reason_to_write(more: str):
+    world = referring_to("v1alpha1", more)
+    world.infos["App"] = KindInfo(Kind("example.com", "v1alpha1", "App"))  # it is served, too
+    assert world.plan().actions == ()
+
+
+@EVERY_STRATEGY
+def test_an_owner_reference_of_a_version_that_is_not_served_any_more_is_written_anew_once(more: str):
+    """The garbage collector could not find the owner by it."""
+    world = referring_to("v1alpha1", more)
+    (action,) = world.plan().actions
+    if isinstance(action, Patch):
+        assert set(action.patch) == {"metadata"}
+        assert set(action.patch["metadata"]) == {"uid", "resourceVersion", "ownerReferences"}
+    world.settle()
+    (reference,) = owned(world)["ownerReferences"]
+    assert reference == Owner.of(app()).reference()
+    assert world.plan().actions == ()
+
+
+@EVERY_STRATEGY
+def test_an_owner_reference_stays_while_not_even_the_watched_version_is_known_to_be_served(more: str):
+    world = referring_to("v1alpha1", more)
+    world.served["App"] = Served.UNSERVED
     assert world.plan().actions == ()
 
 
