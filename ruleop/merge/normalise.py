@@ -13,16 +13,19 @@ from ruleop.merge.path import Path
 from ruleop.schema.table import builtin_resource
 
 _SECRET = Kind("", "v1", "Secret")
+_CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 
 
 def normalise_wanted(wanted: Object, kind: Kind) -> Object:
-    """`wanted` as the server would store it: without nulls, a Secret's `stringData` as `data`, whole numbers of a custom resource as
-    integers. For a built-in kind it is `wanted` itself if it is so already."""
+    """`wanted` as the server would store it: without nulls and without the `rules` of an aggregated ClusterRole, a Secret's `stringData` as
+    `data`, whole numbers of a custom resource as integers. For a built-in kind it is `wanted` itself if it is so already."""
     wanted = without_nulls(wanted)
     if builtin_resource(kind.versionless) is None:  # in a type of Kubernetes' own, a float may be one that the server refuses
         wanted = with_integers(wanted)
     if kind == _SECRET and "stringData" in wanted:
         return _with_plain_data(wanted)
+    if kind == _CLUSTER_ROLE and "aggregationRule" in wanted and "rules" in wanted:  # a controller of the server's collects them
+        return {name: value for name, value in wanted.items() if name != "rules"}
     return wanted
 
 

@@ -193,6 +193,17 @@ def test_string_data_means_nothing_elsewhere(kind):
     assert normalise_wanted(wanted, kind) == wanted
 
 
+def test_the_rules_of_a_cluster_role_that_is_aggregated_are_not_ours():
+    kind = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    aggregated = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}
+    assert normalise_wanted({**aggregated, "rules": rules}, kind) == aggregated
+    assert normalise_wanted({**aggregated, "rules": []}, kind) == aggregated
+    assert normalise_wanted({"aggregationRule": None, "rules": rules}, kind) == {"rules": rules}
+    for plain, other in (({"rules": rules}, kind), ({**aggregated, "rules": rules}, kind._replace(kind="Role"))):
+        assert normalise_wanted(plain, other) is plain
+
+
 def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
     kind = Kind("", "v1", "ConfigMap")
     wanted = {"a": None, "b": {"c": None}, "l": [None, {"d": None, "e": 1}, [{"f": None}]], "t": "null"}

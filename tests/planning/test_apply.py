@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ruleop.kinds import ObjectKey
 from ruleop.merge import Learned, decode
 from ruleop.planning import Create, Delete, Failed, Failure, Patch, Replace, ServerSideApply, State
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER
@@ -98,6 +99,25 @@ def test_a_record_that_fits_nowhere_fails_and_names_the_way_out_which_helps():
     other.settle()
     assert other.objects[key("a")]["data"] == less
     assert other.plan().quiet
+
+
+def test_the_rules_of_an_aggregated_cluster_role_are_left_to_the_controller_that_collects_them():
+    text = """
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata: {name: a}
+    aggregationRule: {clusterRoleSelectors: [{matchLabels: {for: '{{ spec.v }}'}}]}
+    rules: []
+    """
+    where = ObjectKey("rbac.authorization.k8s.io", "ClusterRole", "", "a")
+    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=text)
+    world.settle()
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    world.change(where, {"rules": rules})
+    assert world.plan().actions == ()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[where]["rules"] == rules
 
 
 # -- create-only -------------------------------------------------------------------------------------------------------------------------
