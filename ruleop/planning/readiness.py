@@ -7,6 +7,7 @@ whoever waits for a Job waits for its work.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ class Readiness(NamedTuple):
 
 
 READY = Readiness(True)
+_DIGITS = re.compile(r"[0-9]{1,19}\Z")
 Check = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Readiness]
 
 
@@ -37,7 +39,7 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     if check is not None:
         return check(metadata, spec if isinstance(spec, dict) else {}, status)
     if "." in kind.group and not kind.group.endswith(".k8s.io") and not status.get("conditions") and _has_conditions(shape):
-        return Readiness(False, "its controller has not reported on it yet")
+        return Readiness(False, "its controller has not reported on it yet; if it never does, say `readyWhen` in the child")
     return _by_conditions(metadata, status)
 
 
@@ -59,6 +61,8 @@ def _current(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _number(value: Any, default: int = 0) -> int:
+    if isinstance(value, str) and _DIGITS.match(value):  # Istio's kinds take a text where others have an integer
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 

@@ -124,6 +124,14 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("one that is ready but for an older spec", obj("Thing", {}, when("Ready", observedGeneration=1), THING), NOT_SEEN),
     ("one that is ready for this spec", obj("Thing", {}, when("Ready", observedGeneration=2), THING), ""),
     ("one whose status is of an older spec", obj("Thing", {}, when("Ready") | {"observedGeneration": 1}, THING), NOT_SEEN),
+    (
+        "one whose status is of this spec as text",
+        obj("Thing", {}, when("Ready", observedGeneration="2") | {"observedGeneration": "2"}, THING),
+        "",
+    ),
+    ("one whose status is of an older spec as text", obj("Thing", {}, {"observedGeneration": "1"}, THING), NOT_SEEN),
+    ("one with a condition of an older spec as text", obj("Thing", {}, when("Ready", observedGeneration="1"), THING), NOT_SEEN),
+    ("one with a strange text for a generation", obj("Thing", {}, {"observedGeneration": "9" * 5000}, THING), NOT_SEEN),
     ("one with other conditions", obj("Thing", {}, when("Synced", "False"), THING), ""),
     ("one with strange conditions", obj("Thing", {}, {"conditions": ["x"]}, THING), ""),
     ("one without conditions", obj("Thing", {}, {}, THING), ""),
@@ -139,7 +147,9 @@ def test_a_table_of_statuses(live: dict[str, Any], message: str):
 
 def test_a_custom_kind_that_has_conditions_is_not_ready_before_its_controller_has_spoken():
     shape = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": Shape()})})
-    assert readiness(obj("Certificate", api=THING), shape).message == "its controller has not reported on it yet"
+    found = readiness(obj("Certificate", api=THING), shape)
+    assert found.message == "its controller has not reported on it yet; if it never does, say `readyWhen` in the child"
+    assert not found.ready
     assert readiness(obj("Certificate", {}, when("Ready"), THING), shape).ready
     assert readiness(obj("Certificate", api=THING), Shape(type="object", fields={"status": Shape()})).ready
     assert readiness(obj("NetworkPolicy", api="networking.k8s.io/v1"), shape).ready
