@@ -41,6 +41,7 @@ Code = Literal[
     "unknown-kind",  # in a group of Kubernetes' own
     "status-room",
     "unused-template",
+    "runs-again",  # a Job that is deleted when it is done
     "looks-like-expression",
     "elsewhere",  # ${NAME} or {{ }} where it is plain text
 ]

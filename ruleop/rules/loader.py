@@ -18,6 +18,7 @@ from ruleop.rules.definitions import check_definition, check_kinds, read_crds
 from ruleop.rules.digests import digest
 from ruleop.rules.drafts import Draft, Shared, join, read_file
 from ruleop.rules.environment import Constants, Environment
+from ruleop.rules.expiry import warn_of_expiry
 from ruleop.rules.files import read_files
 from ruleop.rules.findings import Findings, ProjectErrors
 from ruleop.rules.includes import WATCHES, included
@@ -159,6 +160,7 @@ class _Loading:
         check_definition(draft, crds, findings)
         check_kinds(draft, crds, findings)
         warn_of_looks(its_parts, self.reading.library, findings)
+        warn_of_expiry(its_parts, self.reading.templates, findings)
 
     def _digest(self) -> str:
         """Of every file and every variable that was read."""
