@@ -47,6 +47,7 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.events import done
+from ruleop.planning.marks import is_paused
 from ruleop.planning.period import reconcile_period
 from ruleop.planning.scope import Scope
 
@@ -412,9 +413,11 @@ class Reconciler:
 
     async def _unmatched(self, request: Request, resource: Object) -> Verdict:
         """A CR that matches no rule keeps its children, and loses our finalizer; not in the first seconds after a reload: its rule may be
-        in a file that is yet to come."""
+        in a file that is yet to come. Nor in a pause, unless its kind has no rules any more: then nobody would be there after it."""
         self.routes.forget(request)
         self.memory.pop(request, None)
+        if self.rules and is_paused(resource):
+            return Verdict()
         if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
             return Verdict()
         outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)

@@ -36,6 +36,8 @@ from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.kinds import Object, ObjectKey
     from ruleop.merge.fields import Fields
     from ruleop.rules import Child
@@ -317,10 +319,32 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
         name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
     }
     notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER}}
+    return _marked_anew(child, live, key, owner, "released", labels=labels, annotations=notes, needs=needs)
+
+
+def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
+    """The garbage collector kept from an object that stays when its CR goes, and that is needed until then."""
+    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True)}
+    return _marked_anew(child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes)
+
+
+def _marked_anew(
+    child: str,
+    live: Object,
+    key: ObjectKey,
+    owner: Owner,
+    why: Literal["changed", "released"],
+    *,
+    labels: Mapping[str, Any],
+    annotations: Mapping[str, Any],
+    needs: frozenset[str] = frozenset(),
+) -> Patch:
+    """With these labels and annotations, and without our ownerReference."""
+    metadata = live["metadata"]
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     new = {name: value for name, value in metadata.items() if name not in {"labels", "annotations", "ownerReferences"}}
-    new |= {name: value for name, value in (("labels", labels), ("annotations", notes), ("ownerReferences", references)) if value}
+    new |= {name: value for name, value in (("labels", labels), ("annotations", annotations), ("ownerReferences", references)) if value}
     stands = {**live, "metadata": new}
     patch = merge_patch(live, stands)
     assert patch is not None
-    return Patch(key, child, guarded(patch, live), live, stands, "", "released", needs=needs)
+    return Patch(key, child, guarded(patch, live), live, stands, "", why, needs=needs)

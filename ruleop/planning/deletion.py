@@ -4,6 +4,9 @@ Children that refer to it are left to the garbage collector. What it cannot foll
 and waited for, what lives elsewhere is deleted, what is to stay is released, and last our finalizer goes. Nothing of `children` is
 rendered, and nothing validated.
 
+What is to stay and is still the garbage collector's is taken from it before anything else, while it is needed for `finalize`: a
+finalizer of the garbage collector's, by which a person says that all is to stay, is gone soon, and so may be the objects.
+
 That the `finalize` children are done has to be known after they are gone, or they would be made again. So it is said (reason Finalized)
 before the first of them is removed: in the status, or, where none can be written, to the engine, which remembers it until it stops.
 """
@@ -14,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.planning.actions import Action, Delete, Event, RemoveFinalizer, State
-from ruleop.planning.apply import release
+from ruleop.planning.apply import keep, release
 from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.observed import Served
 from ruleop.planning.pruning import stays
@@ -46,6 +49,8 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
     done = _done(resource, observed)
     why_not = _skipped(resource, observed)
     if rule.finalize and not done and not why_not:
+        if kept := list(_kept(rule, resource, children)):
+            return Ending(_going("Finalizing"), kept)
         children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
         if not all(planned.ready or planned.state is State.UNWANTED for planned in children.planned.values()):
             return Ending(_waiting(children), children.actions())
@@ -79,10 +84,25 @@ def _waiting(children: Children) -> list[dict[str, Any]]:
     return triple(False, "Finalizing", message, reconciling=not problems, stalled=bool(problems))
 
 
+def _all_stay(resource: Object) -> bool:
+    """`kubectl delete --cascade=orphan`."""
+    return "orphan" in (resource["metadata"].get("finalizers") or [])
+
+
+def _kept(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
+    for each in children.existing:
+        if each.child in rule.finalize or each.claim.kept:
+            continue
+        if _all_stay(resource) or (not each.claim.annotated and stays(children, each)):
+            yield keep(each.child, each.live, each.key, children.owner)
+
+
 def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> Ending:
     """Removes, in one pass, all that the garbage collector will not; then our finalizer, once nothing is left."""
-    all_orphans = "orphan" in (resource["metadata"].get("finalizers") or [])
-    left = [each for each in children.existing if each.claim.annotated or all_orphans]
+    if not observed.may_prune:
+        return Ending(_going(reason, "the rules have just changed; nothing is taken away before it is sure that this is all of them"))
+    all_orphans = _all_stay(resource)
+    left = [each for each in children.existing if each.claim.annotated or all_orphans or stays(children, each)]
     if left:
         # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings about.
         goes = {each.key: "released" if stays(children, each) or all_orphans else "gone" for each in left[:8]}

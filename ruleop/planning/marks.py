@@ -63,8 +63,9 @@ class Owner:
             "blockOwnerDeletion": True,
         }
 
-    def annotation(self, child: ObjectKey, *, orphan: bool) -> str:
-        """`orphan` is kept here because the rule that said so may be gone when it is needed."""
+    def annotation(self, child: ObjectKey, *, orphan: bool, kept: bool = False) -> str:
+        """`orphan` is kept here because the rule that said so may be gone when it is needed; `kept`, because whoever deletes the CR may
+        have said so, and that is gone as soon as the garbage collector has done its part."""
         data: dict[str, Any] = {
             "group": self.kind.group,
             "kind": self.kind.kind,
@@ -75,6 +76,8 @@ class Owner:
         }
         if orphan:
             data["orphan"] = True
+        if kept:
+            data["kept"] = True
         return orjson.dumps(data).decode()
 
 
@@ -86,6 +89,7 @@ class Claim:
     by: str = ""  # who it is, for a message: "Deployment/web" ; empty when nobody owns it
     annotated: bool = False  # said by the annotation, so the garbage collector does not follow
     orphan: bool = False  # the annotation says that it stays when the CR goes
+    kept: bool = False  # the same, and the CR goes: no rule has a say in it any more
     referenced: bool = False  # some ownerReference, controller or not, is on it
 
 
@@ -102,7 +106,8 @@ def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
         annotated = f"{key.kind}.{key.group}/{key.namespace}/{key.name}"
         if note.get("of") == annotated:
             if _is(note, owner):
-                return Claim(ours=True, annotated=True, orphan=note.get("orphan") is True, referenced=bool(references))
+                orphan, kept = note.get("orphan") is True, note.get("kept") is True
+                return Claim(ours=True, annotated=True, orphan=orphan, kept=kept, referenced=bool(references))
             return Claim(ours=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references))
     return Claim(ours=False, referenced=bool(references))
 
@@ -131,3 +136,7 @@ def _is(note: dict[str, Any], owner: Owner) -> bool:
 
 def annotations_of(obj: Object) -> dict[str, Any]:
     return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def is_paused(resource: Object) -> bool:
+    return annotations_of(resource).get(PAUSED) == "true"

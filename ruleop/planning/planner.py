@@ -18,7 +18,7 @@ from ruleop.planning.children import Children
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
 from ruleop.planning.failures import reason_of
-from ruleop.planning.marks import PAUSED, Owner, annotations_of
+from ruleop.planning.marks import PAUSED, Owner, is_paused
 from ruleop.planning.observed import Failure
 from ruleop.planning.period import reconcile_period
 from ruleop.planning.pruning import prune
@@ -59,7 +59,7 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
-        self.paused = annotations_of(resource).get(PAUSED) == "true"
+        self.paused = is_paused(resource)
         self.children = Children(rule, observed, self.scope, self.owner, paused=self.paused)
 
     def plan(self) -> Plan:

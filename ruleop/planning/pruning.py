@@ -67,7 +67,7 @@ def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
 def stays(children: Children, each: Existing) -> bool:
     """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own mark counts."""
     child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
-    if child is not None and child.for_each is None:
+    if child is not None and child.for_each is None and not each.claim.kept:
         policy = deletion_policy(child, children.scope.names)
         if policy is not None:
             return policy == "orphan"

@@ -50,7 +50,18 @@ def test_it_loses_the_finalizer_and_nothing_else():
     assert not verdict.failed
 
 
-def test_a_pause_does_not_keep_the_finalizer_of_a_rule_that_is_gone():
+def test_a_pause_keeps_the_finalizer_as_long_as_there_is_somebody_to_take_it_off_afterwards():
+    play = Play(OURS)
+    play.resource["metadata"]["annotations"] = {PAUSED: "true"}
+    play.reconciler.rules = (SimpleNamespace(kind=APP, namespaces=("elsewhere",)),)
+    play.reconcile()
+    assert play.done == []
+    play.resource["metadata"]["annotations"] = {}
+    play.reconcile()
+    assert play.done == [RemoveFinalizer(OURS)]
+
+
+def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
     """Nobody would take it off afterwards."""
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}

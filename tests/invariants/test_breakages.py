@@ -307,7 +307,12 @@ BREAKAGES = [
         fourth.test_what_somebody_else_changes_before_the_answer_comes_is_looked_at,
         instead(echoes.Write, "end", nothing),
     ),
-    Breakage(5, "work begins at once", partial(fifth.each_store_is_waited_for, "shop"), instead(rulebook.Rulebook, "open", opened_at_once)),
+    Breakage(
+        5,
+        "work begins at once",
+        partial(fifth.each_store_is_waited_for, "shop"),
+        both(instead(rulebook.Rulebook, "open", opened_at_once), instead(rulebook.Rulebook, "knows", yes)),
+    ),
     Breakage(
         5,
         "what cannot be had counts as empty",

@@ -239,6 +239,65 @@ def test_a_cr_with_the_orphan_finalizer_releases_every_child_also_one_that_is_go
     assert "ownerReferences" not in world.objects[key("a")]["metadata"]
 
 
+BOTH = "reach: cluster\nchildren: {a: {template: a.yaml%s}, far: {template: far.yaml, namespace: far, deletion: delete}}"
+BOTH += "\nfinalize: {last: {template: last.yaml}}"
+
+
+def gone_to_the_garbage_collector(world: World) -> None:
+    """It has done what the finalizer `orphan` asks for, and taken it off."""
+    for obj in world.objects.values():
+        obj["metadata"].pop("ownerReferences", None)
+    world.patch_resource({"finalizers": [each for each in world.finalizers if each != "orphan"]})
+
+
+def test_with_the_orphan_finalizer_every_child_stays_also_when_finalize_outlasts_it():
+    world = World.of(BOTH % "", {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
+    world.settle()
+    world.patch_resource({"finalizers": [FINALIZER, "orphan"]})
+    world.end()
+    world.step()
+    assert [write for write in world.writes if write.startswith("Create Job")] == [], "first they are kept"
+    gone_to_the_garbage_collector(world)
+    world.settle()
+    assert world.resource is None
+    assert world.names() == ["ConfigMap/a", "ConfigMap/far"]
+    assert world.writes.count("Create Job/web-last") == 1
+    for obj in world.objects.values():
+        assert obj["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion", "generation"}
+
+
+@pytest.mark.parametrize("finalize", [True, False])
+def test_a_child_that_is_to_stay_since_a_moment_ago_stays(finalize: bool):
+    """The CR was edited and deleted before the child could be marked."""
+    body = BOTH % ", deletion: \"{{ 'orphan' if spec.keep | default(false) else 'delete' }}\""
+    body = body if finalize else body.partition("\nfinalize")[0]
+    world = World.of(body, {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
+    world.settle()
+    assert world.objects[key("a")]["metadata"]["ownerReferences"]
+    world.edit({"v": "1", "keep": True})
+    world.end()
+    world.step()
+    assert "ownerReferences" not in world.objects[key("a")]["metadata"], "before a garbage collector in the foreground comes to it"
+    world.settle()
+    assert world.resource is None
+    assert world.names() == ["ConfigMap/a"]
+
+
+def test_shortly_after_a_reload_nothing_is_taken_away_and_the_finalizer_stays():
+    """The half of an edit that has arrived may lack what `finalize` said."""
+    world = World.of(FAR % "", {"v": "1"}, a=A)
+    world.settle()
+    world.end()
+    world.may_prune = False
+    world.settle()
+    assert (world.names(), world.finalizers) == (["ConfigMap/a"], [FINALIZER])
+    assert world.ready()[1] == "Deleting"
+    assert "the rules have just changed" in world.ready()[2]
+    world.may_prune = True
+    world.settle()
+    assert (world.resource, world.objects) == (None, {})
+
+
 def test_a_cr_without_our_finalizer_is_left_to_the_garbage_collector():
     world = World.of("children: {a: {template: a.yaml}}", {"v": "1"}, a=A)
     world.settle()
