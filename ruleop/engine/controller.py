@@ -73,7 +73,7 @@ class _Unknown(Exception):  # noqa: N818 - no error: the pass ends, and another 
 class World(Objects, Kinds, Protocol):
     """What the stores hold, and what can be read live."""
 
-    def resource(self, key: ObjectKey) -> Object | None: ...
+    def resource(self, key: ObjectKey, version: str = "") -> Object | None: ...
     def seen_from(self, namespace: str) -> Kinds: ...
     def is_at_least(self, key: ObjectKey, version: str) -> bool: ...
     def has_seen(self, key: ObjectKey, version: str) -> bool: ...
@@ -154,6 +154,8 @@ class Reconciler:
         rule = choose_rule(self.rules, resource)
         if rule is None:
             return await self._unmatched(request, resource)
+        if (resource := self._resource(rule, request)) is None:
+            return Verdict()  # the watch of its version has not shown it yet, or knows already that it is gone
         memory = self.memory.setdefault(request, Memory())
         if memory.awaited and (wait := memory.awaited.wait(self.world, self.around.ticks())) is not None:
             return Verdict(again=wait, why="a store is behind")
@@ -171,6 +173,9 @@ class Reconciler:
             return Verdict(failed=True, again=self.executor.classify(error)[1])
         memory.trouble = ""
         return await self._conclude(rule, request, memory, planned, outcomes)
+
+    def _resource(self, rule: Rule, request: Request) -> Object | None:
+        return self.world.resource(self.key(request), rule.kind.version)
 
     # -- planning and writing ------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +197,7 @@ class Reconciler:
             self.referee.sees(resource, memory, outcomes)
             for event in done(outcomes.done, request.namespace):
                 self.around.say(resource, event)
-            now = outcomes.resource or self.world.resource(self.key(request))
+            now = outcomes.resource or self._resource(rule, request)
             if now is None or not outcomes.replan:
                 break
             resource = now
@@ -282,7 +287,7 @@ class Reconciler:
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
     async def _conclude(self, rule: Rule, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> Verdict:
-        resource = self.world.resource(self.key(request))
+        resource = self._resource(rule, request)
         if resource is None:
             return Verdict()
         if outcomes is not None and outcomes.clean and _ends(planned, resource):
@@ -303,7 +308,7 @@ class Reconciler:
                     rule.kind, self.key(request), planned.status.patch, subresource=planned.status.subresource
                 )
             except RuleopError as error:
-                return await self._status_failed(request, resource, memory, planned, error)
+                return await self._status_failed(rule, request, resource, memory, planned, error)
             memory.untold = ""
             memory.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
         if self.dry_run:
@@ -322,12 +327,14 @@ class Reconciler:
         again, why = self._again(memory, planned)
         return Verdict(again=again, why=why)
 
-    async def _status_failed(self, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError) -> Verdict:
+    async def _status_failed(
+        self, rule: Rule, request: Request, resource: Object, memory: Memory, planned: Plan, error: RuleopError
+    ) -> Verdict:
         """What the status was to say is said otherwise, once; but for a CR that is gone, or a newer one than the status was made for."""
         if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
             return Verdict(failed=True)
         if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
-            return await self._status_overtaken(request, planned)
+            return await self._status_overtaken(rule, request, planned)
         failure, retry_after = self.executor.classify(error)
         assert planned.status is not None
         if failure is Failure.INVALID and planned.status.projected:
@@ -343,13 +350,13 @@ class Reconciler:
                 self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)
 
-    async def _status_overtaken(self, request: Request, planned: Plan) -> Verdict:
+    async def _status_overtaken(self, rule: Rule, request: Request, planned: Plan) -> Verdict:
         """There is a newer CR than the one that the status was made for; it is read live, and planned for. If there is none, the server
         refuses for another reason."""
         assert planned.status is not None
         assert planned.status.patch is not None
         try:
-            live = await self.executor.see(self.kind, self.key(request))
+            live = await self.executor.see(rule.kind, self.key(request))
         except RuleopError:
             return Verdict(failed=True)
         known = planned.status.patch["metadata"].get("resourceVersion")

@@ -32,7 +32,7 @@ class Dispatch:
         urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and self.world.primary.get(kind) is feed and (change.outside_status or self.statuses):
+        if controller is not None and feed in self.world.primaries(kind) and (change.outside_status or self.statuses):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         observed, children = self.world.observed.get(kind, ()), self.world.children_of.get(kind, ())
         if feed not in observed and feed not in children:

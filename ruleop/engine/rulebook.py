@@ -149,7 +149,7 @@ class Rulebook:
         """Watches what the rules need, and tells the world which feed is for what. What is needed is worked out anew: a kind that only the
         inventory remembers can be watched once it is served."""
         needs: dict[Need, None] = {Need(CRD): None}
-        self.world.primary, self.world.children_of, self.world.observed = {}, {}, {}
+        self.world.primary, self.world.other_versions, self.world.children_of, self.world.observed = {}, {}, {}, {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
@@ -157,6 +157,8 @@ class Rulebook:
         feeds = self.feeds.feeds
         for kind, controller in self.controllers.by_kind.items():
             self.world.primary[kind] = feeds[Need(controller.kind)]
+            others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
+            self.world.other_versions[kind] = [feeds[Need(each)] for each in others]
             for need in self._child_needs(kind, controller.rules):
                 _add(self.world.children_of, feeds[need])
             for need in _observed(controller.rules):
@@ -168,6 +170,7 @@ class Rulebook:
         yield Need(kind)
         if not rules:
             return
+        yield from (Need(rule.kind) for rule in rules)
         yield Need(CRD)  # its schema says what may be written into the status
         yield from self._child_needs(kind.versionless, rules)
         yield from _observed(rules)

@@ -6,7 +6,7 @@ object that is in neither does not exist for planning, until the executor meets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
@@ -39,6 +39,7 @@ class World:
         self.lookup = lookup
         self.namespaces = namespaces
         self.primary: dict[GroupKind, Feed] = {}
+        self.other_versions: dict[GroupKind, list[Feed]] = {}  # of the same CRs, for the rules that name another version
         self.children_of: dict[GroupKind, list[Feed]] = {}  # one for each version that rules write
         self.observed: dict[GroupKind, list[Feed]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
@@ -52,10 +53,19 @@ class World:
 
     # -- objects -------------------------------------------------------------------------------------------------------------------------
 
-    def resource(self, key: ObjectKey) -> Object | None:
-        feed = self.primary.get(key.group_kind)
-        store = feed.store_of(key) if feed is not None else None
-        return store.get(key) if store is not None else None
+    def resource(self, key: ObjectKey, version: str = "") -> Object | None:
+        """A CR, in this version of its kind; without one, in that by which all of them are watched."""
+        for feed in self.primaries(key.group_kind):
+            if version in {"", feed.need.kind.version}:
+                store = feed.store_of(key)
+                return store.get(key) if store is not None else None
+        return None
+
+    def primaries(self, kind: GroupKind) -> Iterator[Feed]:
+        """The feeds of a kind's CRs: first that of all of them, then one for each other version that a rule names."""
+        if (feed := self.primary.get(kind)) is not None:
+            yield feed
+            yield from self.other_versions.get(kind, ())
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         for feed in self._feeds(key.group_kind):
@@ -100,8 +110,7 @@ class World:
         """Into each store that would hold the object. False where none does: somebody else's object, or one of ours without its label."""
         key, kind = ObjectKey.of(obj), Kind.of(obj)
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
-        homes = self.children_of.get(key.group_kind, ()) if labelled else ()
-        homes = [feed for feed in (self.primary.get(key.group_kind), *homes) if feed is not None]
+        homes = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
         held = False
         for feed in (*homes, *self.observed.get(key.group_kind, ())):
             store = feed.store_of(key) if feed.need.kind == kind else None
@@ -115,10 +124,10 @@ class World:
         gone = not version
         feeds = [
             *self.children_of.get(key.group_kind, ()),
-            *((self.primary.get(key.group_kind), *self.observed.get(key.group_kind, ())) if gone else ()),
+            *((*self.primaries(key.group_kind), *self.observed.get(key.group_kind, ())) if gone else ()),
         ]
         for feed in feeds:
-            store = feed.store_of(key) if feed is not None else None
+            store = feed.store_of(key)
             if store is not None:
                 store.remove(key, uid, version)
 
@@ -130,8 +139,8 @@ class World:
 
     def _homes(self, key: ObjectKey) -> Iterable[Store]:
         """The stores that hold a CR or a child of this name, should there be one, and that are being kept up to date."""
-        for feed in (self.primary.get(key.group_kind), *self.children_of.get(key.group_kind, ())):
-            store = feed.store_of(key) if feed is not None else None
+        for feed in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
+            store = feed.store_of(key)
             if store is not None and store.state is State.SYNCED:
                 yield store
 

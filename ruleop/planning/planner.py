@@ -39,7 +39,7 @@ FIRST = ""  # among an action's needs: our finalizer
 
 
 def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
-    """The first rule of the CR's kind, whatever version the CR is written in, whose selector and namespaces match it."""
+    """The first rule of the CR's kind, whatever the version, whose selector and namespaces match it."""
     kind, metadata = ObjectKey.of(resource).group_kind, resource.get("metadata") or {}
     for rule in rules:
         if rule.kind.versionless != kind or (rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces):

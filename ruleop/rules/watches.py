@@ -1,5 +1,5 @@
-"""What watches have to do with each other. All watches of a kind are one controller, in which the first that matches a CR rules it; so they
-need names, and one that can never be the first is a mistake. The controller reads its CRs in one version, so they name the same.
+"""What watches have to do with each other. All watches of a kind, whatever their version, are one controller, in which the first that
+matches a CR rules it; so they need names, and one that can never be the first is a mistake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ def check_watches(drafts: Iterable[Draft], findings: Findings) -> None:
     for kind, watches in by_kind.items():
         if len(watches) > 1:
             _check_names(kind, watches, findings)
-            _check_versions(kind, watches, findings)
         for number, watch in enumerate(watches):
             _check_hidden(watch, watches[:number], findings)
 
@@ -43,17 +42,6 @@ def _check_names(kind: GroupKind, watches: list[Draft], findings: Findings) -> N
             findings.mistake("conflict", f'another watch of {kind} has the name "{name.text}" ({first}): choose another', name.site)
         elif name is not None:
             named[name.text] = watch
-
-
-def _check_versions(kind: GroupKind, watches: list[Draft], findings: Findings) -> None:
-    first = watches[0]
-    for watch in watches[1:]:
-        if watch.kind != first.kind and watch.table.version is not None:
-            message = (
-                f"the first watch of {kind} ({first.table.site}) is of {first.kind.version}: give all of them one version; "
-                "the API server shows each object in every version"
-            )
-            findings.mistake("conflict", message, watch.table.version.site)
 
 
 def _check_hidden(watch: Draft, earlier: list[Draft], findings: Findings) -> None:

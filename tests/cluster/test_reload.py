@@ -282,6 +282,40 @@ def test_a_watch_that_is_added_begins(rules: Rules) -> None:
     rules.wait_for("secrets", "a-other")
 
 
+def test_each_of_several_watches_of_a_kind_reads_its_crs_in_its_own_version(rules: Rules) -> None:
+    """A CR moves from one to the other with its label; its status is written, and its end finalized, in the version of its watch."""
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    told = "secret: {template: secret.yaml}"
+    status = "status: {seen: '{{ cr.apiVersion }}'}"
+    rules.edit(
+        {
+            "watches.yaml": watch("Box", children=told, more=f"name: old, selector: {{age: old}}, {status}")
+            + watch("Box", version="v2", children=told, more=f"name: new, {status}, {FINALIZE}"),
+            "templates/secret.yaml": secret("{{ cr.apiVersion }}"),
+        }
+    )
+
+    def seen(name: str, version: str) -> None:
+        rules.wait_for_text(name, f"{GROUP}/{version}")
+        eventually("the status", lambda: (rules.there("boxes", name) or {}).get("status", {}).get("seen") == f"{GROUP}/{version}", SOON)
+
+    seen("a", "v2")
+    rules.admin.merge(rules.path("boxes", "a"), {"metadata": {"labels": {"age": "old"}}}, "somebody")
+    seen("a", "v1")
+    rules.admin.merge(rules.path("boxes", "a"), {"metadata": {"labels": {"age": "new"}}, "spec": {"text": "two"}}, "somebody")
+    seen("a", "v2")
+    rules.wait_until_ready("Box", "a")
+    assert not rules.said("reconcile failed in a way that ruleop did not expect")
+    mark = rules.operator.mark()
+    rules.admin.delete(rules.path("boxes", "a"))
+    eventually("it to be gone", lambda: rules.there("boxes", "a") is None, SOON)
+    requests = [
+        (each["verb"], each["objectRef"]["name"]) for each in rules.operator.requests(mark) if each["objectRef"]["resource"] == "secrets"
+    ]
+    assert ("create", "a-last") in requests
+
+
 def test_a_watch_of_another_version_of_its_kind_goes_on(rules: Rules) -> None:
     rules.edit({"templates/secret.yaml": secret("{{ cr.apiVersion }}")})
     rules.make("Box", "a")

@@ -51,7 +51,7 @@ class Stores(Shelves):
     def seen_from(self, _namespace):
         return self
 
-    def resource(self, key):
+    def resource(self, key, version=""):
         return self.get(key)
 
     def get(self, key, **_more):

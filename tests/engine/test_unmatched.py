@@ -27,7 +27,7 @@ class Play:
         metadata = {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "1", "finalizers": list(finalizers)}
         self.resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": metadata}
         self.done, self.failed = [], {}
-        world = SimpleNamespace(resource=lambda _key: self.resource, seen_from=lambda _namespace: world)
+        world = SimpleNamespace(resource=lambda _key, _version="": self.resource, seen_from=lambda _namespace: world)
         around = SimpleNamespace(
             world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None, ticks=None, say=None
         )

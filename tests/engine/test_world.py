@@ -104,3 +104,37 @@ def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):
     stores(world)[0].set_state(State.FORBIDDEN)
     assert world.is_at_least(KEY, "99")
     assert world.is_at_least(ObjectKey("", "Secret", "shop", "a"), "99"), "no store would hold it"
+
+
+# -- a kind that is watched in several versions ----------------------------------------------------------------------------------------------
+
+
+def of(version, value, number):
+    metadata = {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": str(number)}
+    return {"apiVersion": f"example.com/{version}", "kind": "App", "metadata": metadata, "spec": {"v": value}}
+
+
+def test_a_cr_is_read_in_the_version_of_its_rule_and_answers_are_kept_in_theirs():
+    world = World(None, lambda _kind: None)
+    kinds = [Kind("example.com", version, "App") for version in ("v1", "v2", "v3")]
+    feeds = []
+    for kind in kinds[:2]:
+        made = Feed(Need(kind))
+        made.watchers = [Held()]
+        made.watchers[0].store = Store(Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind)))
+        made.watchers[0].store.begin_list()
+        made.watchers[0].store.end_list(5)
+        feeds.append(made)
+    app = ObjectKey("example.com", "App", "shop", "a")
+    world.primary, world.other_versions = {app.group_kind: feeds[0]}, {app.group_kind: [feeds[1]]}
+    feeds[0].watchers[0].store.apply(of("v1", "one", 6))
+    assert world.resource(app)["apiVersion"] == world.resource(app, "v1")["apiVersion"] == "example.com/v1"
+    assert world.resource(app, "v2") is None, "not shown yet"
+    assert world.resource(app, "v3") is None
+    assert world.put(of("v2", "two", 7))
+    assert (world.resource(app)["spec"], world.resource(app, "v2")["spec"]) == ({"v": "one"}, {"v": "two"})
+    assert not world.is_at_least(app, "7"), "the other watch is behind"
+    feeds[0].watchers[0].store.apply(of("v1", "two", 7))
+    assert world.is_at_least(app, "7")
+    world.remove(app, "u")
+    assert world.resource(app) is world.resource(app, "v2") is None
