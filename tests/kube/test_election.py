@@ -72,6 +72,28 @@ def with_server(test: Callable[[LeaseServer, Any], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
+async def leading(credentials: Open, lost: threading.Event, timing: Timing = TIMING) -> Election:
+    election = Election(credentials, KEY, "me", timing=timing, lost=lost.set)
+    election.start()
+    await election.leading()
+    return election
+
+
+async def in_the_middle_of_a_renewal(server: LeaseServer, serving_at: Any, lost: threading.Event) -> Election:
+    election = await leading(Open(serving_at.address), lost)
+    server.hangs = asyncio.Event()
+    await server.hanging.wait()
+    return election
+
+
+async def answered(server: LeaseServer, release: Awaitable[None]) -> None:
+    """The renewal, when the thread has heard of the release."""
+    released = asyncio.ensure_future(release)
+    await asyncio.sleep(0.05)
+    server.hangs.set()
+    await released
+
+
 def test_it_leads_renews_and_hands_over() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
@@ -97,9 +119,7 @@ def test_it_leads_renews_and_hands_over() -> None:
 def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address), KEY, "me", timing=SHORT, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(Open(serving_at.address), lost, SHORT)
         server.refuses = True
         assert await asyncio.to_thread(lost.wait, 15)
         assert not election.leads()
@@ -114,9 +134,7 @@ def test_a_loop_that_is_busy_does_not_cost_the_lease() -> None:
 
     async def operator(address: str) -> None:
         lost = threading.Event()
-        election = Election(Open(address), KEY, "me", timing=TIMING, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(Open(address), lost)
         before = server.version
         lost.wait(TIMING.renew_deadline + 0.5)  # blocks this loop
         assert not lost.is_set()
@@ -144,9 +162,7 @@ def test_a_lease_that_is_not_handed_over_is_left_to_run_out() -> None:
 
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(Open(serving_at.address), lost)
         await election.release(hand_over=False)
         assert server.lease["spec"]["holderIdentity"] == "me"
         assert not lost.is_set()
@@ -176,13 +192,11 @@ def test_credentials_that_take_their_time_do_not_cost_the_lease_as_long_as_the_o
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         credentials = Slow(serving_at.address, fresh_for=0.1)
-        election = Election(credentials, KEY, "me", timing=SHORT, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(credentials, lost)
         while credentials.loads < 2:  # noqa: ASYNC110 - of another thread
             await asyncio.sleep(0.01)
         before = server.version
-        assert not await asyncio.to_thread(lost.wait, 1.5 * SHORT.renew_deadline)
+        assert not await asyncio.to_thread(lost.wait, 1.2 * TIMING.renew_deadline)
         assert election.leads()
         assert server.version > before
         await election.release()
@@ -194,9 +208,7 @@ def test_credentials_that_are_refused_and_not_to_be_had_anew_do_not_put_off_the_
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         credentials = Slow(serving_at.address)
-        election = Election(credentials, KEY, "me", timing=SHORT, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(credentials, lost, SHORT)
         server.status = 401
         assert await asyncio.to_thread(lost.wait, 15)
         assert credentials.loads == 2
@@ -218,9 +230,7 @@ def test_a_name_that_is_not_resolved_does_not_put_off_the_end(monkeypatch) -> No
 
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address.replace("127.0.0.1", "localhost")), KEY, "me", timing=SHORT, lost=lost.set)
-        election.start()
-        await election.leading()
+        election = await leading(Open(serving_at.address.replace("127.0.0.1", "localhost")), lost, SHORT)
         monkeypatch.setattr(socket, "getaddrinfo", hanging)
         server.breaks = True
         try:
@@ -237,15 +247,8 @@ def test_a_name_that_is_not_resolved_does_not_put_off_the_end(monkeypatch) -> No
 def test_a_lease_given_up_in_the_middle_of_a_renewal_is_not_renewed_again() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
-        election.start()
-        await election.leading()
-        server.hangs = asyncio.Event()
-        await server.hanging.wait()
-        released = asyncio.ensure_future(election.release(hand_over=False))
-        await asyncio.sleep(0.05)  # so that the other thread has heard of it
-        server.hangs.set()
-        await released
+        election = await in_the_middle_of_a_renewal(server, serving_at, lost)
+        await answered(server, election.release(hand_over=False))
         before = server.version
         await asyncio.sleep(5 * TIMING.retry_period)
         assert server.version == before
@@ -257,15 +260,8 @@ def test_a_lease_given_up_in_the_middle_of_a_renewal_is_not_renewed_again() -> N
 def test_a_stop_in_the_middle_of_a_renewal_hands_over() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
-        election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lost.set)
-        election.start()
-        await election.leading()
-        server.hangs = asyncio.Event()
-        await server.hanging.wait()
-        released = asyncio.ensure_future(election.release())
-        await asyncio.sleep(0.05)
-        server.hangs.set()
-        await released
+        election = await in_the_middle_of_a_renewal(server, serving_at, lost)
+        await answered(server, election.release())
         assert server.lease["spec"]["holderIdentity"] == ""
         assert not lost.is_set()
 
