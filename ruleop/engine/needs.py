@@ -24,10 +24,14 @@ def child_needs(rules: Iterable[Rule], remembered: Entry, preferred: dict[GroupK
     children = [child for rule in rules for child in rule.every_child()]
     made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
     for kind in made:
-        yield Need(kind, labels=CHILD_LABELS)
+        yield child_need(kind)
     for group_kind in sorted(remembered.children - {kind.versionless for kind in made}):
         if group_kind in preferred:
-            yield Need(preferred[group_kind], labels=CHILD_LABELS)
+            yield child_need(preferred[group_kind])
+
+
+def child_need(kind: Kind) -> Need:
+    return Need(kind, labels=CHILD_LABELS)
 
 
 def observe_need(observe: Observe) -> Need:

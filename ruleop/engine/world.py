@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ruleop.engine.needs import child_need, observe_need
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.store import Entry, State
 from ruleop.planning import KindInfo, Served
@@ -18,9 +19,10 @@ from ruleop.schema.table import builtin_shape
 
 if TYPE_CHECKING:
     from ruleop.engine.api import ServerApi
-    from ruleop.engine.feeds import Feed
+    from ruleop.engine.feeds import Feed, Need
     from ruleop.kube.store import Store
     from ruleop.planning import Kinds
+    from ruleop.rules import Observe
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.schema.table import ResourceInfo
 
@@ -28,7 +30,7 @@ _SERVED = {
     State.SYNCED: Served.SYNCED,
     State.FORBIDDEN: Served.FORBIDDEN,
     State.UNSERVED: Served.UNSERVED,
-    State.PENDING: Served.UNSERVED,
+    State.PENDING: Served.PENDING,
 }
 
 
@@ -46,10 +48,12 @@ class World:
         self.shapes: dict[Kind, Shape] = {}
         self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
         self._infos: dict[tuple[Kind, str], KindInfo] = {}
+        self._states: dict[tuple[Need, str], Served] = {}
 
     def forget(self) -> None:
         """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
         self._infos.clear()
+        self._states.clear()
 
     # -- objects -------------------------------------------------------------------------------------------------------------------------
 
@@ -68,9 +72,9 @@ class World:
             yield from self.other_versions.get(kind, ())
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        for feed in self._feeds(key.group_kind):
-            store = feed.store_of(key) if _offers(feed, version, partial=partial) else None
-            if store is not None and (found := store.get(key)) is not None:
+        offered = [feed.store_of(key) for feed in self._feeds(key.group_kind) if _offers(feed, version, partial=partial)]
+        for store in _believed([store for store in offered if store is not None]):
+            if (found := store.get(key)) is not None:
                 return found
         return None
 
@@ -82,10 +86,11 @@ class World:
 
     def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
         found: dict[ObjectKey, Object] = {}
-        for feed in self.observed.get(kind, ()):
-            for store in feed.stores() if _offers(feed, version, partial=partial) else ():
-                for obj in store.select(namespace):
-                    found[ObjectKey.of(obj)] = obj
+        feeds = [feed for feed in self.observed.get(kind, ()) if _offers(feed, version, partial=partial)]
+        stores = [store for feed in feeds for store in feed.stores() if namespace is None or store.source.namespace in {"", namespace}]
+        for store in _believed(stores):
+            for obj in store.select(namespace):
+                found[ObjectKey.of(obj)] = obj
         return [found[key] for key in sorted(found)]
 
     def parse(self, feed: Feed, key: ObjectKey, entry: Entry) -> Object | None:
@@ -153,12 +158,15 @@ class World:
             found = self._infos[kind, namespace] = self._work_out(kind, namespace)
         return found
 
+    def state_of(self, observe: Observe, namespace: str = "") -> Served:
+        return self._state(observe_need(observe), namespace)
+
     def seen_from(self, namespace: str) -> Kinds:
         """For a CR of this namespace. What may not be read in another is nothing to it, unless it has children there."""
         return _From(self, namespace) if self.namespaces else self
 
     def _work_out(self, kind: Kind, namespace: str) -> KindInfo:
-        resource = self.lookup(kind)
+        resource, need = self.lookup(kind), child_need(kind)
         definition = self.definitions.get(kind.versionless)
         version = definition.version(kind.version) if definition is not None else None
         shape = builtin_shape(kind) or self.shapes.get(kind)
@@ -167,21 +175,26 @@ class World:
         return KindInfo(
             kind,
             namespaced=resource.namespaced if resource is not None else True,
-            state=self._state(kind, resource, namespace),
+            state=self._state(need, namespace),
             shape=shape,
             status_schema=_schema(version.schema) if version is not None else self.published.get(kind),
             status_subresource=resource.status_subresource if resource is not None else True,
-            places={each: self._state(kind, resource, each) for each in self.namespaces} or None,
+            places={each: self._state(need, each) for each in self.namespaces} or None,
+            served=resource is not None,
         )
 
-    def _state(self, kind: Kind, resource: ResourceInfo | None, namespace: str) -> Served:
-        if resource is None:
+    def _state(self, need: Need, namespace: str) -> Served:
+        """Of what is watched for this need. What others look at, or another version of the kind, tells nothing about it."""
+        found = self._states.get((need, namespace))
+        if found is None:
+            found = self._states[need, namespace] = self._look_up(need, namespace)
+        return found
+
+    def _look_up(self, need: Need, namespace: str) -> Served:
+        if self.lookup(need.kind) is None:
             return Served.UNSERVED
-        states = [feed.state_in(namespace) for feed in self._feeds(kind.versionless)]
-        for state in (State.PENDING, State.UNSERVED, State.FORBIDDEN):
-            if state in states:
-                return _SERVED[state]
-        return Served.SYNCED
+        feed = next((feed for feed in self._feeds(need.kind.versionless) if feed.need == need), None)
+        return _SERVED[feed.state_in(namespace)] if feed is not None else Served.PENDING
 
 
 class _From:
@@ -191,9 +204,17 @@ class _From:
     def info(self, kind: Kind) -> KindInfo:
         return self.world.info(kind, self.namespace)
 
+    def state_of(self, observe: Observe) -> Served:
+        return self.world.state_of(observe, self.namespace)
+
 
 def _offers(feed: Feed, version: str, *, partial: bool) -> bool:
     return version in {"", feed.need.kind.version} and (partial or not feed.need.metadata_only)
+
+
+def _believed(stores: list[Store]) -> list[Store]:
+    """Those that are kept up to date; where none is, those that know what was."""
+    return [store for store in stores if store.state is State.SYNCED] or stores
 
 
 def _schema(schema: Any) -> Mapping[str, Any] | None:

@@ -78,6 +78,8 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     """Raises ChildFails and ChildWaits."""
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
+    if state is Served.PENDING:  # what is not in the store may exist all the same
+        raise ChildWaits(f"the kind {wanted.kind} to be listed", child.body.site, why="kind")
     if state is Served.FORBIDDEN:
         raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
     if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ruleop.merge import Learned
+    from ruleop.rules import Observe
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
@@ -25,6 +26,7 @@ class Served(Enum):
     """What the cluster says about a kind that a rule needs."""
 
     SYNCED = "synced"  # its objects are known
+    PENDING = "pending"  # not yet: they are being listed
     UNSERVED = "unserved"  # the cluster has no such kind (yet)
     FORBIDDEN = "forbidden"  # ruleop may not read it
     UNWATCHED = "unwatched"  # only of one namespace: ruleop was told to look at others
@@ -34,12 +36,13 @@ class Served(Enum):
 class KindInfo:
     kind: Kind
     namespaced: bool = True
-    state: Served = Served.SYNCED  # as seen from the CR's namespace
+    state: Served = Served.SYNCED  # of children of this kind, as seen from the CR's namespace
     shape: Shape = UNKNOWN
     status_schema: Mapping[str, Any] | None = None  # of a custom resource: openAPIV3Schema, to know what the server would drop
     status_subresource: bool = True
     known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
     places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
+    served: bool = True  # the cluster has the kind, whatever is known of its objects
 
     def state_in(self, namespace: str) -> Served:
         """For an object of this namespace, which may be another than the CR's."""
@@ -57,6 +60,9 @@ class Kinds(Protocol):
     """What the cluster serves."""
 
     def info(self, kind: Kind) -> KindInfo: ...
+    def state_of(self, observe: Observe) -> Served:
+        """Whether it is known what an `observe` looks at, as seen from the CR's namespace."""
+        ...
 
 
 class Objects(Protocol):

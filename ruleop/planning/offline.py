@@ -22,7 +22,7 @@ from ruleop.schema.table import builtin_resource, builtin_shape
 from ruleop.schema.validation import validate
 
 if TYPE_CHECKING:
-    from ruleop.rules import Project
+    from ruleop.rules import Observe, Project
     from ruleop.schema.crds import CrdVersion, CustomResourceDefinition
 
 NAMESPACE = "default"
@@ -52,6 +52,9 @@ class OfflineKinds:
             found = self._infos[kind] = self._look_up(kind)
         return found
 
+    def state_of(self, observe: Observe) -> Served:
+        return self.info(observe.kind).state
+
     def _look_up(self, kind: Kind) -> KindInfo:
         crd = self._crds.get((kind.group, kind.kind))
         if crd is not None:
@@ -62,14 +65,14 @@ class OfflineKinds:
             return KindInfo(kind, builtin.namespaced, shape=shape, status_subresource=builtin.status_subresource)
         sibling = builtin_resource(kind.versionless)  # a version that other releases of Kubernetes may have
         namespaced = sibling.namespaced if sibling is not None else True
-        state = Served.SYNCED if self._served is None or kind in self._served else Served.UNSERVED
-        return KindInfo(kind, namespaced, state, known=False)
+        served = self._served is None or kind in self._served
+        return KindInfo(kind, namespaced, Served.SYNCED if served else Served.UNSERVED, known=False, served=served)
 
 
 def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
     version = crd.version(kind.version)
     if version is None or not version.served:
-        return KindInfo(kind, crd.namespaced, Served.UNSERVED)
+        return KindInfo(kind, crd.namespaced, Served.UNSERVED, served=False)
     return KindInfo(
         kind,
         crd.namespaced,

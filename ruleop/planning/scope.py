@@ -75,19 +75,21 @@ class Scope:
         return force
 
     def _has_kind(self, api_version: Any, kind: Any) -> bool:
-        return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).state is not Served.UNSERVED
+        return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).served
 
     # -- observed resources --------------------------------------------------------------------------------------------------------------
 
     def _observed(self, observe: Observe) -> Callable[[], Any]:
         def force() -> Any:
-            info = self.observed.kinds.info(observe.kind)
-            if info.state is Served.UNSERVED:
+            state = self.observed.kinds.state_of(observe)
+            if state is Served.UNSERVED:
                 raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)", why="kind")
-            if info.state is Served.FORBIDDEN:
+            if state is Served.PENDING:
+                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not listed yet)", why="kind")
+            if state is Served.FORBIDDEN:
                 raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})", why="right")
             try:
-                return self._look_up(observe, namespaced=info.namespaced)
+                return self._look_up(observe, namespaced=self.observed.kinds.info(observe.kind).namespaced)
             except RenderError as error:
                 raise fault_of(error) from None
 

@@ -48,6 +48,9 @@ class Stores(Shelves):
     def info(self, kind, **_more):
         return self.kinds.info(kind)
 
+    def state_of(self, observe):
+        return self.kinds.state_of(observe)
+
     def seen_from(self, _namespace):
         return self
 

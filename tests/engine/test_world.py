@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ruleop.engine.feeds import Feed, Need
 from ruleop.engine.needs import CHILD_LABELS
 from ruleop.engine.world import World
+from ruleop.errors import Site
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.requests import Source
 from ruleop.kube.store import State, Store
 from ruleop.planning import Served
 from ruleop.planning.marks import PART_OF
+from ruleop.rules import Observe, Selector
 from ruleop.schema.table import ResourceInfo
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 KEY = ObjectKey("", "ConfigMap", "shop", "a")
+SITE = Site("watches.yaml", 1)
 
 
 class Held:
@@ -98,6 +103,66 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     world = World(None, {CONFIG_MAP: resource}.get)
     world.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
     assert world.seen_from("shop").info(CONFIG_MAP).state_in("far") is Served.SYNCED
+
+
+def served_by(*, of=State.SYNCED, observed=State.SYNCED):
+    """A world in which children of a kind and what is observed of it are watched, each by a feed of its own."""
+    resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
+    made = World(None, {CONFIG_MAP: resource}.get)
+    made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
+    made.observed = {CONFIG_MAP.versionless: [feed("a=b")]}
+    for store, state in zip(stores(made), (of, observed), strict=True):
+        store.set_state(state)
+    return made
+
+
+def observe(**labels):
+    return Observe("seen", SITE, CONFIG_MAP, selector=Selector({name: SimpleNamespace(constant=value) for name, value in labels.items()}))
+
+
+@pytest.mark.parametrize("state", State)
+def test_of_what_is_watched_for_one_purpose_nothing_follows_for_another(state):
+    world = served_by(observed=state)
+    assert world.info(CONFIG_MAP).state is Served.SYNCED
+    assert world.state_of(observe(a="b")).value == state.value
+    world = served_by(of=state)
+    assert world.info(CONFIG_MAP).state.value == state.value
+    assert world.state_of(observe(a="b")) is Served.SYNCED
+
+
+def test_whether_a_kind_is_served_does_not_depend_on_what_is_watched():
+    world = served_by(of=State.UNSERVED, observed=State.FORBIDDEN)
+    assert world.info(CONFIG_MAP).served
+    unserved = world.info(CONFIG_MAP._replace(version="v2"))
+    assert (unserved.served, unserved.state) == (False, Served.UNSERVED)
+
+
+def test_what_nobody_watches_is_not_known():
+    """It may be there all the same."""
+    world = served_by()
+    assert world.state_of(observe(other="selector")) is Served.PENDING
+    world.children_of.clear()
+    world.forget()
+    assert world.info(CONFIG_MAP).state is Served.PENDING
+
+
+def test_what_is_remembered_of_a_kind_is_forgotten_when_its_state_is_another():
+    world = served_by()
+    assert world.state_of(observe(a="b")) is Served.SYNCED
+    stores(world)[1].set_state(State.FORBIDDEN)
+    world.forget()
+    assert world.state_of(observe(a="b")) is Served.FORBIDDEN
+
+
+@pytest.mark.parametrize("state", [State.FORBIDDEN, State.PENDING])
+def test_a_store_that_is_not_kept_up_to_date_is_not_asked_where_another_is(state):
+    world = served_by(observed=state)
+    stores(world)[1].put(child())
+    assert world.get(KEY) is None
+    world = served_by(of=state, observed=state)
+    stores(world)[1].put(child())
+    assert world.get(KEY) is not None, "what was is better than nothing"
+    assert [obj["metadata"]["name"] for obj in world.select(CONFIG_MAP.versionless, "shop")] == ["a"]
 
 
 def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):

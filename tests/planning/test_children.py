@@ -535,7 +535,11 @@ def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_
     world.add({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": "shop"}, "spec": {"clusterIP": "10.0.0.1"}})
     world.settle()
     assert world.status["ip"] == "10.0.0.1"
-    for state, why in ((Served.FORBIDDEN, "pods (ruleop may not read Pod)"), (Served.UNSERVED, "pods (Pod is not served by the cluster)")):
+    for state, why in (
+        (Served.FORBIDDEN, "pods (ruleop may not read Pod)"),
+        (Served.UNSERVED, "pods (Pod is not served by the cluster)"),
+        (Served.PENDING, "pods (Pod is not listed yet)"),
+    ):
         world.served["Pod"] = state
         assert waits(world) == [("a", why)]
 

@@ -38,8 +38,11 @@ def why(world: World) -> list[tuple[str, str]]:
         (TWO.replace("web.yaml", "web.yaml, waitFor: 'false'"), web(), {}, "condition"),
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {}, "object"),
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.UNSERVED}, "kind"),
+        (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.PENDING}, "kind"),
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.FORBIDDEN}, "right"),
         (TWO, web(), {"ConfigMap": Served.UNSERVED}, "kind"),
+        (TWO, web(), {"ConfigMap": Served.PENDING}, "kind"),
+        (TWO.replace("web.yaml", "web.yaml, optional: true"), web(), {"ConfigMap": Served.PENDING}, "kind"),
         (TWO, web(), {"ConfigMap": Served.FORBIDDEN}, "right"),
     ],
 )

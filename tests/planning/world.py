@@ -37,7 +37,7 @@ from ruleop.planning import (
 )
 from ruleop.planning.marks import Owner, claim_on
 from ruleop.planning.offline import OfflineKinds
-from ruleop.rules import Project, Rule, build_project
+from ruleop.rules import Observe, Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
 from tests.definitions import definition
 from tests.patching import patched
@@ -113,7 +113,11 @@ class World:
 
     def info(self, kind: Kind) -> KindInfo:
         found = self.infos.get(kind.kind) or self.offline.info(kind)
-        return replace(found, state=self.served.get(kind.kind, found.state))
+        state = self.served.get(kind.kind, found.state)
+        return replace(found, state=state, served=state is not Served.UNSERVED)
+
+    def state_of(self, observe: Observe) -> Served:
+        return self.info(observe.kind).state
 
     def observed(self, **more: Any) -> Observed:
         hidden = {name for name, state in self.served.items() if state is not Served.SYNCED}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from ruleop.rules import Observe
+
 LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
 
 IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -198,8 +200,11 @@ class Cluster:
     def info(self, kind: Kind) -> KindInfo:
         """What the operator sees of kinds."""
         if kind in self.unserved:
-            return KindInfo(kind, state=Served.UNSERVED)
+            return KindInfo(kind, state=Served.UNSERVED, served=False)
         return self._kinds.info(kind)
+
+    def state_of(self, observe: Observe) -> Served:
+        return self.info(observe.kind).state
 
     def _create(self, sent: Object) -> dict[str, Any]:
         kind = Kind.of(sent)

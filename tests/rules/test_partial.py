@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.errors import RenderError
 from ruleop.kinds import Kind
-from ruleop.planning import FixedObjects, KindInfo, Observed, plan
+from ruleop.planning import FixedObjects, KindInfo, Observed, Served, plan
 from ruleop.rules import build_project
 from ruleop.templating import Fault, partial_view
 from tests.templating.rendering import evaluate
@@ -126,6 +126,9 @@ def test_planning_asks_for_no_more_than_that():
     class Kinds:
         def info(self, kind):
             return KindInfo(kind)
+
+        def state_of(self, _observe):
+            return Served.SYNCED
 
     metadata = {"name": "credentials", "namespace": "shop", "uid": "u"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"password": "eA=="}}

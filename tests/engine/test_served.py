@@ -1,0 +1,170 @@
+"""How a kind is served to a rule is told by the watches that the rule itself needs. What another rule looks at, or another version of the
+kind, tells nothing about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.kube.store import State
+from ruleop.rules import load_project
+from tests.definitions import definition
+from tests.invariants.api_server import ApiServer
+from tests.invariants.desk import at_a_desk, at_work
+from tests.projects.cluster import Cluster
+
+READY = ("True", "Ready", "")
+APP = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    keep:
+      optional: true
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ metadata.name }}-keep"}, data: {v: "{{ spec.v }}"}}
+    secret:
+      object: {apiVersion: v1, kind: Secret, metadata: {name: "{{ metadata.name }}-secret"}, stringData: {v: "{{ spec.v }}"}}
+"""
+OTHER = """
+- group: example.com
+  version: v1
+  kind: Other
+  observe:
+    configs: {version: v1, kind: ConfigMap, selector: {a: b}}
+    secrets: {version: v1, kind: Secret, selector: {a: b}}
+"""
+BUDGET = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    new:
+      optional: true
+      object: {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: new}, spec: {minAvailable: 1}}
+    old:
+      optional: true
+      when: not has_kind('policy/v1', 'PodDisruptionBudget')
+      object: {apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: old}, spec: {minAvailable: 1}}
+"""
+SCALED = """
+- group: example.com
+  version: v1
+  kind: KIND
+  children:
+    scaler:
+      object:
+        apiVersion: autoscaling/VERSION
+        kind: HorizontalPodAutoscaler
+        metadata: {name: "{{ metadata.name }}"}
+        spec: {maxReplicas: 2, scaleTargetRef: {kind: Deployment, name: x, apiVersion: apps/v1}}
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Serves the rules that it is given, with a CR."""
+    (tmp_path / "crds").mkdir()
+    for kind in ("App", "Other"):
+        (tmp_path / f"crds/{kind}.yaml").write_text(definition(kind))
+
+    def begin(rules):
+        (tmp_path / "watches.yaml").write_text(rules)
+        made = ApiServer(Cluster(tmp_path, home="default"))
+        made.cluster.add(
+            {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "default"}, "spec": {"v": "1"}}
+        )
+        return made
+
+    return begin
+
+
+def others(desk):
+    """The watches that only the other rule needs."""
+    return [hand for hand in desk.hands if hand.store.source.labels == "a=b"]
+
+
+def ready(server):
+    return server.cluster.conditions("App/web")["Ready"]
+
+
+def test_what_another_rule_has_not_listed_yet_is_served_after_a_restart(run, server):
+    async def story():
+        made = server(APP + OTHER)
+        async with at_work(made):
+            assert ready(made) == READY
+        made.asked.clear()
+        async with at_a_desk(made) as desk:
+            desk.list_all(but=others(desk))
+            await desk.rest()
+            assert made.writes() == []
+            assert ready(made) == READY
+
+    run(story())
+
+
+@pytest.mark.parametrize("refused", [403, 404])
+def test_a_rule_that_comes_while_the_operator_runs_changes_nothing_for_the_others(run, server, tmp_path, refused):
+    """Neither while its watches list, nor when they may not."""
+
+    async def story():
+        made = server(APP)
+        async with at_work(made) as desk:
+            (tmp_path / "watches.yaml").write_text(APP + OTHER)
+            desk.manager.rulebook.reloaded(load_project(tmp_path, environ={}))
+            assert [hand.store.state for hand in others(desk)] == [State.PENDING] * 2
+            for v, then in (("2", 0), ("3", refused)):
+                for hand in others(desk) if then else ():
+                    hand.refused(then)
+                made.asked.clear()
+                made.cluster.edit("App/web", {"spec": {"v": v}})
+                await desk.rest()
+                assert [str(each) for each in made.asked if each.writes and "status" not in each.resource] == [
+                    "patch configmaps web-keep",
+                    "patch secrets web-secret",
+                ]
+                assert ready(made) == READY
+
+    run(story())
+
+
+def test_of_two_versions_of_a_kind_the_one_that_is_served_is_made(run, server):
+    async def story():
+        made = server(BUDGET)
+        async with at_work(made):
+            assert "PodDisruptionBudget/new" in made.cluster
+            assert "PodDisruptionBudget/old" not in made.cluster
+            assert ready(made)[1] in {"Ready", "Progressing"}
+
+    run(story())
+
+
+def test_a_version_that_another_rule_writes_and_nobody_serves_makes_only_that_rule_wait(run, server):
+    async def story():
+        made = server(
+            SCALED.replace("KIND", "App").replace("VERSION", "v2") + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
+        )
+        made.cluster.add({"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "o", "namespace": "default"}, "spec": {}})
+        async with at_work(made):
+            assert ready(made) == READY
+            waits = "scaler waits for the kind autoscaling/v2beta2 HorizontalPodAutoscaler to be served by the cluster"
+            assert made.cluster.conditions("Other/o")["Ready"] == ("False", "Waiting", waits)
+
+    run(story())
+
+
+def test_what_another_rule_knew_before_it_lost_the_right_is_believed_by_nobody(run, server):
+    """Its store keeps what it knew; a rule that may still look sees what there is."""
+
+    async def story():
+        mine = APP + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
+        made = server(mine + OTHER)
+        labels = {"a": "b", "c": "d"}
+        made.cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default", "labels": labels}})
+        async with at_work(made) as desk:
+            assert made.cluster["App/web"]["status"]["seen"] == 1
+            for hand in others(desk):
+                hand.refused(403)
+            made.cluster.delete("ConfigMap/x")
+            await desk.rest()
+            assert made.cluster["App/web"]["status"]["seen"] == 0
+
+    run(story())
