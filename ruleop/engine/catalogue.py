@@ -20,6 +20,8 @@ from ruleop.schema.crds import parse_crd
 from ruleop.schema.findings import SchemaError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.engine.schemas import Schemas
     from ruleop.engine.world import World
     from ruleop.kube.discovery import Difference, Discovery
@@ -94,18 +96,27 @@ class Catalogue:
                 await self._look_at_schemas(known)
 
     def _out_of_step(self) -> bool:
-        """Something that is watched is defined and not served yet, or still served although its definition has gone; or another version of
-        it is, that its definition takes back."""
-        for need in self.feeds.feeds:
-            definition = self.world.definitions.get(need.kind.versionless)
-            version = definition.version(need.kind.version) if definition is not None else None
-            defined, served = version is not None and version.served, self.discovery.get(need.kind) is not None
-            if served != defined and (defined or need.kind.versionless in self._undefined):
+        """Something that is watched or asked for is defined and not served yet, or still served although its definition has gone; or
+        another version of it is, that its definition takes back."""
+        for kind in self._of_interest():
+            definition = self.world.definitions.get(kind.versionless)
+            version = definition.version(kind.version) if definition is not None else None
+            defined, served = version is not None and version.served, self.discovery.get(kind) is not None
+            if served != defined and (defined or kind.versionless in self._undefined):
                 return True
             for other in definition.versions if definition is not None else ():
-                if not other.served and self.discovery.get(need.kind._replace(version=other.name)) is not None:
+                if not other.served and self.discovery.get(kind._replace(version=other.name)) is not None:
                     return True
         return False
+
+    def _of_interest(self) -> Iterator[Kind]:
+        """What is watched; and where rules call `has_kind`, whose arguments may be computed, all that is defined or was."""
+        yield from (need.kind for need in self.feeds.feeds)
+        if not any(controller.asks_for_kinds() for controller in self.rulebook.controllers):
+            return
+        for kind, definition in self.world.definitions.items():
+            yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
+        yield from (found.info.kind for kind in self._undefined if (found := self.discovery.get(kind)) is not None)
 
     def _take(self, difference: Difference) -> None:
         """Kinds that came, went, or are another."""
@@ -118,6 +129,9 @@ class Catalogue:
             controller = self.rulebook.controllers.get(kind.versionless)
             if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
                 self.rulebook.controllers.all_again(controller, f"{kind} is not served any more")
+        for controller in self.rulebook.controllers if difference.appeared or difference.gone else ():
+            if controller.asks_for_kinds():
+                self.rulebook.controllers.all_again(controller, "other kinds are served")
 
     # -- schemas -------------------------------------------------------------------------------------------------------------------------
 

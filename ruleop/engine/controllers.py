@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.engine.needs import CHILD_LABELS
+from ruleop.engine.needs import CHILD_LABELS, asks_for_kinds
 from ruleop.engine.queue import Urgency
 from ruleop.engine.routes import Request
 
@@ -47,6 +47,10 @@ class Controller:
     def kinds(self) -> list[Kind]:
         """What it writes: CRs and children."""
         return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
+
+    def asks_for_kinds(self) -> bool:
+        """Whether it is of interest which kinds there are, beside those that it needs."""
+        return asks_for_kinds(self.rules)
 
 
 class Controllers:

@@ -3,10 +3,13 @@ selector."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.feeds import Need
 from ruleop.planning.marks import PART_OF
+from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +46,17 @@ def observe_need(observe: Observe) -> Need:
         return Need(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
     labels = constant_labels(observe.selector)
     return Need(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
+
+
+def asks_for_kinds(said: Any) -> bool:
+    """Whether a rule, or a part of one, reads `has_kind`. What that says is told by no watch."""
+    if isinstance(said, (Expression, StringTemplate, TextTemplate, Tree)):
+        return "has_kind" in said.names
+    if is_dataclass(said):
+        said = tuple(getattr(said, field.name) for field in fields(said))
+    elif isinstance(said, Mapping):
+        said = tuple(said.values())
+    return isinstance(said, tuple) and any(map(asks_for_kinds, said))
 
 
 def constant_labels(selector: Selector | None) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import copy
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,12 +16,12 @@ from ruleop.engine.catalogue import Catalogue
 from ruleop.engine.feeds import Need
 from ruleop.engine.rulebook import CRD
 from ruleop.errors import RuleopError
-from ruleop.kinds import Kind
+from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.discovery import Difference
 from ruleop.kube.store import State
 from ruleop.schema.crds import parse_crd
 
-APP = Kind("example.com", "v1", "App")
+APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -41,7 +42,7 @@ class Late:
         self.defined, self.lag, self.looks = defined, lag, 0
 
     def get(self, _kind: Kind) -> object | None:
-        return object() if self.defined == (self.looks > self.lag) else None
+        return SimpleNamespace(info=SimpleNamespace(kind=APP)) if self.defined == (self.looks > self.lag) else None
 
     async def refresh(self) -> Difference:
         self.looks += 1
@@ -63,11 +64,29 @@ class Watching:
     def want(self, _needs: object) -> None: ...
 
 
-async def followed(*, defined: bool, lag: int) -> Late:
+class Controllers(list[Any]):
+    """At work; those that were told to look at their CRs again, and why."""
+
+    def __init__(self, *controllers: Any) -> None:
+        super().__init__(controllers)
+        self.again: list[Any] = []
+        self.told = asyncio.Event()
+
+    def get(self, kind: GroupKind) -> Any:
+        return next((each for each in self if each.kind.versionless == kind), None)
+
+    def all_again(self, controller: Any, cause: str) -> None:
+        self.again.append((controller, cause))
+        self.told.set()
+
+
+async def followed(*, defined: bool, lag: int, controllers: Controllers | None = None, watched: bool = True) -> Late:
     discovery, feeds = Late(defined=defined, lag=lag), Watching()
+    if not watched:
+        del feeds.feeds[Need(APP)]
     definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
     world = SimpleNamespace(definitions=definitions, forget=lambda: None)
-    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers={})
+    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or Controllers())
     catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
     if not defined:
         catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
@@ -89,6 +108,17 @@ def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, 
     assert discovery.looks == lag + 1
 
 
+@pytest.mark.parametrize("defined", [True, False], ids=["comes", "goes"])
+@pytest.mark.parametrize("lag", [0, 2])
+def test_so_is_one_that_a_rule_only_asks_for(defined, lag):
+    """By `has_kind`; and those who ask look again."""
+    asks, does_not = (SimpleNamespace(kind=OTHER, asks_for_kinds=lambda asks=asks: asks) for asks in (True, False))
+    controllers = Controllers(asks, does_not)
+    discovery = asyncio.run(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
+    assert discovery.looks == lag + 1
+    assert controllers.again == [(asks, "other kinds are served")]
+
+
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_them_by_it(lag):
     """The watched version stays. What is looked for is told by the definition."""
@@ -107,20 +137,19 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
             return Difference(gone=frozenset({old} if self.looks == lag + 1 else ()))
 
     async def run():
-        discovery, again, told = Leaving(), [], asyncio.Event()
-        controller = SimpleNamespace(kind=APP)
-        controllers = SimpleNamespace(get={APP.versionless: controller}.get, all_again=lambda *args: (again.append(args), told.set()))
+        discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
+        controllers = Controllers(controller)
         rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
         world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
         catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
         catalogue._refreshing.set()
         task = asyncio.create_task(catalogue.follow_discovery())
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(controllers.told.wait(), 10)
         await asyncio.sleep(0.5)  # long enough for a look that is not needed
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        return discovery.looks, again, controller
+        return discovery.looks, controllers.again, controller
 
     looks, again, controller = asyncio.run(run())
     assert looks == lag + 1
@@ -134,7 +163,7 @@ def without_the_right_to_definitions(discovery, *, until):
         feeds = Watching()
         feeds.feeds[Need(CRD)].state = State.FORBIDDEN
         world = SimpleNamespace(definitions={}, forget=lambda: None)
-        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers={})
+        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=Controllers())
         catalogue = Catalogue(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
         task = asyncio.create_task(catalogue.follow_discovery())
         async with asyncio.timeout(10):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from ruleop.engine.controllers import Controller, Controllers
 from ruleop.engine.feeds import Need
 from ruleop.engine.inventory import Entry
 from ruleop.engine.metrics import Metrics
+from ruleop.engine.needs import asks_for_kinds
 from ruleop.engine.room import Room
 from ruleop.engine.rulebook import Rulebook
 from ruleop.kinds import GroupKind, Kind
@@ -49,3 +52,32 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     rulebook.watch()
     assert rulebook.world.children_of[OLD][0].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
     assert rulebook.world.children_of[OLD][0].need in controllers.by_kind[APP].needs
+
+
+CHILD = "children: {c: {template: c.yaml}}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "text", "asks"),
+    [
+        ([CHILD], "", False),
+        ([CHILD], "{{ 'has_kind' }}", False),
+        ([CHILD], "{{ ASK }}", True),
+        ([CHILD], "{% include 'part' %}", True),
+        (["children: {c: {template: c.yaml, when: 'ASK'}}"], "", True),
+        (["children: {c: {template: c.yaml, apply: {ignore: [{path: data.a, when: 'ASK'}]}}}"], "", True),
+        (["finalize: {c: {template: c.yaml, readyWhen: 'ASK'}}"], "", True),
+        ([CHILD, "let: {it: [{a: '{{ ASK }}'}]}"], "", True),
+        ([CHILD, "status: {it: '{{ ASK }}'}"], "", True),
+        ([CHILD, "conditions: [{type: It, status: 'ASK'}]"], "", True),
+        ([CHILD, "observe: {it: {version: v1, kind: Pod, selector: {a: '{{ ASK }}'}}}"], "", True),
+    ],
+)
+def test_it_is_known_wherever_a_rule_asks_which_kinds_there_are(keys, text, asks):
+    files = {
+        "watches.yaml": "\n  ".join(["- group: example.com", "version: v1", "kind: App", *keys]),
+        "templates/c.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  a: {text}\n",
+        "templates/part": "{{ ASK | string }}",
+    }
+    asking = {name: text.replace("ASK", "has_kind(metadata.name, spec.kind)") for name, text in files.items()}
+    assert asks_for_kinds(build_project(asking, root="rules", environ={}).rules) is asks

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from ruleop.kinds import Kind
 from ruleop.kube.store import State
 from ruleop.rules import load_project
 from tests.definitions import definition
@@ -66,9 +67,9 @@ def server(tmp_path):
     for kind in ("App", "Other"):
         (tmp_path / f"crds/{kind}.yaml").write_text(definition(kind))
 
-    def begin(rules):
+    def begin(rules, unserved=()):
         (tmp_path / "watches.yaml").write_text(rules)
-        made = ApiServer(Cluster(tmp_path, home="default"))
+        made = ApiServer(Cluster(tmp_path, home="default", unserved=unserved))
         made.cluster.add(
             {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "default"}, "spec": {"v": "1"}}
         )
@@ -166,5 +167,44 @@ def test_what_another_rule_knew_before_it_lost_the_right_is_believed_by_nobody(r
             made.cluster.delete("ConfigMap/x")
             await desk.rest()
             assert made.cluster["App/web"]["status"]["seen"] == 0
+
+    run(story())
+
+
+# -- has_kind ----------------------------------------------------------------------------------------------------------------------------
+
+UNNAMED = Kind("example.com", "v1", "Other")  # by any child or observe
+ASKS = """
+- group: example.com
+  version: v1
+  kind: App
+  let: {there: "{{ has_kind('example.com/v1', 'Other') }}"}
+  children:
+    config: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {there: "{{ there | string }}"}}}
+"""
+
+
+def test_has_kind_is_asked_again_when_a_kind_comes_or_goes(run, server):
+    async def story():
+        made = server(ASKS, unserved=[UNNAMED])
+        async with at_work(made) as desk:
+            assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
+            for unserved, there in (([], "true"), ([UNNAMED], "false")):
+                made.cluster.unserved = unserved
+                desk.manager.catalogue._take(await desk.manager.discovery.refresh())
+                await desk.rest()
+                assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
+
+    run(story())
+
+
+def test_a_rule_that_does_not_ask_is_not_looked_at_for_it(run, server):
+    async def story():
+        made = server(APP, unserved=[UNNAMED])
+        async with at_work(made) as desk:
+            made.cluster.unserved = []
+            desk.manager.catalogue._take(await desk.manager.discovery.refresh())
+            (controller,) = desk.controllers
+            assert not controller.workers.queue.statistics(now=0.0)["ready"]
 
     run(story())
