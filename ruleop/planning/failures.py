@@ -47,9 +47,6 @@ def _knows_secrets(rule: Rule, child: Child, seen: set[str]) -> bool:
     children = {**rule.children, **rule.finalize}
     if any(kind.versionless == _SECRET for kind in child.kinds):
         return True
-    if any(rule.observe[id_].kind.versionless == _SECRET for id_ in child.observes if id_ in rule.observe):
+    if any(rule.observe[id_].kind.versionless == _SECRET for id_ in child.reads if id_ in rule.observe):
         return True
-    mentioned = set(child.mentions)
-    if "live" in child.body.names:  # `live.x` makes no mention
-        mentioned |= {str(path[1]) for path in (reference.path for reference in child.body.references) if path[0] == "live" and path[1:]}
-    return any(_knows_secrets(rule, children[id_], seen) for id_ in sorted(mentioned) if id_ in children)
+    return any(_knows_secrets(rule, children[id_], seen) for id_ in sorted(child.reads) if id_ in children)

@@ -95,7 +95,7 @@ def _child(child: ChildDraft, read: Reads) -> Child:
         namespace=_compiled(table.namespace),
         optional=table.optional,
         mentions=read.mentions,
-        observes=read.observes,
+        reads=read.ids,
     )
 
 

@@ -75,7 +75,9 @@ class Child:
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
-    observes: frozenset[str] = frozenset()  # ids of observed resources that it reads, also through let
+    reads: frozenset[str] = (
+        frozenset()
+    )  # ids of all children and observed resources that it reads in any way: by let, `live.`, `ready.` too
 
 
 @dataclass(frozen=True, slots=True)

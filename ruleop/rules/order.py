@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ruleop.rules.drafts import ChildDraft, Draft
     from ruleop.rules.findings import Findings
     from ruleop.rules.views import Part
+    from ruleop.templating import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Reads:
     """What the expressions and templates of one child read."""
 
     mentions: frozenset[str]
-    observes: frozenset[str]
+    ids: frozenset[str]  # of all children and observed resources that are read in any way
     links: tuple[Link, ...]  # to other children and to itself, with `dependsOn`
 
 
@@ -51,11 +52,20 @@ def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, Reads]:
 
 def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> Reads:
     links = [link for part in parts for link in _mentions(part)]
-    heads = frozenset(name for part in parts for name in part.compiled.names)
-    heads |= frozenset(reached for name in heads for reached in heads_through_lets(draft, name))
+    names = {name for part in parts for name in part.compiled.names}
+    names |= {reached for name in names for reached in heads_through_lets(draft, name)}
+    names |= {name for part in parts for reference in part.compiled.references for name in _id_below(reference)}
+    ids = {each.id for each in draft.everyone} | set(draft.observed)
     peers = draft.final if child.final else draft.children
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
-    return Reads(frozenset(link.target for link in links), heads & frozenset(draft.observed), (*links, *depends))
+    return Reads(frozenset(link.target for link in links), frozenset(names & ids), (*links, *depends))
+
+
+def _id_below(reference: Reference) -> Iterator[str]:
+    """That of `live.id` and `ready.id`."""
+    head, *rest = reference.path
+    if head in ("live", "ready") and rest and rest[0] is not None:
+        yield rest[0]
 
 
 def _mentions(part: Part) -> Iterator[Link]:

@@ -221,6 +221,40 @@ def test_what_the_server_says_of_a_child_that_knows_a_secret_is_cut_to_the_field
         )
 
 
+READING = f"""
+observe: {{o: {{version: v1, kind: Secret, name: s}}}}
+let: {{once: "{{{{ o.data.p }}}}", twice: "{{{{ once }}}}"}}
+children:
+  s: {{object: {{apiVersion: v1, kind: Secret, metadata: {{name: s}}, data: {{p: {CANARY}}}}}}}
+  mid: {{template: mid.yaml}}
+"""
+READERS = {
+    "a let": ("  bye: {template: bye.yaml}", "{{ twice }}"),
+    "forEach over a child": ("  bye: {template: bye.yaml, forEach: s.data}", "{{ item.value }}"),
+    "forEach over what exists": ("  bye: {template: bye.yaml, forEach: 'live.s.data | default({})'}", "{{ item.value }}"),
+    "a finalize child over a child": ("finalize: {bye: {template: bye.yaml}}", "{{ s.data.p }}"),
+    "a finalize child over what exists": ("finalize: {bye: {template: bye.yaml}}", "{{ live.s.data.p }}"),
+    "a finalize child over a child that reads it": ("finalize: {bye: {template: bye.yaml}}", "{{ mid.data.v }}"),
+    "forEach of a finalize child": ("finalize: {bye: {template: bye.yaml, forEach: live.s.data}}", "{{ item.value }}"),
+}
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
+    child, slot = READERS[way]
+    world = World.of(READING + child, mid=reading("mid", "{{ s.data.p }}"), bye=reading("bye", slot))
+    message = f'create configmaps shop/bye: ConfigMap "bye" is invalid: data.v: Invalid value: "{CANARY}"'
+    world.refuse[key("bye")] = Failed(Failure.INVALID, message, "", "create configmaps shop/bye")
+    world.step()
+    world.step()
+    if "finalize" in way:
+        world.end()
+        world.step()
+    assert "Create ConfigMap/bye" in world.writes
+    assert CANARY not in repr(world.status) + repr(world.events)
+    assert "create configmaps shop/bye: the API server refuses it (invalid at data.v)" in world.ready()[2]
+
+
 def test_the_kind_of_failure_and_the_field_are_said():
     world = secretive()
     world.settle()

@@ -99,7 +99,7 @@ def test_live_orders_nothing() -> None:
     assert found.children["a"].mentions == frozenset()
 
 
-def test_mentions_and_observed_ids_are_told_also_through_lets() -> None:
+def test_what_is_mentioned_and_all_that_is_read_is_told_also_through_lets_and_live() -> None:
     found = rule(
         """
         observe:
@@ -113,14 +113,16 @@ def test_mentions_and_observed_ids_are_told_also_through_lets() -> None:
         finalize:
           d: {template: a.yaml, waitFor: live.a.x and b.x, when: pods}
           e: {template: a.yaml, waitFor: d.x}
+          f: {template: a.yaml, forEach: live.a.data}
         """
     )
-    assert {name: (set(child.mentions), set(child.observes)) for name, child in (found.children | found.finalize).items()} == {
+    assert {name: (set(child.mentions), set(child.reads)) for name, child in (found.children | found.finalize).items()} == {
         "a": (set(), set()),
-        "b": ({"a"}, {"jobs"}),
-        "c": ({"b"}, {"pods"}),
-        "d": (set(), {"pods"}),
-        "e": ({"d"}, set()),
+        "b": ({"a"}, {"a", "jobs"}),
+        "c": ({"b"}, {"b", "pods"}),
+        "d": (set(), {"a", "b", "pods"}),
+        "e": ({"d"}, {"d"}),
+        "f": (set(), {"a"}),
     }
 
 
