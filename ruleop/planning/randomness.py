@@ -1,10 +1,11 @@
-"""Passwords that are random and yet planned: drawn from the pass's seed, so that a recorded pass replays."""
+"""What differs each time and yet is planned: passwords are drawn from the pass's seed, so that a recorded pass replays."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import string
+from datetime import datetime, timedelta
 from typing import Any
 
 from ruleop.templating import Fault
@@ -25,3 +26,9 @@ def random_password(seed: bytes, purpose: str, length: Any) -> str:
         letters.extend(ALPHABET[byte % len(ALPHABET)] for byte in digest if byte < 256 - 256 % len(ALPHABET))
         block += 1
     return "".join(letters[:length])
+
+
+def another_moment(now: str) -> str:
+    """One of which every part differs: a year and 32 or 33 days later are another year, month and day."""
+    later = datetime.fromisoformat(now) + timedelta(days=365 + 33, hours=1, minutes=1, seconds=1)
+    return later.strftime("%Y-%m-%dT%H:%M:%SZ")

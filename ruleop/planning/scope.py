@@ -51,18 +51,18 @@ class Scope:
     def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
         return {**self.names, name: item, "index": index}
 
-    def random(self, names: Mapping[str, Any], child: str, item: int) -> dict[str, Any]:
-        """The names for a create-only child, which may be different each time: it is rendered until it exists, and then never again."""
+    def random(self, names: Mapping[str, Any], purpose: str, now: str) -> dict[str, Any]:
+        """The names for a create-only child, which may be different each time: once it exists, it is never changed."""
         count = [0]
 
         def password(length: Any = 24) -> str:
             count[0] += 1
-            return random_password(self.observed.seed, f"{child}/{item}/{count[0]}", length)
+            return random_password(self.observed.seed, f"{purpose}/{count[0]}", length)
 
         return {
             **names,
             "random_password": TemplateFunction("random_password", password),
-            "now": TemplateFunction("now", lambda: self.observed.now),
+            "now": TemplateFunction("now", lambda: now),
         }
 
     def _let(self, tree: Any) -> Callable[[], Any]:

@@ -19,7 +19,8 @@ from ruleop.merge.equality import canonical
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.templating import OMIT, TextTemplate
+from ruleop.planning.randomness import another_moment
+from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
 
 if TYPE_CHECKING:
     from ruleop.planning.observed import Kinds
@@ -109,9 +110,22 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
 
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
-    """The objects of one item."""
-    if child.apply.strategy in {None, "create-only"} and any(strategy_of(child, kind) == "create-only" for kind in child.kinds):
-        names = scope.random(names, child.id, index)
+    """The objects of one item. What is random in them may be no part of what they are: each pass would make others, without end. So such
+    a child is rendered once more, as at another time, and both have to give the same objects."""
+    drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
+    if not drawn:
+        return _rendered(child, scope, names)
+    purpose, now = f"{child.id}/{index}", scope.observed.now
+    wanted = _rendered(child, scope, scope.random(names, purpose, now))
+    again = _rendered(child, scope, scope.random(names, f"again/{purpose}", another_moment(now)))
+    if [each.key for each in wanted] != [each.key for each in again]:
+        functions = " or ".join(f"`{name}`" for name in drawn)
+        message = f"{functions} gives an object of another kind, namespace or name each time: make these from the CR"
+        raise ChildFails(message, child.body.site)
+    return wanted
+
+
+def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Wanted]:
     try:
         documents = child.body.render(names)
         orphan = _deletion(child, names) == "orphan"

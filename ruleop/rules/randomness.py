@@ -39,7 +39,7 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
 
 
 def _in_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """What is random in metadata.name. In a template's text this is a guess by its lines, and the engine looks again."""
+    """What is random in metadata.name. In a template's text this is a guess by its lines; planning looks at what was rendered."""
     if isinstance(part.compiled, TextTemplate):
         path = str(part.node.value)
         for number, text in _name_lines(templates[path]):

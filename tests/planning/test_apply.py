@@ -153,6 +153,44 @@ def test_two_passwords_are_two_and_one_seed_gives_the_same_ones():
     assert world.plan(seed=b"x").actions != (create,)
 
 
+def drawn(metadata: str, before: str = "", after: str = "") -> str:
+    return f"{before}apiVersion: v1\nkind: Secret\nmetadata:\n  {metadata}\n{after}"
+
+
+RANDOM_IDENTITIES = {
+    "by set": drawn("name: x-{{ s }}", "{% set s = random_password(4) | lower %}\n"),
+    "by a macro": drawn("name: x-{{ m() }}", "{% macro m() %}{{ random_password(4) | lower }}{% endmacro %}\n"),
+    "on the next line": drawn("name: >-\n    x-{{ random_password(4) | lower }}"),
+    "whole": drawn("labels: {}\n  {{ {'name': random_password(4) | lower} }}"),
+    "by a year": drawn("name: >-\n    x-{{ now()[:4] }}"),
+    "by a month": drawn("name: >-\n    x-{{ now()[5:7] }}"),
+    "by a day": drawn("name: >-\n    x-{{ now()[8:10] }}"),
+    "by a second": drawn("name: >-\n    x-{{ now()[17:19] }}"),
+    "the namespace": drawn("name: x\n  namespace: '{{ random_password(4) | lower }}'"),
+    "how many": drawn("name: x", after="{% if now() < '2027' %}\n---\n" + drawn("name: other") + "{% endif %}\n"),
+    "the kind": "apiVersion: v1\n{% if now() < '2027' %}\nkind: Secret\n{% else %}\nkind: ConfigMap\n{% endif %}\nmetadata: {name: x}\n",
+}
+
+
+@pytest.mark.parametrize("way", RANDOM_IDENTITIES)
+def test_a_random_identity_makes_no_object_for_each_pass_would_make_another(way: str):
+    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way])
+    for second in range(3):
+        world.seed, world.now = b"%d" % second, f"2026-01-01T00:00:0{second}Z"
+        world.step()
+        assert world.objects == {}
+    function = "random_password" if "random_password" in RANDOM_IDENTITIES[way] else "now"
+    message = f"`{function}` gives an object of another kind, namespace or name each time: make these from the CR"
+    assert world.ready() == ("False", "RenderFailed", f"a: templates/a.yaml:1: {message}")
+
+
+def test_what_is_random_elsewhere_and_a_name_that_only_mentions_it_are_fine():
+    text = drawn("name: now-{{ metadata.name }}\n  labels: {at: '{{ now() | sha256(8) }}'}", "{% set s = random_password() %}\n")
+    world = one("{strategy: create-only}", text + "stringData: {p: {{ s }}}\n")
+    world.settle()
+    assert world.names() == ["Secret/now-web"]
+
+
 @pytest.mark.parametrize("length", [0, -1, 257, "'a'", "true"])
 def test_a_password_has_a_length(length: object):
     text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace(
