@@ -147,12 +147,12 @@ class ListView(View, Sequence[Any]):
 
 
 class ObjectsView(ListView):
-    """A list of objects, of which one can also be had by its name or by `Kind/name`."""
+    """A list of objects, of which one can also be had by name or `Kind/name`. Text is never a position: an object may be called 1."""
 
     __slots__ = ()
 
     def field(self, key: object) -> Any:
-        if isinstance(key, str) and not key.isdigit():
+        if isinstance(key, str):
             kind, _, name = key.rpartition("/")
             for number, obj in enumerate(self.data):
                 if obj.get("metadata", {}).get("name") == name and kind in {"", obj.get("kind")}:

@@ -24,8 +24,14 @@ class TestListsOfObjects:
         assert self.value("pods | length") == 3
         assert self.value("pods | map(attribute='metadata.name') | list") == ["a", "a", "7"]
 
+    def test_a_name_of_digits_is_a_name_and_no_position(self):
+        assert self.value("pods['7'].metadata.name") == "7"
+        assert self.value("pods['Pod/7'].metadata.name") == "7"
+        assert self.value("pods[2].metadata.name") == "7"
+
     def test_one_that_is_not_there_is_waited_for_by_name(self):
-        for expression, path in [("pods['b'].kind", "pods.b.kind"), ("pods['Service/a'].x", "pods['Service/a'].x")]:
+        waited = [("pods['b'].kind", "pods.b.kind"), ("pods['Service/a'].x", "pods['Service/a'].x"), ("pods['1'].kind", "pods['1'].kind")]
+        for expression, path in waited:
             with pytest.raises(Waiting) as caught:
                 self.value(expression)
             assert caught.value.path == path
