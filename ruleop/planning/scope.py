@@ -108,10 +108,15 @@ class Scope:
         return shown(observe.id, [without_server_noise(obj) for obj in selected if matches(labels_of(obj))], Origin.LATER)
 
     def query(self, observe: Observe, *, namespaced: bool) -> ObjectKey | tuple[GroupKind, str | None, Callable[[Mapping[str, str]], bool]]:
-        """What to look for: one object, or those of a kind that a selector matches. The engine asks too, to know what to watch."""
+        """What to look for: one object, or those of a kind that a selector matches."""
         namespace = ""
         if namespaced:
-            namespace = observe.namespace.string(self.names) if observe.namespace is not None else self.namespace
+            namespace = (observe.namespace.string(self.names) if observe.namespace is not None else "") or self.namespace
+            if not namespace:
+                message = (
+                    f'the observed resource "{observe.id}" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+                )
+                raise RenderError(message, observe.site)
         if observe.name is not None:
             return ObjectKey(observe.kind.group, observe.kind.kind, namespace, observe.name.string(self.names))
         assert observe.selector is not None

@@ -9,11 +9,12 @@ from ruleop.kinds import GroupKind, Kind
 from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
     from ruleop.rules.drafts import ChildDraft, Draft
     from ruleop.rules.findings import Findings
+    from ruleop.rules.language import ObserveTable
     from ruleop.rules.values import Templated
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.templating import StringTemplate, YamlNode
@@ -24,24 +25,37 @@ _REACH = "say `reach: cluster` in the watch if that is meant"
 
 
 def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
-    cluster_scoped = {GroupKind(crd.group, crd.kind) for crd in crds if not crd.namespaced}
+    custom = {GroupKind(crd.group, crd.kind): crd.namespaced for crd in crds}
     for child in draft.everyone:
         if child.body is None:
             continue
         site = child.body.node.site
         for kind in sorted(child.kinds):
-            if draft.table.reach == "namespace" and _is_cluster_scoped(kind, cluster_scoped):
+            if draft.table.reach == "namespace" and _is_namespaced(kind, custom) is False:
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
         _check_object(draft, child, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
+    nowhere = _is_namespaced(draft.kind, custom) is False
     for entry in draft.observed.values():
-        if entry.value is not None:
-            _check_namespace(draft, entry.value.namespace, f'the observed resource "{entry.name}"', findings)
+        if (table := entry.value) is None:
+            continue
+        what = f'the observed resource "{entry.name}"'
+        _check_namespace(draft, table.namespace, what, findings)
+        if nowhere and table.namespace is None and _is_namespaced(_kind_of(table), custom):
+            message = f"{what} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it"
+            findings.mistake("missing-key", message, entry.site)
 
 
-def _is_cluster_scoped(kind: Kind, custom: set[GroupKind]) -> bool:
+def _kind_of(table: ObserveTable) -> Kind:
+    return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
+
+
+def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
+    """None where that is not known before there is a cluster."""
+    if kind.versionless in custom:
+        return custom[kind.versionless]
     builtin = builtin_resource(kind.versionless)
-    return kind.versionless in custom or (builtin is not None and not builtin.namespaced)
+    return builtin.namespaced if builtin is not None else None
 
 
 def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:

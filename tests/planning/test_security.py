@@ -73,6 +73,24 @@ def test_a_cluster_scoped_cr_has_to_say_where():
     assert "needs a namespace, and a cluster-scoped CR has none" in world.plan().problems[0].message
 
 
+WHERE = 'the observed resource "o" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+
+
+@pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
+@pytest.mark.parametrize("which", ["name: o", "selector: {a: b}"])
+def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: str):
+    # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
+    observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
+    world = World.of(f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}"))
+    del world.resource["metadata"]["namespace"]
+    world.resource["kind"] = "Global"
+    world.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"))
+    (found,) = world.plan().problems
+    assert (found.reason, str(found.site), found.message) == ("RenderFailed", "watches.yaml:5:13", WHERE)
+    world.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"), namespaced=False)
+    assert WHERE not in public(world.plan())
+
+
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
 
 REFUSED = {

@@ -10,6 +10,7 @@ from ruleop.rules import ProjectErrors
 from ruleop.rules.language import TABLES, ChildTable, WatchTable
 from ruleop.rules.tables import keys
 from ruleop.schema.nearest import nearest
+from tests.definitions import definition
 from tests.rules.projects import SERVICE, Row, load, said, table, watch
 
 THIRTY_LINES = [
@@ -564,6 +565,22 @@ observe:
         [
             'watches.yaml:5:56: the observed resource "pods" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
         ],
+    ),
+    Row(
+        "observe from a cluster-scoped resource",
+        "- group: example.com\n  version: v1\n  kind: Global\n  reach: cluster\n  observe:\n"
+        "    pods: {version: v1, kind: Pod, selector: {a: b}}\n"
+        "    apps: {group: example.com, version: v1, kind: App, name: a}\n"
+        "    said: {version: v1, kind: Pod, name: a, namespace: other}\n"
+        "    node: {version: v1, kind: Node, name: a}\n"
+        "    more: {group: x.io, version: v1, kind: Thing, name: a}\n"
+        "- {version: v1, kind: Namespace, observe: {pods: {version: v1, kind: Pod, name: a}}}\n"
+        "- {version: v1, kind: Pod, observe: {pods: {version: v1, kind: Pod, name: a}}}\n",
+        [
+            f'watches.yaml:{place}: the observed resource "{name}" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+            for place, name in (("6:5", "pods"), ("7:5", "apps"), ("11:44", "pods"))
+        ],
+        files={"crds/globals.yaml": definition("Global", scope="Cluster")},
     ),
     Row(
         "child elsewhere",
