@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ruleop.planning.observed import KindInfo, Observed, Refused
     from ruleop.planning.scope import Scope
     from ruleop.rules import Condition, Rule
-    from ruleop.templating import Tree
 
 FINALIZED = "Finalized"
 MAX_MESSAGE = 1024
@@ -46,8 +45,6 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
     if isinstance(rule.status, TextTemplate):
         return _from_template(rule.status, names, problems)
     found: dict[str, Any] = {}
-    if not isinstance(rule.status.built, dict):
-        return _whole(rule.status, names, problems)
     for key, member in rule.status.built.items():
         try:
             value = replace(rule.status, built=member).evaluate(names, lenient=True)
@@ -67,16 +64,6 @@ def as_taken(
         return fields, ours
     problems.append(Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None))
     return {}, frozenset()
-
-
-def _whole(status: Tree, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
-    """A status with templates for names: which fields are ours shows only in what it gives."""
-    try:
-        (found,) = status.render(names, lenient=True)
-    except RenderError as error:
-        _complain(problems, error)
-        return {}, frozenset()
-    return found, frozenset(found)
 
 
 def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:

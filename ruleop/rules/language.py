@@ -33,6 +33,8 @@ from ruleop.rules.values import (
     wrong_type,
 )
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.templating.mistakes import has_templates
+from ruleop.templating.static_fields import COMPUTED
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
@@ -150,18 +152,25 @@ class IgnoreType(Type[IgnoreTable]):
 
 
 class StatusType(Type[Templated[Tree] | Templated[TextTemplate]]):
-    """The fields themselves, or the name of a template that gives them."""
+    """The fields themselves, or the name of a template that gives them. Their own names are plain text, as in a template."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | Templated[TextTemplate] | None:
         if isinstance(node.value, str):
-            return TemplateFile(mapping=True).read(node, what, reading)
+            template = TemplateFile(mapping=True).read(node, what, reading)
+            if template is not None:
+                reading.findings.take(reading.library.computed_fields(template.compiled.name), "wrong-value")
+            return template
         if isinstance(node.value, dict):
+            for name, site in node.key_sites.items():
+                if has_templates(name):
+                    reading.findings.mistake("wrong-value", COMPUTED, site)
             return Grown(mapping=True).read(node, what, reading)
         wrong_type(node, what, "a mapping of fields, or the name of a template", reading)
         return None
 
     def schema(self) -> dict[str, JSON]:
-        return {"anyOf": [{"type": "object"}, TemplateFile().schema()]}
+        fields = Grown(mapping=True).schema() | {"propertyNames": {"not": {"pattern": r"\{[{%#]"}}}
+        return {"anyOf": [fields, TemplateFile().schema()]}
 
 
 @dataclass(frozen=True, slots=True)

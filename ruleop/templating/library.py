@@ -23,6 +23,7 @@ from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, r
 from ruleop.templating.named import Named, check_dynamic_names, named_templates
 from ruleop.templating.references import Reads, read_tree
 from ruleop.templating.renderer import Renderer
+from ruleop.templating.static_fields import computed_fields
 from ruleop.templating.static_kinds import kinds_in
 from ruleop.templating.values import scalar_text
 
@@ -77,6 +78,11 @@ class Library:
         """A template file that gives one mapping which is no object: a status."""
         files = self._closure([name])
         return TextTemplate(self.renderer, Site(self.source(name).path, 1), self._reads_of(files), self._load(name), name, files)
+
+    def computed_fields(self, name: str) -> list[RuleError]:
+        """The mistakes in a template file for a status: fields of which nobody knows the name without rendering it."""
+        source = self.source(name)
+        return computed_fields(source.tree, source.path, frozenset(local for local, _ in source.reads.assigned))
 
     def expression(self, source: str, site: Site) -> Expression:
         """A bare expression, or one wrapped in {{ }}."""

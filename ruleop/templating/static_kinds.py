@@ -18,7 +18,7 @@ from ruleop.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_SLOT = "\ufdd0"
+SLOT = "\ufdd0"
 _FIELD = re.compile(r"(apiVersion|kind)[ ]*:[ ]*(.*?)[ ]*(?:#.*)?\Z")
 _FLOW = re.compile(r"[{,][ ]*(apiVersion|kind)[ ]*:[ ]*([^,}\s]*)")
 _VALUE = re.compile(r"""(["']?)([A-Za-z0-9./-]+)\1\Z""")
@@ -32,14 +32,14 @@ def kinds_in(files: Iterable[tuple[nodes.Template, str]], mistakes: list[RuleErr
     for number, (tree, path) in enumerate(files):
         found: dict[str, list[str]] = {"apiVersion": [], "kind": []}
         separators = 0
-        for line, text in _lines(tree):
+        for line, text in lines(tree):
             if text.startswith("---"):
                 separators += 1
                 _pair(found, kinds, loose)
                 found = {"apiVersion": [], "kind": []}
                 continue
             for key, value in _fields(text):
-                if _SLOT in value:
+                if SLOT in value:
                     mistakes.append(
                         RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", Site(path, line))
                     )
@@ -88,12 +88,13 @@ def _fields(text: str) -> Iterable[tuple[str, str]]:
     elif text.startswith("{"):
         depth_one = re.sub(r"(?<=.)\{[^{}]*\}", "", text)
         for match in _FLOW.finditer(depth_one):
-            yield match[1], match[2].strip("\"'") if _SLOT not in match[2] else match[2]
+            yield match[1], match[2].strip("\"'") if SLOT not in match[2] else match[2]
 
 
-def _lines(tree: nodes.Template) -> list[tuple[int, str]]:
-    """The template's own text, line by line, with a mark for each slot. Where branches meet in one line there is a line for each."""
-    reader = _LineReader()
+def lines(tree: nodes.Template, *, captured: bool = True) -> list[tuple[int, str]]:
+    """The template's own text, line by line, with a mark for each slot. Where branches meet in one line there is a line for each.
+    `captured`: also that of macros and the like, wherever it comes to stand."""
+    reader = _LineReader(captured)
     for line, text in reader.walk(tree.body, [(1, "")]):
         reader.lines.append((line, text))
     return reader.lines
@@ -106,7 +107,8 @@ _Open = list[tuple[int, str]]
 class _LineReader:
     MAX_BRANCHES = 16
 
-    def __init__(self) -> None:
+    def __init__(self, captured: bool) -> None:
+        self.captured = captured
         self.lines: list[tuple[int, str]] = []
 
     def walk(self, body: Iterable[nodes.Node], begun: _Open) -> _Open:
@@ -117,7 +119,7 @@ class _LineReader:
     def node(self, node: nodes.Node, begun: _Open) -> _Open:
         if isinstance(node, nodes.Output):
             for child in node.nodes:
-                begun = self.text(child, begun) if isinstance(child, nodes.TemplateData) else self.mark(begun)
+                begun = self.text(child, begun) if isinstance(child, nodes.TemplateData) else self.mark(child, begun)
             return begun
         if isinstance(node, nodes.If):
             branches = [node.body, *(branch.body for branch in node.elif_), node.else_]
@@ -125,15 +127,16 @@ class _LineReader:
         if isinstance(node, nodes.For):
             return list(dict.fromkeys([*self.walk(node.body, begun), *self.walk(node.else_, begun)]))
         if isinstance(node, (nodes.Macro, nodes.AssignBlock, nodes.CallBlock)):
-            self.lines.extend(self.walk(node.body, [(node.lineno, "")]))
-            return self.mark(begun) if isinstance(node, nodes.CallBlock) else begun
+            if self.captured:
+                self.lines.extend(self.walk(node.body, [(node.lineno, "")]))
+            return self.mark(node, begun) if isinstance(node, nodes.CallBlock) else begun
         if isinstance(node, nodes.Include):
-            return self.mark(begun)
+            return self.mark(node, begun)
         return self.walk(getattr(node, "body", ()), begun)
 
     @staticmethod
-    def mark(begun: _Open) -> _Open:
-        return [(line, text + _SLOT) for line, text in begun]
+    def mark(node: nodes.Node, begun: _Open) -> _Open:
+        return [(line if text else node.lineno, text + SLOT) for line, text in begun]
 
     def text(self, node: nodes.TemplateData, begun: _Open) -> _Open:
         first, *rest = node.data.split("\n")

@@ -140,13 +140,14 @@ def test_a_status_template_that_waits_or_gives_nothing_is_left_out():
         assert world.ready()[0] == "True"
 
 
-def test_a_status_may_have_templates_for_names():
-    world = with_status("{'{{ spec.v }}-name': '1', '{{ omit }}': '2'}")
-    world.settle()
-    assert world.status["1-name"] == "1"
-    world = with_status("{'{{ spec.nope }}': '1'}")
-    world.settle()
-    assert "spec.nope is not set" in world.ready()[2]
+def test_names_below_a_field_may_be_computed_and_go_with_what_they_were_made_of():
+    for status in ("{names: {'{{ spec.v }}-name': '1', '{{ omit }}': '2'}}", "s.yaml"):
+        world = with_status(status, s="names:\n  {{ spec.v }}-name: '1'\n")
+        world.settle()
+        assert world.status["names"] == {"1-name": "1"}
+        world.edit({"v": "2"})
+        world.settle()
+        assert world.status["names"] == {"2-name": "1"}
 
 
 # -- what the server keeps -----------------------------------------------------------------------------------------------------------------

@@ -75,8 +75,7 @@ kind: Kustomization
 status:
   size: "{{ spec.x }}"
   other: "{{ spec.x }}"
-  deep: {a: "{{ spec.x }}", b: "{{ spec.x }}"}
-  "{{ spec.key }}": x
+  deep: {a: "{{ spec.x }}", b: "{{ spec.x }}", "{{ spec.key }}": x}
 """),
         [
             "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",

@@ -10,6 +10,7 @@ from ruleop.rules import ProjectErrors
 from ruleop.rules.language import TABLES, ChildTable, WatchTable
 from ruleop.rules.tables import keys
 from ruleop.schema.nearest import nearest
+from ruleop.templating.static_fields import COMPUTED
 from tests.definitions import definition
 from tests.rules.projects import SERVICE, Row, load, said, table, watch
 
@@ -565,6 +566,21 @@ observe:
         [
             'watches.yaml:5:56: the observed resource "pods" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
         ],
+    ),
+    Row(
+        "computed names in a status",
+        watch("""
+status:
+  fine: {"{{ spec.x }}": 1}
+  "{{ spec.x }}-at": 1
+"""),
+        [f"watches.yaml:6:5: {COMPUTED}"],
+    ),
+    Row(
+        "computed names in a status's template",
+        watch("status: status.yaml"),
+        [f"templates/status.yaml:2: {COMPUTED}"],
+        files={"templates/status.yaml": "fine: {{ spec.x }}\n{{ spec.x }}: 1\n"},
     ),
     Row(
         "observe from a cluster-scoped resource",

@@ -112,9 +112,10 @@ conditions:
             "templates/s.yaml": """\
 a: {{ all | length }}
 {% include 'p.yaml' %}
-{% for s in all | sort(attribute='metadata.name') %}
-b{{ loop.index }}: {{ s.metadata.name }}
-{% endfor %}
+b:
+  {% for s in all | sort(attribute='metadata.name') %}
+  b{{ loop.index }}: {{ s.metadata.name }}
+  {% endfor %}
 """,
             "templates/p.yaml": """\
 p: {{ all | to_json }}
