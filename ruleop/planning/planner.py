@@ -112,7 +112,10 @@ class _Planner:
         if self.children.mistaken:
             # Somebody's mistake, in the rules or in the CR: half of what was meant may be worse than what is there.
             return []
-        actions = [*self.children.actions(), *prune(self.children)]
+        actions = self.children.actions()
+        pruned = prune(self.children)
+        if pruned and not self._status_fails():
+            actions += pruned
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         if self._needs_finalizer():
             if not holds:
@@ -121,6 +124,14 @@ class _Planner:
         elif holds and not actions and self._has_nothing_elsewhere():
             actions.append(RemoveFinalizer(self.observed.finalizer))
         return actions
+
+    def _status_fails(self) -> bool:
+        """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where something is to be pruned,
+        for a pass that writes does without the status."""
+        mistakes: list[Problem] = []
+        projected(self.rule, self.scope, mistakes)
+        users(self.rule, self.scope, mistakes)
+        return bool(mistakes)
 
     def _has_nothing_elsewhere(self) -> bool:
         """Whether all is known, and the garbage collector follows all that there is."""

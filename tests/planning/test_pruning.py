@@ -56,6 +56,34 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
     assert deletes(found) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "status: {x: '{{ spec.nope }}'}",
+        "status: s.yaml",
+        "conditions: [{type: X, status: spec.nope}]",
+        "conditions: [{type: X, status: 'true', message: '{{ spec.nope }}'}]",
+    ],
+)
+def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(said: str):
+    found = World.of(BODY % ("", "") + "\n" + said, {"name": "a", "v": "1", "go": True, "nope": "1"}, a=A, b=B, s="x: {{ spec.nope }}\n")
+    found.settle()
+    renamed(found)
+    assert deletes(found) == []
+    found.settle()
+    assert found.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/other"]
+    assert found.ready()[:2] == ("False", "RenderFailed")
+    renamed(found, nope="2")
+    found.settle()
+    assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
+
+
+def test_a_status_that_only_waits_holds_no_pruning_up():
+    found = World.of(BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B)
+    found.settle()
+    assert deletes(renamed(found)) == ["a"]
+
+
 def test_nothing_is_pruned_in_a_pass_with_a_name_that_is_taken():
     found = world()
     found.add(config("other"))
