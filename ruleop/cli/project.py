@@ -81,9 +81,6 @@ def _look(root: Path) -> None:
         above = next((parent for parent in root.resolve().parents if (parent / WATCHES).is_file()), None)
         hint = f"; the folder {above} above it is one" if above else "; -C DIR names another folder"
         raise UsageError(f"{'this folder' if root == Path() else root} is no project: it has no {WATCHES}{hint}")
-    for part in (root, root / "templates", root / "crds"):
-        if part.is_dir():
-            next(part.iterdir(), None)  # a folder that cannot be read would look like an empty one
 
 
 def _read(files: Iterable[str]) -> Mapping[str, str]:

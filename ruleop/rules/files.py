@@ -8,13 +8,14 @@ folder that is swapped at each change; names that begin with a dot are therefore
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
-from ruleop.rules.includes import WATCHES, matches, patterns_in
+from ruleop.rules.includes import WATCHES, patterns_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ruleop.rules.findings import Findings
@@ -56,26 +57,26 @@ class _Reader:
         return self.texts
 
     def _matching(self, pattern: str) -> Iterator[str]:
-        folder = self.root.joinpath(*pattern.split("/")[:-1])
+        *outer, last = pattern.split("/")
+        folders = [""]
+        for part in outer:
+            folders = [f"{folder}{name}/" for folder in folders for name in self._meant(folder, part)]
+        for folder in folders:
+            for name in self._meant(folder, last):
+                yield folder + name
+
+    def _meant(self, folder: str, pattern: str) -> Iterable[str]:
+        """The names in a folder that one part of a pattern means."""
         if not any(sign in pattern for sign in "*?["):
-            if (self.root / pattern).exists():
-                yield pattern
-            return
-        if any(sign in part for part in pattern.split("/")[:-1] for sign in "*?["):
-            candidates = sorted(self.root.glob(pattern))
-        else:
-            candidates = [folder / name for name in _names(folder)]
-        for candidate in candidates:
-            path = candidate.relative_to(self.root).as_posix()
-            if matches(path, pattern) and candidate.is_file():
-                yield path
+            return (pattern,)
+        return (name for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root)) if fnmatchcase(name, pattern))
 
     def _templates(self, folder: Path) -> None:
         if folder.is_dir():
             self._folder(folder, "templates", folder, (folder.resolve(),))
 
     def _folder(self, folder: Path, prefix: str, top: Path, around: tuple[Path, ...]) -> None:
-        for name in _names(folder):
+        for name in self._names(folder, prefix):
             entry, path = folder / name, f"{prefix}/{name}"
             if entry.is_dir():
                 real = entry.resolve()
@@ -91,9 +92,19 @@ class _Reader:
                 self._file(entry, path, top)
 
     def _crds(self, folder: Path) -> None:
-        for name in _names(folder) if folder.is_dir() else ():
+        for name in self._names(folder, "crds"):
             if name.endswith((".yaml", ".yml")):
                 self._file(folder / name, f"crds/{name}", folder)
+
+    def _names(self, folder: Path, path: str) -> list[str]:
+        """What is in a folder, without hidden files and what editors leave behind. Only one that is not there holds nothing."""
+        try:
+            return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.name.endswith("~"))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+            return []
 
     def _file(self, file: Path, path: str, top: Path) -> None:
         """Reads one file, if it is one, lies below `top` and is small enough."""
@@ -129,11 +140,3 @@ class _Reader:
             return True
         self.findings.mistake("unreadable", "this link leads out of the project's folder: only what lies inside is read", Site(path))
         return False
-
-
-def _names(folder: Path) -> list[str]:
-    """What is in a folder, without hidden files and what editors leave behind."""
-    try:
-        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.name.endswith("~"))
-    except OSError:
-        return []

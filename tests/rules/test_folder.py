@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -180,12 +181,33 @@ def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.Mon
     assert refused(root)[0] == "templates/a.yaml: cannot be read: Permission denied"
 
 
-def test_a_folder_that_may_not_be_listed_is_as_empty(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def unlistable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As for a folder without the right to list it; root, who may run these tests, has every right."""
+    listing = Path.iterdir
+
     def denied(path: Path) -> Iterator[Path]:
-        raise PermissionError(13, "Permission denied")
+        if path.name == name:
+            raise PermissionError(13, "Permission denied")
+        return listing(path)
 
     monkeypatch.setattr(Path, "iterdir", denied)
-    assert refused(root) == ["watches.yaml:4:28: there is no templates/a.yaml"]
+
+
+@pytest.mark.parametrize("path", ["templates", "templates/deep", "crds", "rules", "more/rules"])
+def test_a_folder_that_cannot_be_listed_is_not_as_empty(root: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Its watches and templates are not gone: taken to be, they would be let go of."""
+    write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml']\nwatches:\n" + USES_A})
+    write(root, {"templates/deep/x.yaml": "x", "rules/x.yaml": watch("selector: {a: x}"), "more/rules/y.yaml": watch("selector: {a: y}")})
+    unlistable(monkeypatch, path.rpartition("/")[2])
+    assert f"{path}: cannot be read: Permission denied" in refused(root)
+
+
+def test_folders_that_are_not_there_hold_nothing(root: Path) -> None:
+    write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml', 'a file/*.yaml']\nwatches:\n" + watch(), "a file": "x"})
+    shutil.rmtree(root / "templates")
+    shutil.rmtree(root / "crds")
+    (root / "crds").write_text("x")
+    assert [rule.kind.kind for rule in load(root).rules] == ["App"]
 
 
 def test_included_files_are_read_by_name_and_by_pattern(root: Path) -> None:
