@@ -8,11 +8,10 @@ folder that is swapped at each change; names that begin with a dot are therefore
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
-from ruleop.rules.includes import WATCHES, patterns_in
+from ruleop.rules.includes import WATCHES, has_signs, means, patterns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,9 +66,9 @@ class _Reader:
 
     def _meant(self, folder: str, pattern: str) -> Iterable[str]:
         """The names in a folder that one part of a pattern means."""
-        if not any(sign in pattern for sign in "*?["):
+        if not has_signs(pattern):
             return (pattern,)
-        return (name for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root)) if fnmatchcase(name, pattern))
+        return (name for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root)) if means(pattern, name))
 
     def _templates(self, folder: Path) -> None:
         if folder.is_dir():

@@ -1,5 +1,6 @@
 """`include`: which files of a project are read as further files of watches. A pattern goes through folders one part at a time, as a
-shell's does."""
+shell's does, and a name that begins with a dot is meant only where it is written out: a mounted ConfigMap has each file once more in its
+`..data`, and a repository has its `.git`."""
 
 from __future__ import annotations
 
@@ -18,12 +19,26 @@ WATCHES = "watches.yaml"
 
 
 def is_inside(pattern: str) -> bool:
-    return not pattern.startswith("/") and "\\" not in pattern and ".." not in pattern.split("/")
+    return not pattern.startswith("/") and "\\" not in pattern and "\0" not in pattern and ".." not in pattern.split("/")
+
+
+def plain(pattern: str) -> str:
+    """Without parts that lead nowhere: each file has one path."""
+    return "/".join(part for part in pattern.split("/") if part not in ("", "."))
+
+
+def has_signs(pattern: str) -> bool:
+    return any(sign in pattern for sign in "*?[")
+
+
+def means(pattern: str, name: str) -> bool:
+    """Whether one part of a pattern means this name."""
+    return name == pattern or (has_signs(pattern) and not name.startswith(".") and fnmatchcase(name, pattern))
 
 
 def matches(path: str, pattern: str) -> bool:
     parts, patterns = path.split("/"), pattern.split("/")
-    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+    return len(parts) == len(patterns) and all(map(means, patterns, parts))
 
 
 def patterns_in(text: str) -> tuple[str, ...]:
@@ -31,7 +46,7 @@ def patterns_in(text: str) -> tuple[str, ...]:
     documents, _ = read_yaml(text, WATCHES)
     found = documents[0].value.get("include") if documents and isinstance(documents[0].value, dict) else None
     items = found.value if found is not None and isinstance(found.value, list) else []
-    return tuple(item.value for item in items if isinstance(item.value, str) and is_inside(item.value))
+    return tuple(plain(item.value) for item in items if isinstance(item.value, str) and is_inside(item.value))
 
 
 def included(words: Iterable[Word], files: Iterable[str], findings: Findings) -> Iterator[str]:
@@ -42,8 +57,11 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
         if not is_inside(word.text):
             findings.mistake("missing-file", f'"{word.text}" leads out of the project: included files lie inside it', word.site)
             continue
-        found = [path for path in known if matches(path, word.text)]
-        if not found and any(sign in word.text for sign in "*?["):
+        pattern = plain(word.text)
+        found = [path for path in known if matches(path, pattern)]
+        if pattern == WATCHES:
+            findings.mistake("conflict", f"{WATCHES} cannot include itself: remove it from the list", word.site)
+        elif not found and has_signs(pattern):
             findings.warning("missing-file", f'no file matches "{word.text}"', word.site)
         elif not found:
             others = [path for path in known if not path.startswith(("templates/", "crds/"))]

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.rules.includes import WATCHES, patterns_in
+from ruleop.rules.includes import WATCHES, has_signs, means, patterns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ class _Finding:
                 self.way(folder + name)
 
     def _matching(self, folder: str, pattern: str) -> Iterator[str]:
-        if not any(sign in pattern for sign in "*?["):
+        if not has_signs(pattern):
             yield pattern
             return
         place = self.way(folder)
@@ -113,7 +113,7 @@ class _Finding:
             names = sorted(entry.name for entry in place.iterdir())
         except OSError:
             return
-        yield from (name for name in names if fnmatchcase(name, pattern) and not name.startswith("."))
+        yield from (name for name in names if means(pattern, name))
 
 
 def _link(path: Path) -> Path | None:

@@ -226,6 +226,38 @@ def test_included_files_are_read_by_name_and_by_pattern(root: Path) -> None:
     assert [rule.name for rule in load(root).rules] == ["one", "two", "five"]
 
 
+def test_hidden_folders_are_included_only_by_their_name(root: Path) -> None:
+    """A mounted ConfigMap has each file once more in its ..data."""
+    write(
+        root,
+        {
+            "watches.yaml": "include: ['*/*.yaml', .own/x.yaml]\n",
+            "rules/x.yaml": watch("name: one\nselector: {a: one}"),
+            ".own/x.yaml": watch("name: two\nselector: {a: two}"),
+            ".own/more.yaml": "{",
+            ".git/x.yaml": "{",
+            "..data/x.yaml": "{",
+        },
+    )
+    shutil.rmtree(root / "templates")
+    (root / "crds").rename(root / "definitions")
+    (root / "definitions/apps.yaml").unlink()
+    assert [rule.name for rule in load(root).rules] == ["one", "two"]
+
+
+def test_a_dot_in_a_path_means_nothing(root: Path) -> None:
+    write(root, {"watches.yaml": "include: [./rules/x.yaml, rules//x.yaml, './rules/./*.yaml']\n", "rules/x.yaml": USES_A})
+    assert [rule.kind.kind for rule in load(root).rules] == ["App"]
+
+
+@pytest.mark.parametrize("name", ["watches.yaml", "./watches.yaml"])
+def test_watches_yaml_does_not_include_itself(root: Path, name: str) -> None:
+    write(root, {"watches.yaml": f"include: [{name}]\nwatches:\n" + USES_A})
+    assert refused(root) == ["watches.yaml:1:11: watches.yaml cannot include itself: remove it from the list"]
+    write(root, {"watches.yaml": "include: ['./*.yaml']\nwatches:\n" + USES_A})
+    assert [rule.kind.kind for rule in load(root).rules] == ["App"]
+
+
 def test_an_include_that_leads_out_is_not_read(root: Path) -> None:
     write(root.parent, {"x.yaml": watch()})
     write(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
