@@ -34,7 +34,8 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from ruleop.rules import Place, Project, ProjectErrors, files_digest, load_project, places
+from ruleop.errors import Site
+from ruleop.rules import Finding, Place, Project, ProjectErrors, files_digest, load_project, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,9 +113,11 @@ class Reloader:
                 # Watched first, then read: what changes while it is read is looked at once more.
                 await asyncio.to_thread(self._watch)
                 await self.look()
-            except Exception:
+            except Exception as error:
                 # A bug, or a file system that fails as nobody thought of. To stop following would be to run old rules for ever, in silence.
                 self.log.exception("the rules could not be read again in a way that ruleop did not expect")
+                self._read = ""  # they are looked at again, whether they change or not
+                self._refuse(ProjectErrors([Finding(Site(str(self.root)), f"cannot be read: {error!r}", "error", "unreadable")]))
 
     async def _until_stirred(self) -> None:
         """Until an event, until a folder is another, or until it is time to look anyway."""
@@ -181,15 +184,18 @@ class Reloader:
         try:
             project = await asyncio.to_thread(load_project, self.root, environ=self.environ)
         except ProjectErrors as errors:
-            if str(errors) != self._said:
-                self._said = str(errors)
-                self.refused(errors)
+            self._refuse(errors)
         else:
             if project.digest != self.digest or self._said:
                 self._said = ""
                 self.digest = project.digest
                 self.changed(project)
         self._read = read
+
+    def _refuse(self, errors: ProjectErrors) -> None:
+        if str(errors) != self._said:
+            self._said = str(errors)
+            self.refused(errors)
 
 
 class _Stirring(FileSystemEventHandler):

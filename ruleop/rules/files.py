@@ -7,7 +7,10 @@ folder that is swapped at each change; names that begin with a dot are therefore
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
@@ -35,6 +38,17 @@ def read_files(root: Path, findings: Findings) -> dict[str, str]:
         findings.mistake("unreadable", "there is no such folder", Site(str(root)))
         return {}
     return _Reader(root, findings).read()
+
+
+def read_regular(file: Path, most: int) -> bytes:
+    """A file, up to so many bytes. Nothing else is opened: a pipe would be waited for, and a device has no end."""
+    mode = file.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # it may have become a pipe just now
+        return stream.read(most)
 
 
 class _Reader:
@@ -71,16 +85,16 @@ class _Reader:
         return (name for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root)) if means(pattern, name))
 
     def _templates(self, folder: Path) -> None:
-        if folder.is_dir():
-            self._folder(folder, "templates", folder, (folder.resolve(),))
+        if (real := self._real(folder, "templates", folder)) is not None:
+            self._folder(folder, "templates", folder, (real,))
 
     def _folder(self, folder: Path, prefix: str, top: Path, around: tuple[Path, ...]) -> None:
         for name in self._names(folder, prefix):
             entry, path = folder / name, f"{prefix}/{name}"
-            if entry.is_dir():
-                real = entry.resolve()
-                if not self._is_below(real, top.resolve(), path):
-                    continue
+            real = self._real(entry, path, top)
+            if real is None:
+                continue
+            if real.is_dir():
                 if real in around:
                     self.findings.mistake("unreadable", "this link leads to a folder around it: remove it", Site(path))
                     continue
@@ -88,9 +102,11 @@ class _Reader:
             elif not _TEMPLATE_NAME.fullmatch(name):
                 self.findings.mistake("unreadable", "a template's name has only letters, digits and . _ - in it: rename it", Site(path))
             else:
-                self._file(entry, path, top)
+                self._text(real, path)
 
     def _crds(self, folder: Path) -> None:
+        if self._real(folder, "crds", folder) is None:
+            return
         for name in self._names(folder, "crds"):
             if name.endswith((".yaml", ".yml")):
                 self._file(folder / name, f"crds/{name}", folder)
@@ -106,22 +122,37 @@ class _Reader:
             return []
 
     def _file(self, file: Path, path: str, top: Path) -> None:
-        """Reads one file, if it is one, lies below `top` and is small enough."""
+        if (real := self._real(file, path, top)) is not None:
+            self._text(real, path)
+
+    def _real(self, entry: Path, path: str, top: Path) -> Path | None:
+        """Where a file or folder is, behind all links, if that is below `top`."""
+        try:
+            real, inside = entry.resolve(strict=True), top.resolve(strict=True)
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:  # a circle of links; which of the two depends on Python
+                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
+            elif not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+            elif entry.is_symlink():
+                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
+            return None
+        if not real.is_relative_to(inside):
+            self.findings.mistake("unreadable", "this link leads out of the project's folder: only what lies inside is read", Site(path))
+            return None
+        return real
+
+    def _text(self, real: Path, path: str) -> None:
+        """Reads one file, if it is one and small enough."""
         if path in self.texts:
             return
         if len(self.texts) >= MAX_FILES:
             raise _TooManyFilesError
-        real = file.resolve()
-        if not self._is_below(real, top.resolve(), path):
-            return
-        if not real.is_file():
-            if file.is_symlink():
-                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
-            return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
-            with real.open("rb") as stream:
-                data = stream.read(limit + 1)
+            data = read_regular(real, limit + 1)
+        except IsADirectoryError:
+            return
         except OSError as error:
             self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
             return
@@ -133,9 +164,3 @@ class _Reader:
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             self.findings.mistake("unreadable", "is no UTF-8 text", Site(path, line))
-
-    def _is_below(self, real: Path, top: Path, path: str) -> bool:
-        if real.is_relative_to(top):
-            return True
-        self.findings.mistake("unreadable", "this link leads out of the project's folder: only what lies inside is read", Site(path))
-        return False

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ruleop.rules.files import MAX_BYTES, read_regular
 from ruleop.rules.includes import WATCHES, has_signs, means, patterns_in
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def places(root: Path) -> tuple[Place, ...]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8-sig") if file.is_file() else ""
+        return read_regular(file, MAX_BYTES).decode("utf-8-sig")
     except (OSError, ValueError):
         return ""  # loading says why
 

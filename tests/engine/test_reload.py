@@ -553,8 +553,41 @@ def test_a_fault_in_reading_ends_nothing(run, root, monkeypatch):
             monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
             in_place(root)
             await asyncio.wait_for(failing.wait(), 15)
+            assert await follower.until_refused() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
             monkeypatch.setattr(module, "load_project", load_project)
             a_new_file(root)
+            await follower.until(digest(root))
+
+    run(story())
+
+
+def test_after_a_fault_the_same_files_are_read_again(run, root, monkeypatch):
+    """Nothing has to change on disk for it to be told that the rules are in order again."""
+    watching = module.places
+
+    def broken(root):
+        raise PermissionError(13, "Permission denied")
+
+    async def story():
+        async with following(root, look_anyway=0.05) as follower:
+            await follower.watched()
+            monkeypatch.setattr(module, "places", broken)
+            monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: None, raising=False)
+            await follower.until_refused()
+            monkeypatch.setattr(module, "places", watching)
+            await follower.until(digest(root))
+
+    run(story())
+
+
+def test_a_link_in_a_circle_is_refused_and_its_end_is_followed(run, root):
+    async def story():
+        async with following(root) as follower:
+            link = root / "templates/x"
+            link.symlink_to("x")
+            assert await follower.until_refused() == "templates/x: this link leads nowhere"
+            link.unlink()
+            in_place(root)
             await follower.until(digest(root))
 
     run(story())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.rules import Project, ProjectErrors, build_project, files, load_project
+from ruleop.rules import Project, ProjectErrors, build_project, files, load_project, places
+from ruleop.rules.files import read_regular
 from tests.rules.projects import CRD, SERVICE, watch
 
 if TYPE_CHECKING:
@@ -128,6 +129,16 @@ def test_a_link_to_nothing_is_refused(root: Path) -> None:
     assert refused(root) == ["templates/x.yaml: this link leads nowhere"]
 
 
+@pytest.mark.parametrize("path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"])
+def test_links_in_a_circle_lead_nowhere(root: Path, path: str) -> None:
+    write(root, {"watches.yaml": "include: [rules.yaml]\nwatches:\n" + USES_A})
+    link = root / path
+    if link.exists():
+        link.rename(root / "elsewhere")
+    link.symlink_to(link.name)
+    assert f"{path}: this link leads nowhere" in refused(root)
+
+
 def test_a_config_map_is_read_through_its_data_link(root: Path) -> None:
     for folder, names in (("templates", ["a.yaml"]), (".", ["watches.yaml"])):
         mount = root / folder
@@ -145,9 +156,13 @@ def test_templates_may_itself_be_a_link(root: Path) -> None:
     assert dict(load(root).templates) == {"a.yaml": SERVICE}
 
 
-def test_what_is_no_file_is_not_opened(root: Path) -> None:
-    os.mkfifo(root / "templates/pipe")
-    assert set(load(root).templates) == {"a.yaml"}
+@pytest.mark.parametrize("path", ["watches.yaml", "templates/pipe", "crds/pipe.yaml", "rules/pipe.yaml"])
+def test_what_is_no_file_is_not_opened(root: Path, path: str) -> None:
+    write(root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
+    (root / path).unlink(missing_ok=True)
+    os.mkfifo(root / path)
+    assert f"{path}: cannot be read: it is no regular file" in refused(root)
+    assert root in {place.folder for place in places(root)}  # what is followed is read without waiting, too
 
 
 def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
@@ -172,12 +187,12 @@ def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.
 
 
 def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(path: Path, mode: str) -> IO[bytes]:
-        if path.name == "a.yaml":
+    def denied(file: Path, most: int) -> bytes:
+        if file.name == "a.yaml":
             raise PermissionError(13, "Permission denied")
-        return open(path, mode)  # noqa: PTH123 - Path.open is what is replaced
+        return read_regular(file, most)
 
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(files, "read_regular", denied)
     assert refused(root)[0] == "templates/a.yaml: cannot be read: Permission denied"
 
 
