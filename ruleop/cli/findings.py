@@ -13,6 +13,7 @@ import orjson
 
 import ruleop
 from ruleop.planning.show import Span, Tone
+from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,13 +30,13 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
     for finding in findings:
         yield from mistake(folder.place(finding.site), finding.message, warning=finding.severity == "warning")
-        yield from excerpt(_read(folder.path(finding.site.path)), finding.site)
+        yield from excerpt(_text(folder, finding.site), finding.site)
 
 
 def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
     """A mistake that was met at a place of the project."""
     yield from mistake(folder.place(site), message)
-    yield from excerpt(_read(folder.path(site.path)), site)
+    yield from excerpt(_text(folder, site), site)
 
 
 def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line]:
@@ -58,9 +59,12 @@ def excerpt(file: str, site: Site) -> Iterator[Line]:
         yield (Span(f"{'':>5} │ ", Tone.FAINT), Span(" " * len(text[:column].expandtabs(4))), Span("^", Tone.BAD))
 
 
-def _read(path: str) -> str:
+def _text(folder: Folder, site: Site) -> str:
+    """Of a file that was loaded. What has no line was refused, perhaps because it never ends."""
+    if not site.line:
+        return ""
     try:
-        return Path(path).read_text("utf-8-sig")
+        return read_regular(Path(folder.path(site.path)), MAX_CRD_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return ""
 

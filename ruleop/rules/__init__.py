@@ -1,6 +1,7 @@
 """watches.yaml, templates/ and crds/ as typed, frozen rules; every mistake in them with its place."""
 
 from ruleop.rules.durations import parse_duration
+from ruleop.rules.files import MAX_CRD_BYTES, read_regular
 from ruleop.rules.findings import Finding, ProjectErrors
 from ruleop.rules.loader import build_project, files_digest, load_project
 from ruleop.rules.model import (
@@ -20,6 +21,7 @@ from ruleop.rules.places import Place, places
 from ruleop.rules.schema_json import watches_schema
 
 __all__ = [
+    "MAX_CRD_BYTES",
     "Apply",
     "Child",
     "Condition",
@@ -39,5 +41,6 @@ __all__ = [
     "load_project",
     "parse_duration",
     "places",
+    "read_regular",
     "watches_schema",
 ]

@@ -1,11 +1,26 @@
 """Every way to use a command wrongly, or on files that cannot be used: words, a place, a status; never a traceback."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
+from ruleop.rules import ProjectErrors, load_project
+
+
+def make_large(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.truncate(2 * 10**10)
+
+
+def make_endless(file: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+def make_pipe(file: Path) -> None:
+    os.mkfifo(file)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +168,37 @@ def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
     ran = ruleop("check")
     assert ran.status == 2
     assert "templates/web.yaml.j2:1: error: is no UTF-8 text\n" in ran.out
+
+
+@pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
+def test_what_was_refused_is_not_read_to_show_it(project, ruleop, monkeypatch, make):
+    file = project.root / "templates/web.yaml.j2"
+    file.unlink()
+    make(file)
+    read = []
+    monkeypatch.setattr("ruleop.cli.findings.read_regular", lambda each, _: read.append(each.name) or b"")
+    assert ruleop("check").status == 2
+    assert "web.yaml.j2" not in read
+
+
+@pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
+def test_a_file_that_becomes_endless_is_not_read_to_its_end(project, ruleop, monkeypatch, make):
+    """It was fine when it was loaded; when its mistake is shown, it is another."""
+    project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+
+    def loaded(*arguments, **options):
+        try:
+            return load_project(*arguments, **options)
+        except ProjectErrors:
+            file = project.root / "templates/web.yaml.j2"
+            file.unlink()
+            make(file)
+            raise
+
+    monkeypatch.setattr("ruleop.cli.project.load_project", loaded)
+    ran = ruleop("check")
+    assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error: "metadta" is not known')) == (1, True)
+    assert "│" not in ran.out
 
 
 def test_a_folder_without_the_right_to_read_it(project, ruleop, monkeypatch):
