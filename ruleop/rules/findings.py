@@ -108,7 +108,10 @@ class Findings:
         return any(finding.severity == "error" for finding in self._found)
 
     def sorted(self) -> tuple[Finding, ...]:
-        return tuple(sorted(self._found, key=lambda finding: finding.order))
+        """By their places. Where something could not be read, that is why other things are missing, and nothing is said of them."""
+        unread = any(finding.code == "unreadable" for finding in self._found)
+        found = (finding for finding in self._found if not (unread and finding.code == "missing-file"))
+        return tuple(sorted(found, key=lambda finding: finding.order))
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -59,10 +59,7 @@ def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None
 
 
 def test_a_missing_folder_and_a_missing_file_are_said(tmp_path: Path) -> None:
-    assert refused(tmp_path / "nowhere") == [
-        f"{tmp_path}/nowhere: there is no such folder",
-        "watches.yaml: there is no such file: it holds the rules of a project",
-    ]
+    assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: there is no such folder"]
     assert refused(tmp_path) == ["watches.yaml: there is no such file: it holds the rules of a project"]
 
 
@@ -100,8 +97,7 @@ def test_watches_yaml_itself_may_not_be_a_link_out(root: Path) -> None:
     outside.write_text(USES_A)
     (root / "watches.yaml").unlink()
     (root / "watches.yaml").symlink_to(outside)
-    assert refused(root)[0] == "watches.yaml: there is no such file: it holds the rules of a project"
-    assert refused(root)[1] == "watches.yaml: this link leads out of the project's folder: only what lies inside is read"
+    assert refused(root) == ["watches.yaml: this link leads out of the project's folder: only what lies inside is read"]
 
 
 def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
@@ -169,16 +165,24 @@ def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
     (root / "templates/a.yaml").write_bytes(b"\xef\xbb\xbf" + SERVICE.encode())
     assert load(root).templates["a.yaml"] == SERVICE
     (root / "templates/a.yaml").write_bytes(SERVICE.encode() + b"x: \xff\n")
-    assert refused(root)[0] == "templates/a.yaml:4: is no UTF-8 text"
+    assert refused(root) == ["templates/a.yaml:4: is no UTF-8 text"]
 
 
 def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_BYTES", 1024)
     monkeypatch.setattr(files, "MAX_CRD_BYTES", 4096)
     write(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
-    assert refused(root)[0] == "templates/a.yaml: is larger than 1 KiB"
+    assert refused(root) == ["templates/a.yaml: is larger than 1 KiB"]
     write(root, {"templates/a.yaml": SERVICE})
     load(root)
+
+
+@pytest.mark.parametrize("path", ["watches.yaml", "templates/a.yaml", "rules/x.yaml"])
+@pytest.mark.parametrize(("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is no UTF-8 text")])
+def test_what_cannot_be_read_is_not_said_to_be_missing(root: Path, path: str, data: bytes, message: str) -> None:
+    write(root, {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
+    (root / path).write_bytes(data)
+    assert [line for line in refused(root) if "there is no" in line or path in line] == [path + message]
 
 
 def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +197,7 @@ def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.Mon
         return read_regular(file, most)
 
     monkeypatch.setattr(files, "read_regular", denied)
-    assert refused(root)[0] == "templates/a.yaml: cannot be read: Permission denied"
+    assert refused(root) == ["templates/a.yaml: cannot be read: Permission denied"]
 
 
 def unlistable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
