@@ -69,13 +69,12 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     project = load(Folder(folder), env_files)
-    namespaces = str(flags["namespaces"]) or os.environ.get("WATCH_NAMESPACE", "")
     options = Options(
         kubeconfig=str(flags["kubeconfig"]),
         context=str(flags["context"]),
-        namespaces=tuple(dict.fromkeys(name.strip() for name in namespaces.split(",") if name.strip())),
+        namespaces=_namespaces(str(flags["namespaces"])),
         name=_name(str(flags["name"])),
-        operator_namespace=str(flags["operator_namespace"]),
+        operator_namespace=_namespace(str(flags["operator_namespace"]), "--operator-namespace") if flags["operator_namespace"] else "",
         metrics_address=str(flags["metrics_bind_address"]),
         health_address=str(flags["health_probe_bind_address"]),
         leader_elect=bool(flags["leader_elect"]),
@@ -96,6 +95,18 @@ def _name(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", text, re.ASCII):  # the finalizer has room for 63
         raise click.BadParameter(f'"{text}" cannot name objects: up to 40 small letters, digits and "-"', param_hint="--name")
     return text
+
+
+def _namespaces(text: str) -> tuple[str, ...]:
+    names, origin = (text, "--namespaces") if text else (os.environ.get("WATCH_NAMESPACE", ""), "WATCH_NAMESPACE")
+    return tuple(dict.fromkeys(_namespace(name.strip(), origin) for name in names.split(",") if name.strip()))
+
+
+def _namespace(name: str, origin: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name, re.ASCII):
+        message = f'"{name}" is not the name of a namespace: up to 63 small letters, digits and "-"'
+        raise click.BadParameter(message, param_hint=origin)
+    return name
 
 
 def _seconds(flags: Mapping[str, object], flag: str) -> float:

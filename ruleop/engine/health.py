@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -80,9 +81,8 @@ class Health:
             raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
         try:
             self._servers.append(await Server.open(host.strip("[]") or None, int(port), answers))
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else error  # asyncio's own words name the address once more
-            raise RuleopError(f"cannot listen on {address}: {why}; choose another address, or 0 for none") from error
+        except (OSError, UnicodeError) as error:
+            raise RuleopError(f"cannot listen on {address}: {_why(error, host)}; choose another address, or 0 for none") from error
 
     async def stop(self) -> None:
         if self._own is None or self._thread is None:
@@ -136,6 +136,14 @@ def _line(check: Check) -> str:
     """A check is one line; what more it has to say stands below it, indented, so that it cannot be taken for another check."""
     first, *more = check.message.splitlines() or [""]
     return "\n".join([f"[{'+' if check.ok else '-'}] {check.name}{': ' + first if first else ''}", *("    " + line for line in more)])
+
+
+def _why(error: OSError | UnicodeError, host: str) -> str:
+    if isinstance(error, UnicodeError):  # of the encoding that names of hosts have
+        return f"{host} is not the name of a host"
+    if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
+        return error.strerror or str(error)
+    return os.strerror(error.errno) if error.errno else str(error)  # asyncio's own words name the address once more
 
 
 def _wanted(address: str) -> bool:

@@ -107,6 +107,9 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
         (["--leader-elect-retry-period=9s"], "the deadline longer than 1.2 periods"),
         (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
         (["--name=My Operator"], '--name: "My Operator" cannot name objects'),
+        (["--namespaces=a b"], '--namespaces: "a b" is not the name of a namespace: up to 63 small letters, digits and "-"'),
+        (["--namespaces=a,-b"], '--namespaces: "-b" is not the name of a namespace'),
+        (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not the name of a namespace'),
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
@@ -118,6 +121,12 @@ def test_wrong_usage_is_a_sentence(project, ruleop, arguments, message):
     ran = ruleop("run", *arguments)
     assert ran.status == 2
     assert message in ran.err
+
+
+def test_a_wrong_namespace_of_the_environment_is_told_by_its_variable(project, ruleop, monkeypatch):
+    monkeypatch.setenv("WATCH_NAMESPACE", "a b")
+    ran = ruleop("run")
+    assert (ran.status, 'WATCH_NAMESPACE: "a b" is not the name of a namespace' in ran.err) == (2, True)
 
 
 # -- surroundings ------------------------------------------------------------------------------------------------------------------------
@@ -182,6 +191,19 @@ def test_an_exec_plugin_that_is_missing_or_fails(project, process, command, why)
     assert status == 2
     assert f"exec plugin {command}: " in err
     assert why in err
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+def test_an_address_that_is_none(project, process, host):
+    status, err = ended(process, "--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
+    assert (status, err) == (2, f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n")
+
+
+def test_a_host_that_nobody_knows(project, process):
+    status, err = ended(process, "--kubeconfig", config(project), "--metrics-bind-address=nobody.invalid:80")
+    assert status == 2
+    assert err.startswith("ruleop: cannot listen on nobody.invalid:80: ")
+    assert "Unknown error" not in err
 
 
 def test_an_address_in_use(project, process):
