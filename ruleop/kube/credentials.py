@@ -29,7 +29,8 @@ def find_credentials(
     if not paths and not context and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
         return ServiceAccount(service_account, environ)
     if not paths:
-        paths = str(Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config")
+        home = os.path.expanduser(environ.get("HOME") or "~")  # noqa: PTH111 - Path's raises where a user has no home
+        paths = str(Path(home) / ".kube" / "config")
         if not Path(paths).exists():
             raise CredentialsError(
                 f"no cluster to talk to: there is no {paths}, KUBECONFIG is not set, and this is no pod with a service account;"

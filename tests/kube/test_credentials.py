@@ -486,6 +486,18 @@ def complaint(credentials: Any) -> str:
     return str(caught.value)
 
 
+def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number which has no name there."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no ~/\.kube/config"):
+        find_credentials(environ={})
+
+
 def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificates) -> None:
     config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
     with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no .*/\.kube/config.*use --kubeconfig"):
