@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ruleop.cli.program import DONE, NO, UNUSABLE
-from ruleop.cli.project import Folder, load, project_options, variables
+from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.engine import logs
 from ruleop.engine.manager import Manager
 from ruleop.engine.options import Options
 from ruleop.errors import RuleopError
 from ruleop.kube.lease import Timing
-from ruleop.rules import parse_duration
+from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,7 +68,11 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     # The first process of a container does not end by a signal that nobody handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
-    project = load(Folder(folder), env_files)
+    try:
+        project = load(Folder(folder), env_files)
+    except ProjectErrors as errors:
+        click.echo(str(errors), err=True)
+        return UNUSABLE if is_unreadable(errors) else NO
     options = Options(
         kubeconfig=str(flags["kubeconfig"]),
         context=str(flags["context"]),

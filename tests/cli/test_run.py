@@ -222,6 +222,11 @@ def test_a_broken_project(project, process):
     assert err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
 
 
+def test_a_project_that_cannot_be_read(project, process):
+    (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
+    assert ended(process, "--kubeconfig", config(project)) == (2, "templates/web.yaml.j2:1: is no UTF-8 text\n")
+
+
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
 def test_without_a_server_it_keeps_trying_and_ends_when_it_is_asked_to(project, process, asked):
     """With one line for each attempt, and longer and longer pauses."""
