@@ -65,8 +65,6 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long running reconciles are waited for.")
 def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     """Run the operator against a cluster."""
-    # The first process of a container does not end by a signal that nobody handles.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]
     try:
         project = load(Folder(folder), env_files)

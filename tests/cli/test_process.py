@@ -90,6 +90,23 @@ def test_an_operator_that_is_asked_to_end_while_it_loads_ends_in_order(project, 
     os.close(writing)
 
 
+def test_run_can_be_asked_to_end_before_anything_is_loaded():
+    """What a container's first process does not handle is lost, and loading takes half a second."""
+    script = (
+        "import os, signal, sys\n"
+        "class Asking:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.startswith('ruleop.cli.'):\n"
+        "            os.kill(os.getpid(), signal.SIGTERM)\n"
+        "from ruleop.cli import main\n"
+        "sys.meta_path.insert(0, Asking())\n"
+        "main()\n"
+    )
+    for arguments, status in ((["run"], 0), (["check"], -signal.SIGTERM)):
+        ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=python_path(), check=False)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (status, "", "")
+
+
 def asked_to_end(process):
     """What it complains of. Python looks for signals before it waits for data, and one that comes just in between is seen with the next."""
     while True:
