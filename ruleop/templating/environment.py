@@ -7,11 +7,13 @@ attribute of a Python object is reachable at all: a field is looked up in data (
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from jinja2.environment import TemplateModule
+from jinja2.exceptions import TemplateSyntaxError
 from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro, TemplateReference
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -58,6 +60,8 @@ class TemplateFunction:
         self.name = name
         self.function = function
 
+
+MOST_DIGITS = 1000  # of an integer. Python reads no more than 4300; what is too large although it has less is refused by the compiler
 
 _RUNTIME = {
     "OMIT": OMIT,
@@ -128,6 +132,9 @@ class Environment(ImmutableSandboxedEnvironment):
             return super()._tokenize(source, name, filename, state)
         raw = self.lexer.tokeniter(source.replace(SHELL_LENGTH, STAND_IN), name, filename)
         self.marked = mark_up(iter(raw))
+        for line, kind, value in self.marked.tokens:
+            if (kind == "integer" and len(value) > MOST_DIGITS) or (kind == "float" and math.isinf(float(value))):
+                raise TemplateSyntaxError("a number of this size has no use here", line, name, filename)
         return TokenStream(self.lexer.wrap(iter(self.marked.tokens), name, filename), name, filename)
 
     def printed(self) -> list[Printed]:

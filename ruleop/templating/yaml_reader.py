@@ -11,6 +11,7 @@ collected.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_NODES = 250_000
+MOST_SHOWN = 40  # characters of a number, in a message
 NO_KEYS: Mapping[str, Site] = MappingProxyType({})
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -104,19 +106,26 @@ def resolve_scalar(text: str) -> Scalar:
         elif octal is not None:
             number = int(octal, 8)
         elif len(decimal) > 20:
-            return float(digits)
+            return _float(digits, text)
         else:
             number = int(decimal)
         number = -number if sign == "-" else number
-        return number if -(2**63) <= number < 2**64 else float(number)
+        return number if -(2**63) <= number < 2**64 else _float(number, text)
     if _FLOAT.match(digits):
-        value = float(digits)
-        if value in (float("inf"), float("-inf")):
-            raise NotJson(text)
-        return value
+        return _float(digits, text)
     if _NOT_JSON.match(text):
         raise NotJson(text)
     return text
+
+
+def _float(number: str | int, text: str) -> float:
+    try:
+        value = float(number)
+    except OverflowError:  # a text becomes infinity instead
+        raise NotJson(text) from None
+    if math.isinf(value):
+        raise NotJson(text)
+    return value
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------------------------
@@ -235,7 +244,8 @@ class _Reader:
         try:
             return YamlNode(resolve_scalar(event.value), site, plain=True)
         except NotJson:
-            self._mistake(f"{event.value} is a number that JSON cannot hold", event.start_mark)
+            shown = event.value if len(event.value) <= MOST_SHOWN else f"{event.value[:MOST_SHOWN]}..."
+            self._mistake(f"{shown} is a number that JSON cannot hold", event.start_mark)
             return YamlNode(None, site, plain=True)
 
     def _site(self, mark: Any) -> Site:

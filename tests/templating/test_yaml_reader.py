@@ -44,11 +44,15 @@ def test_scalars_mean_what_they_mean_to_kubectl(text):
     assert str(value) == str(TYPING[text])
 
 
-@pytest.mark.parametrize("text", [".inf", "-.inf", "+.inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN", "1e999", "-1e999"])
+HUGE = ["9" * 400, "-" + "9" * 400, "0x" + "f" * 300, "-0x" + "f" * 300, "0b" + "1" * 1100, "0o" + "7" * 400, "1" + "_000" * 200]
+
+
+@pytest.mark.parametrize("text", [".inf", "-.inf", "+.inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN", "1e999", "-1e999", *HUGE])
 def test_numbers_that_json_cannot_hold_are_refused(text):
     with pytest.raises(NotJson):
         resolve_scalar(text)
-    assert refused(f"a:\n  b: {text}") == [(2, 6, f"{text} is a number that JSON cannot hold")]
+    shown = text if len(text) <= 40 else text[:40] + "..."
+    assert refused(f"a:\n  b: {text}") == [(2, 6, f"{shown} is a number that JSON cannot hold")]
 
 
 def test_quotes_and_blocks_are_always_text():
