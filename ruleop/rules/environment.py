@@ -5,9 +5,12 @@ What was read is recorded, because it belongs to the project's digest: with anot
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from ruleop.templating import NotJson, resolve_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,8 +76,9 @@ class Constants:
                 return _BOOLEANS[found.lower()]
             self._mistake(f"the variable {name} must be true or false, as its default is", site)
         elif _NUMBER.fullmatch(default):
-            if number := _NUMBER.fullmatch(found.strip()):
-                return float(number[0]) if number[2] or number[3] else int(number[0])
+            with contextlib.suppress(NotJson):
+                if _NUMBER.fullmatch(found.strip()):
+                    return resolve_scalar(found.strip())
             self._mistake(
                 f'the variable {name} must be a number, as its default is; a default in quotes makes it text: ${{{name}:-"{default}"}}',
                 site,
@@ -86,6 +90,9 @@ class Constants:
 
     def _found(self, name: str, default: str | None, site: Site) -> str:
         value = self.environment.get(name)
+        if value is not None and not _is_text(value):
+            self._mistake(f"the variable {name} is no UTF-8 text", site)
+            return ""
         # As in a shell, `:-` is also for what is set but empty.
         if value or (value is not None and default is None):
             return value
@@ -96,3 +103,12 @@ class Constants:
 
     def _mistake(self, message: str, site: Site) -> None:
         self.findings.mistake("environment", message, site)
+
+
+def _is_text(value: str) -> bool:
+    """Python keeps the bytes of a variable that are no UTF-8 as halves of surrogate pairs."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -99,3 +100,17 @@ def test_the_value_of_a_variable_is_never_shown() -> None:
     lines = said(watch("vars: {a: '${A:-2}', b: '${B:-true}'}"), environ={"A": "hunter2", "B": "hunter3"})
     assert len(lines) == 2
     assert "hunter" not in "".join(lines)
+
+
+def test_a_value_that_is_no_text_is_refused() -> None:
+    """An environment holds bytes; what of them is no UTF-8 would be no text of an object."""
+    assert said(watch("vars: {a: '${A}', b: 'x${A:-y}'}"), environ={"A": os.fsdecode(b"\xff")}) == [
+        "watches.yaml:4:13: the variable A is no UTF-8 text",
+        "watches.yaml:4:24: the variable A is no UTF-8 text",
+    ]
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "9" * 400, "1e999"])
+def test_a_number_that_json_cannot_hold_is_none(value: str) -> None:
+    (line,) = said(watch("vars: {a: '${A:-1}'}"), environ={"A": value})
+    assert "the variable A must be a number, as its default is" in line
