@@ -90,7 +90,7 @@ def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
             "warnings": warnings,
             "findings": [
                 {
-                    "path": folder.path(finding.site.path),
+                    "path": _path(finding, folder),
                     "line": finding.site.line,
                     "column": finding.site.column,
                     "severity": finding.severity,
@@ -120,7 +120,7 @@ def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
 
 
 def _location(finding: Finding, folder: Folder) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": folder.path(finding.site.path)}}
+    location: dict[str, Any] = {"artifactLocation": {"uri": _path(finding, folder)}}
     if finding.site.line:
         region = {"startLine": finding.site.line}
         location["region"] = {**region, "startColumn": finding.site.column} if finding.site.column else region
@@ -133,7 +133,7 @@ def as_github(findings: tuple[Finding, ...], folder: Folder) -> str:
 
 def _command(finding: Finding, folder: Folder) -> str:
     said = {
-        "file": folder.path(finding.site.path),
+        "file": _path(finding, folder),
         "line": finding.site.line,
         "col": finding.site.column,
         "title": f"ruleop {finding.code}",
@@ -144,6 +144,11 @@ def _command(finding: Finding, folder: Folder) -> str:
 
 def _escaped(text: str, more: str = "") -> str:
     return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in text)
+
+
+def _path(finding: Finding, folder: Folder) -> str:
+    """The name of a file may be any bytes; a document is UTF-8."""
+    return folder.path(finding.site.path).encode("utf-8", "backslashreplace").decode()
 
 
 def _document(value: Any) -> str:

@@ -66,7 +66,7 @@ class _Reader:
             self._templates(self.root / "templates")
             self._crds(self.root / "crds")
         except _TooManyFilesError:
-            self.findings.mistake("unreadable", f"the project has more than {MAX_FILES} files", Site(str(self.root)))
+            self._mistake(str(self.root), f"the project has more than {MAX_FILES} files")
         return self.texts
 
     def _matching(self, pattern: str) -> Iterator[str]:
@@ -96,11 +96,11 @@ class _Reader:
                 continue
             if real.is_dir():
                 if real in around:
-                    self.findings.mistake("unreadable", "this link leads to a folder around it: remove it", Site(path))
+                    self._mistake(path, "this link leads to a folder around it: remove it")
                     continue
                 self._folder(entry, path, top, (*around, real))
             elif not _TEMPLATE_NAME.fullmatch(name):
-                self.findings.mistake("unreadable", "a template's name has only letters, digits and . _ - in it: rename it", Site(path))
+                self._mistake(path, "a template's name has only letters, digits and . _ - in it: rename it")
             else:
                 self._text(real, path)
 
@@ -118,7 +118,7 @@ class _Reader:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+            self._mistake(path, f"cannot be read: {error.strerror}")
             return []
 
     def _file(self, file: Path, path: str, top: Path) -> None:
@@ -131,14 +131,14 @@ class _Reader:
             real, inside = entry.resolve(strict=True), top.resolve(strict=True)
         except (OSError, RuntimeError) as error:
             if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:  # a circle of links; which of the two depends on Python
-                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
+                self._mistake(path, "this link leads nowhere")
             elif not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-                self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+                self._mistake(path, f"cannot be read: {error.strerror}")
             elif entry.is_symlink():
-                self.findings.mistake("unreadable", "this link leads nowhere", Site(path))
+                self._mistake(path, "this link leads nowhere")
             return None
         if not real.is_relative_to(inside):
-            self.findings.mistake("unreadable", "this link leads out of the project's folder: only what lies inside is read", Site(path))
+            self._mistake(path, "this link leads out of the project's folder: only what lies inside is read")
             return None
         return real
 
@@ -148,19 +148,26 @@ class _Reader:
             return
         if len(self.texts) >= MAX_FILES:
             raise _TooManyFilesError
+        if any("\ud800" <= sign <= "\udfff" for sign in path):  # how Python shows bytes of a name that are no UTF-8
+            self._mistake(path, "a file's name is no UTF-8 text: rename it, or the folder")
+            return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
             data = read_regular(real, limit + 1)
         except IsADirectoryError:
             return
         except OSError as error:
-            self.findings.mistake("unreadable", f"cannot be read: {error.strerror}", Site(path))
+            self._mistake(path, f"cannot be read: {error.strerror}")
             return
         if len(data) > limit:
-            self.findings.mistake("unreadable", f"is larger than {limit // 1024} KiB", Site(path))
+            self._mistake(path, f"is larger than {limit // 1024} KiB")
             return
         try:
             self.texts[path] = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
-            self.findings.mistake("unreadable", "is no UTF-8 text", Site(path, line))
+            self._mistake(path, "is no UTF-8 text", line)
+
+    def _mistake(self, path: str, message: str, line: int = 0) -> None:
+        """The name of a file may be any bytes; what is said of it is text."""
+        self.findings.mistake("unreadable", message, Site(path.encode("utf-8", "backslashreplace").decode(), line))

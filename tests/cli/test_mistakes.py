@@ -201,6 +201,29 @@ def test_a_file_that_becomes_endless_is_not_read_to_its_end(project, ruleop, mon
     assert "│" not in ran.out
 
 
+@pytest.mark.parametrize("path", ["templates/\udcff.j2", "templates/\udcff/web.j2", "crds/\udcff.yaml", "rules/\udcff.yaml"])
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+def test_a_name_that_is_no_text_is_said_in_every_form(project, ruleop, path, output):
+    project.write("watches.yaml", "include: ['rules/*.yaml']\nwatches:\n" + (project.root / "watches.yaml").read_text("utf-8"))
+    project.write(path, "x")
+    ran = ruleop("check", "-o", output)
+    assert ran.status == 2
+    assert "rename it" in ran.out
+    assert "dcff" in ran.out
+    assert ran.err == ""
+
+
+def test_the_folder_of_a_project_may_have_any_name(project, ruleop):
+    folder = project.root / "\udcff"
+    (project.root / "templates/web.yaml.j2").write_text("")
+    folder.mkdir()
+    for name in ("watches.yaml", "templates", "crds"):
+        (project.root / name).rename(folder / name)
+    ran = ruleop("check", "-C", str(folder), "-o", "json")
+    assert (ran.status, ran.err) == (1, "")
+    assert "/\\\\udcff/templates/web.yaml.j2" in ran.out
+
+
 def test_a_folder_without_the_right_to_read_it(project, ruleop, monkeypatch):
     listing = Path.iterdir
 
