@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.cli import findings as found
-from ruleop.cli.program import DONE, NO, UNUSABLE
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options
 from ruleop.cli.terminal import say, write
 from ruleop.planning.show import Span, Tone
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
 
 
-@click.command()
+@click.command(cls=Command)
 @project_options
 @click.option(
     "-o", "output", type=click.Choice(["text", *_DOCUMENTS]), default="text", show_default=True, help="How to print what is found."

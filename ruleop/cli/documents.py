@@ -76,7 +76,7 @@ def _text(file: str, folder: str) -> str:
     except IsADirectoryError:
         raise UsageError(f"{file}: is a folder: name a file in it") from None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{'stdin' if file == STDIN else file}: cannot be read: {error.strerror}") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

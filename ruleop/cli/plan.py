@@ -8,7 +8,7 @@ import click
 import orjson
 
 from ruleop.cli.passes import Passes, make_passes, pass_options
-from ruleop.cli.program import DONE, NO
+from ruleop.cli.program import DONE, NO, Command
 from ruleop.cli.project import project_options
 from ruleop.cli.terminal import say, write
 from ruleop.planning.offline import EPOCH
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
 
 
-@click.command()
+@click.command(cls=Command)
 @pass_options
 @project_options
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print the plan.")

@@ -6,6 +6,7 @@ raises becomes words that a person can act on; a traceback is shown to those who
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -19,6 +20,7 @@ from ruleop.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 DONE: Final = 0
 NO: Final = 1
@@ -41,7 +43,38 @@ class UsageError(RuleopError):
     """A command that cannot be carried out as it was given. The message is shown as it is."""
 
 
-class Program(click.Group):
+def put(stream: TextIO, text: str) -> None:
+    """Whoever reads may stop reading (`ruleop render | head`). That is no error, and does not change what the exit status says."""
+    try:
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:  # the locale has no word for a sign in it
+            stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
+        stream.flush()
+    except OSError as error:
+        # What is still in the buffer would fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise UsageError(f"the output cannot be written: {error.strerror}") from None
+
+
+class Command(click.Command):
+    """One whose help is an answer like any other."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _help
+        return option
+
+
+def _help(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        put(sys.stdout, context.get_help() + "\n")
+        context.exit()
+
+
+class Program(Command, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
@@ -71,7 +104,7 @@ class Program(click.Group):
         except (KeyboardInterrupt, click.Abort):
             return INTERRUPTED
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)
+            _complain(error.format_message())
             return UNUSABLE
         except click.ClickException as error:
             _complain(_plain(error))
@@ -93,7 +126,8 @@ def program() -> None:
 
 
 def _complain(text: str) -> None:
-    click.echo(text, err=True)
+    with contextlib.suppress(OSError):  # nobody can be told; the exit status says it
+        click.echo(text, err=True)
 
 
 def _bug(error: Exception, args: list[str]) -> int:

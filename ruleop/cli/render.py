@@ -10,7 +10,7 @@ import click
 
 from ruleop.cli import findings as found
 from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
-from ruleop.cli.program import DONE, NO
+from ruleop.cli.program import DONE, NO, Command
 from ruleop.cli.project import project_options
 from ruleop.cli.terminal import comment, remark, write
 from ruleop.templating import yaml_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@click.command()
+@click.command(cls=Command)
 @pass_options
 @project_options
 def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.program import DONE, NO, UNUSABLE
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.engine import logs
 from ruleop.engine.manager import Manager
@@ -35,7 +35,7 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
     return click.option(name, envvar=variable, show_envvar=True, **settings)
 
 
-@click.command()
+@click.command(cls=Command)
 @project_options
 @_flag("--kubeconfig", default="", metavar="FILE", help="The kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.")
 @_flag("--context", default="", help="The kubeconfig's context. Default: its current one.")

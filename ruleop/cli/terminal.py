@@ -1,7 +1,4 @@
-"""Where words go: the answer to stdout, all else to stderr; in colour on a terminal, plain in a pipe.
-
-Whoever reads the answer may stop reading (`ruleop render | head`). That is no error, and does not change what the exit status says.
-"""
+"""Where words go: the answer to stdout, all else to stderr; in colour on a terminal, plain in a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.cli.program import UsageError
+from ruleop.cli.program import put
 from ruleop.planning.show import Span, Tone
 
 if TYPE_CHECKING:
@@ -35,17 +32,17 @@ _STYLES: Final[dict[Tone, dict[str, Any]]] = {
 
 def say(lines: Iterable[Line]) -> None:
     """The answer, or a part of it."""
-    _write(sys.stdout, painted(lines, colour=has_colour(sys.stdout)))
+    put(sys.stdout, painted(lines, colour=has_colour(sys.stdout)))
 
 
 def write(text: str) -> None:
     """The answer as it is: a document for a program."""
-    _write(sys.stdout, text)
+    put(sys.stdout, text)
 
 
 def remark(lines: Iterable[Line]) -> None:
     """What is not the answer: mistakes, warnings, progress."""
-    _write(sys.stderr, painted(lines, colour=has_colour(sys.stderr)))
+    put(sys.stderr, painted(lines, colour=has_colour(sys.stderr)))
 
 
 def comment(text: str) -> str:
@@ -80,17 +77,3 @@ def _harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(f"\\x{ord(sign):02x}" if unicodedata.category(sign)[0] == "C" and sign != "\t" else sign for sign in text)
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        try:
-            stream.write(text)
-        except UnicodeEncodeError:  # the locale has no word for a sign in it
-            stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
-        stream.flush()
-    except OSError as error:
-        # What is still in the buffer would fail again when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise UsageError(f"the output cannot be written: {error.strerror}") from None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,51 @@ def test_a_full_disk_is_said(project, process):
         started = process("render", "-f", "site.yaml", stdout=full)
         _, err = started.communicate(timeout=60)
     assert (started.returncode, err) == (2, "ruleop: the output cannot be written: No space left on device\n")
+
+
+ANSWERS = [
+    ["--help"],
+    ["check", "--help"],
+    ["version"],
+    ["version", "-o", "json"],
+    ["check"],
+    ["check", "-o", "sarif"],
+    ["plan", "-f", "site.yaml"],
+]
+
+
+@pytest.mark.parametrize("arguments", ANSWERS)
+def test_an_answer_that_nobody_takes(project, process, arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    started = process(*arguments, stdout=writing)
+    os.close(writing)
+    assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
+    with Path("/dev/full").open("w") as full:
+        started = process(*arguments, stdout=full)
+        assert started.communicate(timeout=60)[1] == "ruleop: the output cannot be written: No space left on device\n"
+    assert started.returncode == 2
+    started = process(*arguments, preexec_fn=partial(os.close, 1))
+    assert started.communicate(timeout=60)[1] == "ruleop: the output cannot be written: Bad file descriptor\n"
+    assert started.returncode == 2
+
+
+def test_stdin_that_is_closed(project, process):
+    started = process("render", "-f", "-", preexec_fn=partial(os.close, 0))
+    assert started.communicate(timeout=60)[1] == "ruleop: stdin: cannot be read: Bad file descriptor\n"
+    assert started.returncode == 2
+    started = process("check", preexec_fn=partial(os.close, 0))
+    assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)])
+def test_stderr_that_is_closed_or_full(project, process, arguments, status):
+    started = process(*arguments, preexec_fn=partial(os.close, 2))
+    out, _ = started.communicate(timeout=60)
+    assert (started.returncode, bool(out)) == (status, status == 0)
+    with Path("/dev/full").open("w") as full:
+        started = process(*arguments, stderr=full)
+        assert (started.communicate(timeout=60)[0], started.returncode) == (out, status)
 
 
 def test_an_interrupt_ends_quietly_with_130(project, process):

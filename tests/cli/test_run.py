@@ -196,7 +196,10 @@ def test_an_exec_plugin_that_is_missing_or_fails(project, process, command, why)
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
 def test_an_address_that_is_none(project, process, host):
     status, err = ended(process, "--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
-    assert (status, err) == (2, f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n")
+    assert (status, err) == (
+        2,
+        f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n",
+    )
 
 
 def test_a_host_that_nobody_knows(project, process):

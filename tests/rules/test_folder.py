@@ -178,7 +178,9 @@ def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkey
 
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/a.yaml", "rules/x.yaml"])
-@pytest.mark.parametrize(("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is no UTF-8 text")])
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is no UTF-8 text")]
+)
 def test_what_cannot_be_read_is_not_said_to_be_missing(root: Path, path: str, data: bytes, message: str) -> None:
     write(root, {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
     (root / path).write_bytes(data)
