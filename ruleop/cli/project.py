@@ -77,7 +77,7 @@ def _look(root: Path) -> None:
     if not root.is_dir():
         found = "is a file: name the project's folder" if root.exists() else "there is no such folder"
         raise UsageError(f"{root}: {found}")
-    if not (root / WATCHES).exists():
+    if not (root / WATCHES).exists() and not (root / WATCHES).is_symlink():
         above = next((parent for parent in root.resolve().parents if (parent / WATCHES).is_file()), None)
         hint = f"; the folder {above} above it is one" if above else "; -C DIR names another folder"
         raise UsageError(f"{'this folder' if root == Path() else root} is no project: it has no {WATCHES}{hint}")

@@ -154,10 +154,9 @@ class _Reader:
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
             data = read_regular(real, limit + 1)
-        except IsADirectoryError:
-            return
         except OSError as error:
-            self._mistake(path, f"cannot be read: {error.strerror}")
+            if path == WATCHES or not isinstance(error, IsADirectoryError):  # a pattern may match a folder
+                self._mistake(path, f"cannot be read: {error.strerror}")
             return
         if len(data) > limit:
             self._mistake(path, f"is larger than {limit // 1024} KiB")

@@ -54,6 +54,16 @@ def test_a_folder_without_rules_is_no_project(project, ruleop):
     assert (ran.status, ran.err) == (2, "ruleop: this folder is no project: it has no watches.yaml; -C DIR names another folder\n")
 
 
+def test_a_link_or_a_folder_in_the_place_of_the_rules_is_said(project, ruleop):
+    rules = project.root / "watches.yaml"
+    rules.unlink()
+    rules.symlink_to("watches.yaml")
+    assert ruleop("check").out == "watches.yaml: error: this link leads nowhere\n1 error.\n"
+    rules.unlink()
+    rules.mkdir()
+    assert ruleop("check").out == "watches.yaml: error: cannot be read: it is a folder\n1 error.\n"
+
+
 def test_a_folder_inside_a_project_names_the_project(project, ruleop):
     ran = ruleop("check", "-C", "templates")
     assert (ran.status, ran.err) == (
