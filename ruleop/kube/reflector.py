@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import orjson
 
 from ruleop.kube import requests
+from ruleop.kube.depth import folded
 from ruleop.kube.errors import ApiError, Problem, status_error
 from ruleop.kube.store import State, parse_version
 
@@ -72,6 +73,7 @@ class Sink(Protocol):
     def end_list(self, version: int) -> None: ...
     def apply(self, obj: dict[str, Any]) -> None: ...
     def delete(self, obj: dict[str, Any]) -> None: ...
+    def leave_out(self, obj: dict[str, Any], problem: str) -> None: ...
     def bookmark(self, version: int) -> None: ...
     def set_state(self, state: State, problem: str = "") -> None: ...
     def set_problem(self, problem: str) -> None: ...
@@ -100,7 +102,10 @@ Step: TypeAlias = Fetch | Follow | Rest
 
 
 class Reflector:
-    """After each step that failed, say `failed`; after a stream's end, `closed`; when `deadline` has passed in silence, `silent`."""
+    """After each step that failed, say `failed`; after a stream's end, `closed`; when `deadline` has passed in silence, `silent`.
+
+    `page` and `lines` raise ApiError for what is no answer of an API server; it is said to `failed` like another.
+    """
 
     def __init__(self, source: Source, sink: Sink, *, chance: Callable[[], float] = random.random, highest: int = 0) -> None:
         self.source = source
@@ -182,17 +187,20 @@ class Reflector:
     def page(self, body: bytes, now: float) -> None:
         self.heard_at = now
         try:
-            answer = orjson.loads(body)
+            answer, objects = _list_in(body)
             metadata = answer.get("metadata") or {}
             if not self._token:
                 self._list_version = parse_version(metadata.get("resourceVersion"))
                 if self._is_older(self._list_version, now):
                     return
-            for obj in answer.get("items") or ():
-                self._sink.list_object(obj)
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-            self._give_up(f"list {self.source}: the answer is no list ({error})", now)
-            return
+            for obj, problem in objects:
+                if problem:
+                    self._sink.leave_out(obj, problem)
+                else:
+                    self._sink.list_object(obj)
+        except (orjson.JSONDecodeError, AttributeError, LookupError, TypeError) as error:
+            self._forget()
+            raise self._not_understood("list", "the answer is no list", error) from None
         self._token = metadata.get("continue") or ""
         if not self._token:
             self._end_list(self._list_version)
@@ -204,11 +212,15 @@ class Reflector:
             if not self.reading:
                 return  # nothing counts after an ERROR
             try:
-                event = orjson.loads(line)
-                self._event(event["type"], event["object"], now)
-            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+                kind, obj, problem = _event_in(line)
+                self._event(kind, obj, problem, now)
+            except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError) as error:
                 # Half a line, or a proxy's page. What was not understood is brought again by the next watch.
-                self._rest(now, problem=f"watch {self.source}: a line that is no event ({type(error).__name__}: {error})")
+                raise self._not_understood("watch", "a line that is no event", error) from None
+
+    def _not_understood(self, verb: str, what: str, error: Exception) -> ApiError:
+        text = f"{what} ({type(error).__name__}: {error})"
+        return ApiError(Problem.SERVER, verb=verb, resource=str(self.source), text=text, status=200)
 
     def closed(self, now: float) -> None:
         """The stream ended, which is its normal end unless it was too short."""
@@ -260,7 +272,7 @@ class Reflector:
             self._forget()
             self._rest(now, problem=str(error), retry_after=error.retry_after)
 
-    def _event(self, kind: str, obj: dict[str, Any], now: float) -> None:
+    def _event(self, kind: str, obj: dict[str, Any], problem: str, now: float) -> None:
         if kind == "ERROR":
             self.failed(status_error(obj, verb="watch", resource=str(self.source)), now)
             return
@@ -269,7 +281,7 @@ class Reflector:
         metadata = obj["metadata"]
         version = parse_version(metadata.get("resourceVersion"))
         if self.phase is Phase.STREAMING:
-            self._initial_event(kind, obj, version, now)
+            self._initial_event(kind, obj, problem, now)
         elif 0 < version <= self._version:
             # Said before. An old ADDED must not bring back what was deleted since.
             self._bookmarked = self._bookmarked or kind == "BOOKMARK"
@@ -281,19 +293,28 @@ class Reflector:
                 self._sink.delete(obj)
                 self._eventful = True
             else:
-                self._sink.apply(obj)
+                if problem:
+                    self._sink.leave_out(obj, problem)
+                else:
+                    self._sink.apply(obj)
                 self._eventful = True
             if version:
                 self._version = self._highest = max(version, self._highest)
 
-    def _initial_event(self, kind: str, obj: dict[str, Any], version: int, now: float) -> None:
+    def _initial_event(self, kind: str, obj: dict[str, Any], problem: str, now: float) -> None:
         if kind == "DELETED":
             self._sink.unlist_object(obj)
             self._streamed_at = now
         elif kind != "BOOKMARK":
-            self._sink.list_object(obj)
+            if problem:
+                self._sink.leave_out(obj, problem)
+            else:
+                self._sink.list_object(obj)
             self._streamed_at = now
-        elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true" and not self._is_older(version, now):
+        elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
+            version = parse_version(obj["metadata"].get("resourceVersion"))
+            if self._is_older(version, now):
+                return
             self._end_list(version)
             self._eventful = True
             self.phase = Phase.WATCHING
@@ -334,3 +355,32 @@ class Reflector:
         self._not_before = now + max(wait, retry_after or 0.0)
         self.phase = Phase.RESTING
         self._sink.set_problem(problem)
+
+
+def _list_in(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, Any], str]]]:
+    """A page without its objects, and these; with what is wrong where one cannot be read and is known by its metadata only."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        shell, inner = folded(body, 2)
+        answer = orjson.loads(shell)
+        return answer, [_read(inner[number]) for number in answer.get("items") or ()]
+    return answer, ((obj, "") for obj in answer.get("items") or ())
+
+
+def _event_in(line: bytes) -> tuple[str, dict[str, Any], str]:
+    """The same for a line of a watch."""
+    try:
+        event = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        shell, inner = folded(line, 1)
+        event = orjson.loads(shell)
+        return event["type"], *_read(inner[event["object"]])
+    return event["type"], event["object"], ""
+
+
+def _read(text: bytes) -> tuple[dict[str, Any], str]:
+    try:
+        return orjson.loads(text), ""
+    except orjson.JSONDecodeError as error:
+        return orjson.loads(folded(text, 2)[0]), str(error)

@@ -23,6 +23,7 @@ import orjson
 import structlog
 
 from ruleop.kinds import ObjectKey
+from ruleop.kube.depth import written
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping
@@ -126,6 +127,7 @@ class Store:
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
         self._listed: dict[ObjectKey, Entry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
+        self._unreadable: dict[ObjectKey, None] = {}  # as told in the log
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[Store], None]] = []
         self.listener_failures = 0
@@ -254,11 +256,28 @@ class Store:
         version = parse_version(metadata.get("resourceVersion"))
         self.version = max(self.version, version)
         key = self._key(metadata)
+        self._unreadable.pop(key, None)
         if (ended := self._ended.get(key)) is not None and ended.uid == metadata.get("uid"):
             del self._ended[key]
         known = self._entries.get(key)
         # The version of a deletion is newer than every version of what it deletes; one that is not is about an earlier object.
         if known is not None and (known.version <= version or not version):
+            self._remove(key, Origin.WATCH)
+
+    def leave_out(self, obj: dict[str, Any], problem: str) -> None:
+        """Nobody can read it: of `obj`, only what names it is to be relied on. What was known of it stays, for it is not gone."""
+        metadata = obj["metadata"]
+        key, uid = self._key(metadata), metadata.get("uid")
+        if key not in self._unreadable:
+            self._unreadable[key] = None
+            log.warning("an object cannot be read; nothing is done about it until it is changed", object=str(key), error=problem)
+        known = self._entries.get(key)
+        if self._listed is not None:
+            if known is not None and known.uid == uid:
+                self._listed.setdefault(key, known)
+            return
+        self.version = max(self.version, parse_version(metadata.get("resourceVersion")))
+        if known is not None and known.uid != uid:
             self._remove(key, Origin.WATCH)
 
     def bookmark(self, version: int) -> None:
@@ -302,7 +321,10 @@ class Store:
         labels = metadata.get("labels")
         part_of = labels.get(PART_OF) or "" if labels else ""
         kept = None if status is None else _compact(status)
-        return self._key(metadata), Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept)
+        key = self._key(metadata)
+        if self._unreadable:
+            self._unreadable.pop(key, None)
+        return key, Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept)
 
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
@@ -370,7 +392,7 @@ def parse_version(text: Any) -> int:
 
 def _compact(value: Any) -> bytes:
     # A copy: what orjson returns keeps the buffer that it was written to, 4 KB for 300 bytes.
-    return bytes(memoryview(orjson.dumps(value)))
+    return bytes(memoryview(written(value)))
 
 
 def _size(entry: Entry) -> int:

@@ -55,6 +55,7 @@ class Watcher:
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._told = False  # that it does not go on
+        self._misread = ""  # what was told of an answer that is none
         self._regained = regained
         self.cut_off = False  # the server does not answer, or answers that it is in trouble
 
@@ -124,6 +125,10 @@ class Watcher:
 
     def _tell(self, error: ApiError) -> None:
         watch, said = str(self.store.source), str(error)
+        if error.status == 200:  # that it was opened says nothing: it may be so each time
+            if said == self._misread:
+                return
+            self._misread = said
         if error.problem is Problem.FORBIDDEN:
             log.warning("not permitted to watch; looked at again now and then", watch=watch, error=said, grant="list and watch")
         elif error.problem is Problem.THROTTLED:  # a kind that was defined a moment ago, too: its storage is not there yet

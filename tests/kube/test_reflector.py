@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
@@ -325,7 +326,9 @@ def test_an_answer_that_is_no_list_is_a_failure(reflector: Reflector, store: Sto
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
-    reflector.page(body, 0.0)
+    with pytest.raises(ApiError) as raised:
+        reflector.page(body, 0.0)
+    reflector.failed(raised.value, 0.0)
     assert isinstance(reflector.next(0.0), Rest)
     assert "no list" in store.problem
 
@@ -372,3 +375,100 @@ def test_a_server_that_is_away_is_overdue_after_the_time_between_two_bookmarks(r
 def test_before_the_first_answer_there_is_nothing_to_be_late(reflector: Reflector) -> None:
     reflector.next(0.0)
     assert not reflector.overdue(10_000.0)
+
+
+# -- objects that cannot be read ---------------------------------------------------------------------------------------------------------
+
+
+def deep(name: str, version: int, levels: int) -> bytes:
+    spec = b'{"}\\"":' * levels + b"1" + b"}" * levels
+    return orjson.dumps(widget(name, version))[:-1] + b',"spec":' + spec + b"}"
+
+
+def event(kind: str, obj: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}' % (kind.encode(), obj)
+
+
+def names(store: Store) -> list[str]:
+    return [key.name for key in store.select_keys()]
+
+
+def listed(reflector: Reflector, *objects: bytes, pages: bool) -> None:
+    reflector.next(0.0)
+    if pages:
+        reflector.failed(refusal(422), 0.0)
+        reflector.next(0.0)
+        reflector.page(b'{"metadata":{"resourceVersion":"50"},"items":[' + b",".join(objects) + b"]}", 1.0)
+    else:
+        reflector.opened(0.0)
+        reflector.lines([*(event("ADDED", each) for each in objects), bookmark(50, ends=True)], 1.0)
+
+
+@pytest.mark.parametrize("pages", [False, True])
+@pytest.mark.parametrize("levels", [252, 260, 900, 1022, 1023])
+def test_an_object_that_is_nested_deeply_is_read_like_another(reflector: Reflector, store: Store, levels: int, pages: bool) -> None:
+    listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
+    assert store.state is State.SYNCED
+    assert names(store) == ["a", "deep", "z"]
+    value = store.select("ns")[1]["spec"]
+    for _ in range(levels):
+        (value,) = value.values()
+    assert value == 1
+
+
+@pytest.mark.parametrize("pages", [False, True])
+@pytest.mark.parametrize("levels", [1024, 3000, 100_000])
+def test_an_object_that_cannot_be_read_is_left_out_alone(reflector: Reflector, store: Store, levels: int, pages: bool) -> None:
+    with capture_logs() as lines:
+        listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
+    assert store.state is State.SYNCED
+    assert names(store) == ["a", "z"]
+    assert query(reflector.next(2.0))["resourceVersion"] == "50"
+    assert [(each["log_level"], each["object"]) for each in lines] == [("warning", "Widget/ns/deep")]
+
+
+def test_the_watch_goes_on_past_what_cannot_be_read_and_says_so_once(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    with capture_logs() as lines:
+        reflector.lines([event("ADDED", deep("a", 101, 1)), event("ADDED", deep("b", 102, 1)), event("MODIFIED", deep("a", 103, 3000))], 1.0)
+        reflector.lines([event("MODIFIED", deep("a", 104, 3001)), event("MODIFIED", deep("b", 105, 2))], 1.0)
+    assert reflector.phase is Phase.WATCHING
+    assert store.version == 105
+    assert [(key.name, entry.version) for key, entry in store.entries()] == [("a", 101), ("b", 105)], "it is not gone"
+    assert len(lines) == 1
+    reflector.closed(200.0)
+    assert query(reflector.next(200.0))["resourceVersion"] == "105"
+
+
+def test_a_list_takes_nothing_away_that_is_there_and_cannot_be_read(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101)), line("ADDED", widget("b", 102))], 1.0)
+    with capture_logs() as lines:
+        for version in (110, 120):
+            reflector.failed(refusal(410, "Expired"), 2.0)
+            now = rested(reflector, 2.0) + 100
+            reflector.next(now)
+            reflector.opened(now)
+            reflector.lines([event("ADDED", deep("a", version, 3000)), bookmark(version, ends=True)], now)
+    assert names(store) == ["a"]
+    assert len(lines) == 1
+
+
+def test_the_end_of_what_cannot_be_read_is_understood(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101)), event("DELETED", deep("a", 103, 3000))], 1.0)
+    assert names(store) == []
+
+
+def test_a_new_object_that_cannot_be_read_is_not_taken_for_the_one_before_it(reflector: Reflector, store: Store) -> None:
+    watching(reflector)
+    other = deep("a", 103, 3000).replace(b'"uid":"a"', b'"uid":"other"')
+    reflector.lines([line("ADDED", widget("a", 101)), event("ADDED", other)], 1.0)
+    assert names(store) == []
+
+
+def test_what_can_be_read_again_is_told_again_when_it_cannot(reflector: Reflector) -> None:
+    watching(reflector)
+    with capture_logs() as lines:
+        reflector.lines([event("ADDED", deep("a", 103, 3000)), event("MODIFIED", deep("a", 104, 3)), event("MODIFIED", deep("a", 105, 3000))], 1.0)
+    assert len(lines) == 2

@@ -192,10 +192,11 @@ class World(RuleBasedStateMachine):
             self.reflector.closed(self.now)
         elif how == "broken":
             self.reflector.failed(refusal(503), self.now)
-        elif how == "nonsense":
-            self.reflector.lines([b"<html>"], self.now)
         else:
-            self.reflector.lines([b'{"type":"ADDED","object":{"metad'], self.now)
+            said = b"<html>" if how == "nonsense" else b'{"type":"ADDED","object":{"metad'
+            with pytest.raises(ApiError) as raised:
+                self.reflector.lines([said], self.now)
+            self.reflector.failed(raised.value, self.now)
         self.stream = None
         assert not self.reflector.reading
 

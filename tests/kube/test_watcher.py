@@ -87,6 +87,36 @@ def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int
     assert [line["event"] for line in lines] == ["watch interrupted", "watch goes on"]
 
 
+def test_a_stream_of_something_else_is_a_warning_once() -> None:
+    """Each time it is opened as if all were well."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.open()
+        if len(server.seen) < 4:
+            await exchange.chunk((END if len(server.seen) == 1 else b"") + b"<html>\n")
+        await asyncio.sleep(30)
+
+    async def run() -> None:
+        nonlocal server
+        async with serving(handle) as server, asyncio.timeout(20):
+            session = await Session.open(Open(server.address))
+            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
+            watcher.start()
+            while len(server.seen) < 4:
+                watcher.wake()
+                await asyncio.sleep(0.01)
+            await watcher.stop()
+            await session.close()
+
+    server: Any = None
+    with capture_logs() as lines:
+        asyncio.run(run())
+    first, *others = lines
+    assert (first["log_level"], first["event"]) == ("warning", "watch interrupted")
+    assert "a line that is no event" in first["error"]
+    assert {line["event"] for line in others} <= {"watch goes on"}
+
+
 @pytest.mark.parametrize(("status", "times"), [(500, 1), (503, 1), (403, 0), (429, 0)])
 def test_a_server_that_was_away_and_answers_again_is_told_once(status: int, times: int) -> None:
     """A refusal is an answer, too."""

@@ -1,0 +1,49 @@
+"""What is nested deeper than orjson goes is read and written all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.kube.depth import folded, written
+from ruleop.kube.store import Store
+from tests.kube.model_server import SOURCE
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.sampled_from('a"\\{}[]é')), inner, max_size=3),
+)
+
+
+@given(value=st.lists(JSON, min_size=1), levels=st.integers(255, 1000))
+def test_what_is_written_is_what_orjson_would_write(value: Any, levels: int) -> None:
+    expected = b"[" * levels + orjson.dumps(value) + b"]" * levels
+    for _ in range(levels):
+        value = [value]
+    assert written(value) == expected
+
+
+@given(value=JSON, depth=st.integers(0, 4))
+def test_what_is_folded_can_be_unfolded(value: Any, depth: int) -> None:
+    shell, inner = folded(orjson.dumps(value), depth)
+    text = orjson.dumps(value)
+    assert all(orjson.loads(each) is not None for each in inner)
+    assert len(shell) + sum(map(len, inner)) - sum(len(b"%d" % number) for number in range(len(inner))) == len(text)
+    orjson.loads(shell)
+
+
+def test_a_store_holds_each_deep_object_once_and_whole() -> None:
+    store = Store(SOURCE)
+    value: Any = 1
+    for _ in range(400):
+        value = {"a": value}
+    metadata = {"name": "a", "namespace": "ns", "uid": "u"}
+    for version in (1, 2):
+        store.apply({"metadata": {**metadata, "resourceVersion": str(version)}, "spec": value, "status": {"x": value}})
+    (entry,) = (entry for _, entry in store.entries())
+    assert entry.parsed()["spec"] == value
+    assert entry.parsed()["status"] == {"x": value}
+    assert store.statistics().changes == 2
