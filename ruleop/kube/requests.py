@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
+from ruleop.kube.depth import written
 from ruleop.kube.errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -111,25 +112,27 @@ def watch(source: Source, *, version: str, seconds: int) -> Request:
 def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> Request:
     metadata = obj.get("metadata") or {}
     namespace = metadata.get("namespace") or ""
+    called = _called(resource, namespace, metadata.get("name") or "")
     return Request(
         "POST",
         _collection(resource, namespace),
         "create",
-        _called(resource, namespace, metadata.get("name") or ""),
+        called,
         query=_written(manager),
-        body=orjson.dumps(obj),
+        body=_body(obj, "create", called),
         content_type=JSON_TYPE,
     )
 
 
 def replace(resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER) -> Request:
+    called = _called(resource, key.namespace, key.name, subresource)
     return Request(
         "PUT",
         _item(resource, key, subresource),
         "update",
-        _called(resource, key.namespace, key.name, subresource),
+        called,
         query=_written(manager),
-        body=orjson.dumps(obj),
+        body=_body(obj, "update", called),
         content_type=JSON_TYPE,
     )
 
@@ -137,13 +140,13 @@ def replace(resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource:
 def merge_patch(
     resource: ResourceInfo, key: ObjectKey, patch: Mapping[str, Any], *, subresource: str = "", manager: str = MANAGER
 ) -> Request:
-    return _patch(resource, key, orjson.dumps(patch), MERGE_PATCH, subresource=subresource, query=_written(manager))
+    return _patch(resource, key, patch, MERGE_PATCH, subresource=subresource, query=_written(manager))
 
 
 def json_patch(
     resource: ResourceInfo, key: ObjectKey, operations: Sequence[Mapping[str, Any]], *, subresource: str = "", manager: str = MANAGER
 ) -> Request:
-    return _patch(resource, key, orjson.dumps(operations), JSON_PATCH, subresource=subresource, query=_written(manager))
+    return _patch(resource, key, operations, JSON_PATCH, subresource=subresource, query=_written(manager))
 
 
 def apply(
@@ -151,7 +154,7 @@ def apply(
 ) -> Request:
     """Server-side apply. A refusal's causes name the other managers; `force` takes the fields from them."""
     query = _written(manager) + ("&force=true" if force else "")
-    return _patch(resource, key, orjson.dumps(obj), APPLY_PATCH, subresource=subresource, query=query)
+    return _patch(resource, key, obj, APPLY_PATCH, subresource=subresource, query=query)
 
 
 def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "", propagation: str = "Background") -> Request:
@@ -174,16 +177,25 @@ def document(path: str, *, accept: str = JSON_TYPE, etag: str = "") -> Request:
     return Request("GET", bare, "discover", bare, query=query, accept=accept, etag=etag)
 
 
-def _patch(resource: ResourceInfo, key: ObjectKey, body: bytes, content_type: str, *, subresource: str, query: str) -> Request:
+def _patch(resource: ResourceInfo, key: ObjectKey, patch: Any, content_type: str, *, subresource: str, query: str) -> Request:
+    called = _called(resource, key.namespace, key.name, subresource)
     return Request(
         "PATCH",
         _item(resource, key, subresource),
         "patch",
-        _called(resource, key.namespace, key.name, subresource),
+        called,
         query=query,
-        body=body,
+        body=_body(patch, "patch", called),
         content_type=content_type,
     )
+
+
+def _body(value: Any, verb: str, called: str) -> bytes:
+    """However deep it is: what others wrote into an object may be in it."""
+    try:
+        return written(value)
+    except TypeError as error:  # half of a surrogate pair
+        raise ApiError(Problem.INVALID, verb=verb, resource=called, text=f"cannot be written as JSON ({error})") from None
 
 
 def _collection(resource: ResourceInfo, namespace: str) -> str:

@@ -10,7 +10,7 @@ from ruleop.merge.fields import FieldSet
 from ruleop.merge.ignored import as_sent
 from ruleop.merge.learned import Learned
 from ruleop.merge.lists import MergeError
-from ruleop.merge.normalise import normalise_ignored, normalise_wanted
+from ruleop.merge.normalise import UnwritableError, normalise_ignored, normalise_wanted
 from ruleop.merge.patch import merge_patch
 from ruleop.merge.path import Path, PathError, Selector, parse_path
 from ruleop.merge.quantity import parse_quantity, quantity_equal
@@ -28,6 +28,7 @@ __all__ = [
     "Record",
     "RecordTooLargeError",
     "Selector",
+    "UnwritableError",
     "as_sent",
     "create_fields",
     "decode",

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import base64
 
+import orjson
+
+from ruleop.errors import RuleopError
 from ruleop.kinds import JSON, Kind, Object
 from ruleop.merge.equality import canonical
 from ruleop.merge.path import Path
@@ -16,10 +19,20 @@ _SECRET = Kind("", "v1", "Secret")
 _CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 
 
+class UnwritableError(RuleopError):
+    """No request can say it."""
+
+
 def normalise_wanted(wanted: Object, kind: Kind) -> Object:
     """`wanted` as the server would store it: without nulls and without the `rules` of an aggregated ClusterRole, a Secret's `stringData` as
-    `data`, whole numbers of a custom resource as integers. For a built-in kind it is `wanted` itself if it is so already."""
-    wanted = without_nulls(wanted)
+    `data`, whole numbers of a custom resource as integers. For a built-in kind it is `wanted` itself if it is so already. Raises
+    UnwritableError."""
+    try:
+        text = orjson.dumps(wanted)
+    except TypeError as error:  # half of a surrogate pair; or a value of the cluster that is nested deeper than orjson goes
+        raise UnwritableError(f"cannot be written as JSON ({error})") from None
+    if b"null" in text:
+        wanted = _cleaned(wanted)
     if builtin_resource(kind.versionless) is None:  # in a type of Kubernetes' own, a float may be one that the server refuses
         wanted = with_integers(wanted)
     if kind == _SECRET and "stringData" in wanted:

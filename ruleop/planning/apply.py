@@ -14,6 +14,7 @@ from ruleop.merge import (
     Path,
     Record,
     RecordTooLargeError,
+    UnwritableError,
     as_sent,
     create_fields,
     decode,
@@ -116,7 +117,7 @@ def refusal(name: str, kind: str, claim: Claim) -> str:
 
 def _creation(child: Child, wanted: Wanted, owner: Owner, *, reference: dict[str, Any] | None, strategy: str) -> tuple[Object, Action]:
     """Always a create, also for server-side: an apply would take over whatever got there first, seen by us or not."""
-    marked = normalise_wanted(with_marks(wanted, owner, reference=reference, managed=True), wanted.kind)
+    marked = _normal(child, wanted, with_marks(wanted, owner, reference=reference, managed=True))
     fields = NO_FIELDS
     if strategy != "create-only":
         try:
@@ -125,6 +126,13 @@ def _creation(child: Child, wanted: Wanted, owner: Owner, *, reference: dict[str
             raise _unmergeable(child, wanted, error) from None
     body = _recorded(marked, _record_text(child, wanted, fields, strategy))
     return body, Create(wanted.key, child.id, body, wanted.digest)
+
+
+def _normal(child: Child, wanted: Wanted, marked: Object) -> Object:
+    try:
+        return normalise_wanted(marked, wanted.kind)
+    except UnwritableError as error:
+        raise ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r} {error}", child.body.site) from None
 
 
 def _unmergeable(child: Child, wanted: Wanted, error: RuleopError) -> ChildFails:
@@ -198,7 +206,7 @@ def _change(
     strategy: str,
 ) -> Applied:
     record = None if adopting else record_of(live)
-    marked = normalise_wanted(with_marks(wanted, owner, reference=reference, managed=_managed(live, record)), wanted.kind)
+    marked = _normal(child, wanted, with_marks(wanted, owner, reference=reference, managed=_managed(live, record)))
     ignore = _ignored(child, wanted)
     learned = observed.learned.get(wanted.key, Learned.NOTHING)
     try:

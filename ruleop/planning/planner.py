@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ruleop.errors import RenderError
+from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Object, ObjectKey
 from ruleop.planning.actions import Action, AddFinalizer, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
@@ -50,7 +50,10 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
 
 
 def plan(rule: Rule, resource: Object, observed: Observed) -> Plan:
-    return _Planner(rule, resource, observed).plan()
+    try:
+        return _Planner(rule, resource, observed).plan()
+    except RecursionError:  # no bug: the cluster holds what is nested deeper than Python's stack
+        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned with") from None
 
 
 class _Planner:

@@ -10,6 +10,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from ruleop.errors import RenderError
 from ruleop.merge import merge_patch, same
 from ruleop.merge.equality import fingerprint
@@ -35,7 +37,16 @@ _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and all the names that are ours: one of those that is not to be written is to be removed."""
     fields, ours = _projected(rule, scope, problems)
-    return with_integers(fields), ours
+    written = {}
+    for name, value in fields.items():
+        try:
+            orjson.dumps(value)
+        except TypeError as error:
+            site = rule.status.site if rule.status is not None else None
+            problems.append(Problem("status", "RenderFailed", f"{name} cannot be written as JSON ({error})", site))
+        else:
+            written[name] = with_integers(value)
+    return written, ours
 
 
 def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:

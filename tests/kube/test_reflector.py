@@ -430,7 +430,9 @@ def test_an_object_that_cannot_be_read_is_left_out_alone(reflector: Reflector, s
 def test_the_watch_goes_on_past_what_cannot_be_read_and_says_so_once(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     with capture_logs() as lines:
-        reflector.lines([event("ADDED", deep("a", 101, 1)), event("ADDED", deep("b", 102, 1)), event("MODIFIED", deep("a", 103, 3000))], 1.0)
+        reflector.lines(
+            [event("ADDED", deep("a", 101, 1)), event("ADDED", deep("b", 102, 1)), event("MODIFIED", deep("a", 103, 3000))], 1.0
+        )
         reflector.lines([event("MODIFIED", deep("a", 104, 3001)), event("MODIFIED", deep("b", 105, 2))], 1.0)
     assert reflector.phase is Phase.WATCHING
     assert store.version == 105
@@ -470,5 +472,7 @@ def test_a_new_object_that_cannot_be_read_is_not_taken_for_the_one_before_it(ref
 def test_what_can_be_read_again_is_told_again_when_it_cannot(reflector: Reflector) -> None:
     watching(reflector)
     with capture_logs() as lines:
-        reflector.lines([event("ADDED", deep("a", 103, 3000)), event("MODIFIED", deep("a", 104, 3)), event("MODIFIED", deep("a", 105, 3000))], 1.0)
+        reflector.lines(
+            [event("ADDED", deep("a", 103, 3000)), event("MODIFIED", deep("a", 104, 3)), event("MODIFIED", deep("a", 105, 3000))], 1.0
+        )
     assert len(lines) == 2

@@ -93,3 +93,25 @@ def test_selectors_go_to_the_server() -> None:
 def test_proxies_are_chosen_as_kubectl_chooses_them(no_proxy: str, server: str, used: bool) -> None:
     environ = {"HTTPS_PROXY": "proxy.corp:3128", "NO_PROXY": no_proxy}
     assert proxy_for(server, environ) == ("http://proxy.corp:3128" if used else "")
+
+
+def test_what_others_nested_deeply_in_an_object_is_written_with_it() -> None:
+    levels = 900
+    value = orjson.loads("[" * levels + "]" * levels)
+    body = requests.merge_patch(DEPLOYMENTS, WEB, {"status": value}).body
+    assert body == b'{"status":' + b"[" * levels + b"]" * levels + b"}"
+
+
+def test_what_is_no_text_is_an_error_of_the_request_and_is_not_quoted() -> None:
+    obj = {"metadata": {"name": "web", "namespace": "prod"}, "data": "secret\ud800"}
+    made = [
+        lambda: requests.create(DEPLOYMENTS, obj),
+        lambda: requests.replace(DEPLOYMENTS, WEB, obj),
+        lambda: requests.merge_patch(DEPLOYMENTS, WEB, obj),
+        lambda: requests.apply(DEPLOYMENTS, WEB, obj),
+    ]
+    for request in made:
+        with pytest.raises(ApiError, match=r"deployments.apps prod/web: cannot be written as JSON") as raised:
+            request()
+        assert not raised.value.retryable
+        assert "secret" not in str(raised.value)

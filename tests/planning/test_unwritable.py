@@ -1,0 +1,88 @@
+"""Values that no request can hold, or that are nested deeper than Python can follow: the trouble of one CR, told in words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ruleop.errors import RuleopError
+from ruleop.planning import planner
+from tests.planning.world import World
+
+MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: "{{ spec.v }}"}\n'
+
+
+def nested(levels: int, value: Any = 1, *, lists: bool = False) -> Any:
+    for _ in range(levels):
+        value = [value] if lists else {"a": value}
+    return value
+
+
+def edited(body: str, deep: Any) -> World:
+    """A world at rest, and then somebody puts this into the CR."""
+    world = World.of(body, {"v": "1", "deep": 1}, a=MAP)
+    world.settle()
+    world.resource["spec"]["deep"] = deep  # type: ignore[index]
+    return world
+
+
+def said(world: World) -> tuple[str, str, str]:
+    ready = world.plan().conditions[0]
+    return ready["status"], ready["reason"], ready["message"]
+
+
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("levels", [200, 260, 900, 1020])
+def test_a_deep_value_that_no_template_prints_is_nobodys_trouble(levels: int, lists: bool) -> None:
+    world = edited("children: {a: {template: a.yaml}}", nested(levels, lists=lists))
+    assert world.plan().quiet
+    assert said(world)[0] == "True"
+
+
+DEEP_CHILD = """
+children:
+  deep:
+    object: {apiVersion: example.com/v1, kind: Other, metadata: {name: deep}, spec: {x: "{{ spec.deep }}"}}
+  a: {template: a.yaml}
+"""
+
+
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("levels", [260, 900, 1020])
+def test_a_child_with_a_value_that_is_too_deep_fails_in_words_before_it_is_sent(levels: int, lists: bool) -> None:
+    world = edited(DEEP_CHILD, nested(levels, lists=lists))
+    assert world.plan().actions == ()
+    _, reason, message = said(world)
+    assert reason == "RenderFailed"
+    assert re.search(r"deep: watches.yaml:\d+:\d+: the Other 'deep' cannot be written as JSON \(Recursion limit reached\)", message)
+
+
+@pytest.mark.parametrize("status", ['{z: "{{ spec.deep }}"}', '{fine: "{{ spec.v }}", z: {inner: "{{ spec.deep }}"}}'])
+@pytest.mark.parametrize("levels", [260, 900, 1020])
+def test_a_field_of_the_status_that_is_too_deep_is_left_out_and_told(levels: int, status: str) -> None:
+    world = edited(f"children: {{a: {{template: a.yaml}}}}\nstatus: {status}", nested(levels))
+    written = world.plan().status
+    assert written is not None
+    assert "z" not in written.status
+    assert written.status.get("fine", "1") == "1"
+    _, reason, message = said(world)
+    assert reason == "RenderFailed"
+    assert "z cannot be written as JSON (Recursion limit reached)" in message
+
+
+def test_half_of_a_surrogate_pair_is_the_trouble_of_its_child() -> None:
+    world = World.of("children: {a: {template: a.yaml}}", {"v": 0xD800}, a=MAP.replace("spec.v", "'%c' % spec.v"))
+    world.step()
+    _, reason, message = world.ready()
+    assert reason == "RenderFailed"
+    assert "the ConfigMap 'a' cannot be written as JSON (str is not valid UTF-8: surrogates not allowed)" in message
+
+
+def test_what_is_deeper_than_the_stack_is_a_failure_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever in planning that shows."""
+    world = edited("children: {a: {template: a.yaml}}", 1)
+    monkeypatch.setattr(planner, "overall", lambda *_: nested(100_000) == nested(100_000))
+    with pytest.raises(RuleopError, match="nested too deeply to be planned with"):
+        world.plan()
