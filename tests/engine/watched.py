@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 
 from ruleop.engine.census import Census
@@ -41,10 +42,9 @@ class Watch:
         reflector.next(self.clock())
         reflector.opened(self.clock())
         objects = [{"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}} for name in names]
-        for obj in objects:
-            reflector._initial_event("ADDED", obj, 5, self.clock())
         end = {"metadata": {"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}}}
-        reflector._initial_event("BOOKMARK", end, 5, self.clock())
+        events = [*({"type": "ADDED", "object": obj} for obj in objects), {"type": "BOOKMARK", "object": end}]
+        reflector.lines([json.dumps(event).encode() for event in events], self.clock())
         return self
 
     def fails(self, error):
