@@ -54,7 +54,7 @@ class Kubeconfig:
             raise CredentialsError(f"{self._described}: {_sentence(error)}") from error
 
     def _open(self) -> _Opened:
-        if not any(path and Path(path).expanduser().exists() for path in self._paths.split(os.pathsep)):
+        if not any(path and Path(os.path.expanduser(path)).exists() for path in self._paths.split(os.pathsep)):  # noqa: PTH111 - Path's raises for a user who is none
             raise CredentialsError(f"{self._paths}: there is no such kubeconfig")
         theirs = official()
         try:

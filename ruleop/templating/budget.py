@@ -54,6 +54,14 @@ class Meter:
             raise Exhausted(f"text of {length:,} characters; at most {MAX_TEXT:,} are allowed")
         self.spend(1 + (length >> 6))
 
+    def search_back(self, text: str, wanted: str) -> None:
+        """About to search from the end, which Python does place by place. (From the beginning its time is linear.)"""
+        self.spend(max(0, len(text) - len(wanted)) * len(wanted) >> 12)
+
+    def strip(self, text: str, chars: str | None) -> None:
+        """About to look for each character of `text` in `chars`."""
+        self.spend(len(text) * len(chars or "") >> 15)
+
     def items(self, count: int) -> None:
         """About to make or walk a list of this length."""
         if count > MAX_ITEMS:

@@ -37,12 +37,22 @@ def family(obj: Any) -> str:
     return "list" if isinstance(obj, (list, tuple, range, ListView)) else ""
 
 
+_BACKWARD = frozenset({"rfind", "rsplit", "rpartition"})
+_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
+
+
 def _plain_text(name: str) -> Method:
     function = getattr(str, name)
 
     def method(text: Any, *args: Any) -> Any:
         METER.text(len(text))
-        result = function(str(text), *args)
+        text = str(text)
+        if args and isinstance(args[0], str):
+            if name in _BACKWARD:
+                METER.search_back(text, args[0])
+            elif name in _STRIPPING:
+                METER.strip(text, args[0])
+        result = function(text, *args)
         if isinstance(result, list):
             METER.items(len(result))
         return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from textwrap import TextWrapper
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import urlencode as form_encoded
 import re2
 
 from ruleop.templating.absent import Absent
-from ruleop.templating.budget import MAX_ITEMS, METER, Exhausted, width
+from ruleop.templating.budget import MAX_ITEMS, MAX_TEXT, METER, Exhausted, weigh, width
 from ruleop.templating.faults import Fault
 from ruleop.templating.fields import reach
 from ruleop.templating.methods import joined_by
@@ -29,7 +30,11 @@ def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False
 
 
 def trim(value: Any, chars: str | None = None) -> Any:
-    return value.trimmed(chars) if isinstance(value, Text) else scalar_text(value).strip(chars)
+    if isinstance(value, Text):
+        return value.trimmed(chars)
+    text = scalar_text(value)
+    METER.strip(text, chars)
+    return text.strip(chars)
 
 
 def join(value: Any, d: str = "", attribute: Any = None) -> str:
@@ -46,10 +51,13 @@ def center(value: Any, width_: int = 80) -> str:
 def wordwrap(value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True) -> str:
     text = scalar_text(value)
     METER.spend(len(text))
+    lines, columns = text.splitlines(), int(width_)
+    if break_long_words:  # each line that is cut off a word copies the rest of it
+        METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
-        width=int(width_), expand_tabs=False, replace_whitespace=False, break_long_words=break_long_words, break_on_hyphens=break_on_hyphens
+        width=columns, expand_tabs=False, replace_whitespace=False, break_long_words=break_long_words, break_on_hyphens=break_on_hyphens
     )
-    return joined_by(wrapstring, [piece for line in text.splitlines() for piece in wrapper.wrap(line) or [""]])
+    return joined_by(wrapstring, [piece for line in lines for piece in wrapper.wrap(line) or [""]])
 
 
 def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
@@ -73,12 +81,15 @@ def shell_quote(value: Any) -> str:
 
 def urlencode(value: Any) -> str:
     data = plain(value)
+    METER.spend(weigh(data) >> 3)
     if isinstance(data, Mapping):
         return form_encoded({key: scalar_text(item) for key, item in data.items()}, quote_via=percent_encoded)
     return percent_encoded(scalar_text(data))
 
 
-# -- regular expressions: RE2, whose time is linear in the text whatever the pattern -----------------------------------------------------
+# -- regular expressions: RE2, whose time for one match is linear in the text whatever the pattern ---------------------------------------
+
+_LONG_COUNT = re.compile(r"\{(?:\d*,)?(?:[89]|\d\d+)\}")
 
 
 @lru_cache(256)
@@ -99,15 +110,27 @@ def _pattern(pattern: Any) -> Any:
     return _compiled(text)
 
 
+def _matches(pattern: Any, text: str) -> Iterator[Any]:
+    """Each match may have looked at all of the rest (`a.*z|a`), at 2 ns a byte by RE2's automaton; without a repetition, at no more than
+    the pattern is long. A pattern that counts can make so many states that RE2 falls back on a search that is slower by far."""
+    compiled = _pattern(pattern)
+    length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
+    METER.spend(size * compiled.programsize >> 9)
+    looks_ahead = any(each in compiled.pattern for each in "*+{")
+    shift = 5 if len(compiled.pattern) > 64 or _LONG_COUNT.search(compiled.pattern) else 9
+    for match in compiled.finditer(text):
+        METER.spend(4 + ((size - size * match.start() // length) >> shift if looks_ahead else 0))
+        yield match
+
+
 def regex_match(value: Any, pattern: str) -> bool:
     """Whether the pattern is found anywhere; anchor it with ^ and $."""
-    return _pattern(pattern).search(scalar_text(value)) is not None
+    return next(_matches(pattern, scalar_text(value)), None) is not None
 
 
 def regex_replace(value: Any, pattern: str, replacement: str) -> str:
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
-    for match in _pattern(pattern).finditer(text):
-        METER.spend(4)
+    for match in _matches(pattern, text):
         try:
             instead = match.expand(new)
         except (re2.error, LookupError, ValueError):
@@ -115,7 +138,8 @@ def regex_replace(value: Any, pattern: str, replacement: str) -> str:
         pieces += [text[at : match.start()], instead]
         at = match.end()
         length += len(instead)
-        METER.text(length)
+        if length > MAX_TEXT:
+            METER.text(length)
     METER.text(length + len(text))
     return "".join([*pieces, text[at:]])
 
@@ -123,8 +147,7 @@ def regex_replace(value: Any, pattern: str, replacement: str) -> str:
 def regex_findall(value: Any, pattern: str) -> list[Any]:
     """All matches: the text of each, or of its group, or a list of its groups."""
     found: list[Any] = []
-    for match in _pattern(pattern).finditer(scalar_text(value)):
-        METER.spend(4)
+    for match in _matches(pattern, scalar_text(value)):
         if len(found) >= MAX_ITEMS:
             METER.items(len(found) + 1)
         groups = match.groups(default="")

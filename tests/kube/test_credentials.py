@@ -503,6 +503,7 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no .*/\.kube/config.*use --kubeconfig"):
         find_credentials(environ={"HOME": str(tmp_path)})
     assert "there is no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
+    assert "there is no such kubeconfig" in complaint(Kubeconfig("~nobody-of-this-name/config", "", {}))
     assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(config, "three", {}))
     (tmp_path / "contexts").write_text(yaml.safe_dump({"contexts": [{"name": "one", "context": {"cluster": "c"}}]}))
     said = complaint(Kubeconfig(str(tmp_path / "contexts"), "", {}))

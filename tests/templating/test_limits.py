@@ -143,6 +143,17 @@ ATTACKS = {
     "a long regex": "a: {{ 'a' | regex_match('a' * 100000) }}",
     "many matches": "a: {{ ('a' * 3000000) | regex_findall('') | length }}",
     "many replacements": "a: {{ ('a' * 3000000) | regex_replace('', 'xxxxxxxx') | length }}",
+    "a regex that looks at all of the rest for each match": "a: {{ ('(' * 200000) | regex_findall('[(][^)]*[)]|[(]') | length }}",
+    "a replacement that looks at all of the rest for each match": "a: {{ ('${' * 100000) | regex_replace('[$][{][^}]*[}]|[$]', 'x') | length }}",
+    "a regex that counts far": "a: {{ ('a' * 300000) | regex_findall('[a-z]*a[a-z]{900}b|a') | length }}",
+    # searches that Python does place by place
+    "a search from the end": "a: {{ ('a' * 300000).rfind('ab' ~ 'a' * 150000) }}",
+    "a split from the end": "a: {{ ('a' * 300000).rsplit('ab' ~ 'a' * 150000, 1) | length }}",
+    "a partition from the end": "a: {{ ('a' * 300000).rpartition('ab' ~ 'a' * 150000) | length }}",
+    "a strip of many characters": "a: {{ ('a' * 300000).strip('b' * 300000 ~ 'a') | length }}",
+    "a trim of many characters": "a: {{ ('a' * 300000) | trim('b' * 300000 ~ 'a') | length }}",
+    "wrapping a long word": "a: {{ ('a' * 400000) | wordwrap(1) | length }}",
+    "directives that do not end": "a: {{ ('%(' * 300000) | format(1) | length }}",
     "regexes in a loop": "{% for i in range(9999) %}{% for j in range(99) %}{% set x = spec.megabyte | regex_match('b') %}{% endfor %}{% endfor %}",
     # depth
     "a macro that calls itself": "{% macro m() %}{{ m() }}{% endmacro %}a: {{ m() }}",
@@ -230,6 +241,12 @@ def test_ordinary_amounts_pass():
     assert evaluate("'x' * 100000") == "x" * 100000
     assert evaluate("2 ** 60") == 2**60
     assert evaluate("range(10000) | length") == 10000
+    lines = "".join(f"server-{i} 10.0.{i // 250}.{i % 250};\n" for i in range(5000))
+    assert len(evaluate("v | regex_findall('[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+')", v=lines)) == 5000
+    assert evaluate("v | regex_replace('(?m)^([^ ]*) (.*);$', '\\\\2 \\\\1')", v=lines).startswith("10.0.0.0 server-0\n")
+    assert evaluate("v.rfind('server-')", v=lines) == lines.rfind("server-")
+    assert evaluate("v | wordwrap(40)", v=lines) == lines.rstrip()
+    assert evaluate("v | trim('; ')", v=" a;" * 20000) == (" a;" * 20000).strip("; ")
 
 
 def test_the_budget_is_that_of_one_render_and_is_filled_up_for_the_next():
