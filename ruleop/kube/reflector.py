@@ -312,12 +312,12 @@ class Reflector:
                 self._sink.list_object(obj)
             self._streamed_at = now
         elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
+            self.phase = Phase.WATCHING  # it ended as it should, whatever it told
             version = parse_version(obj["metadata"].get("resourceVersion"))
             if self._is_older(version, now):
                 return
             self._end_list(version)
             self._eventful = True
-            self.phase = Phase.WATCHING
 
     def _begin_list(self) -> None:
         self.lists += 1

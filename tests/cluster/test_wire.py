@@ -294,10 +294,15 @@ def test_what_may_not_change_is_recognised(control_plane: ControlPlane, namespac
             body = {"apiVersion": "apps/v1", "kind": resource.kind.kind, "metadata": metadata, "spec": spec}
             await client.send(requests.create(resource, body))
             key = ObjectKey.of(body)
+            selector, labels = {"matchLabels": {"a": "c"}}, {"metadata": {"labels": {"a": "c"}}}
             with pytest.raises(ApiError) as caught:
-                await client.send(requests.merge_patch(resource, key, {"spec": {"selector": {"matchLabels": {"a": "c"}}}}))
+                await client.send(requests.merge_patch(resource, key, {"spec": {"selector": selector, "template": labels}}))
             assert caught.value.problem is Problem.INVALID
-            assert caught.value.immutable or resource is DEPLOYMENTS  # there, first the labels do not match
+            assert caught.value.immutable
+            with pytest.raises(ApiError) as caught:
+                await client.send(requests.merge_patch(resource, key, {"spec": {"selector": selector}}))
+            assert caught.value.problem is Problem.INVALID
+            assert not caught.value.immutable, "the template's labels do not match the selector either: a new object would be refused too"
         with pytest.raises(ApiError) as negative:
             await client.send(
                 requests.merge_patch(DEPLOYMENTS, ObjectKey("apps", "Deployment", namespace, "web"), {"spec": {"replicas": -1}})

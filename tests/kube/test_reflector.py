@@ -197,6 +197,8 @@ def test_a_list_older_than_what_was_seen_is_refused(reflector: Reflector, store:
     assert len(store) == 1
     assert "older" in store.problem
     assert reflector.phase is Phase.RESTING
+    reflector.next(rested(reflector, now))
+    assert reflector.phase is Phase.STREAMING, "it ended its list as it should, and has the present next time"
 
 
 def test_missing_rights_are_a_state_and_are_looked_at_again(reflector: Reflector, store: Store) -> None:
