@@ -44,11 +44,10 @@ class Obstacles:
             try:
                 live = await self.world.look(Kind.of(foreign.obj), key)
             except RuleopError as error:
-                if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:  # not even its kind is served any more
-                    del memory.foreign[key]
+                if not (isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND):
+                    memory.foreign[key] = self._unseen(request, key, foreign, error)
                     continue
-                memory.foreign[key] = self._unseen(request, key, foreign, error)
-                continue
+                live = None  # not even its kind is served any more
             if live is None:
                 del memory.foreign[key]
             else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.kube.access import REREAD, Access, Configuration, Credentials, CredentialsError
-from ruleop.kube.kubeconfig import Kubeconfig
+from ruleop.kube.kubeconfig import Kubeconfig, at_home
 from ruleop.kube.official import official
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def find_credentials(
     if not paths and not context and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
         return ServiceAccount(service_account, environ)
     if not paths:
-        home = os.path.expanduser(environ.get("HOME") or "~")  # noqa: PTH111 - Path's raises where a user has no home
-        paths = str(Path(home) / ".kube" / "config")
+        paths = str(at_home(environ.get("HOME") or "~") / ".kube" / "config")
         if not Path(paths).exists():
             raise CredentialsError(
                 f"no cluster to talk to: there is no {paths}, KUBECONFIG is not set, and this is no pod with a service account;"

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 TIMEOUT = 120.0
 
 
+def at_home(path: str) -> Path:
+    """With the home that ~ means; as it is where there is none, for which Path's own would raise."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
 class Kubeconfig:
     """A source of credentials (see `Credentials`)."""
 
@@ -54,7 +59,7 @@ class Kubeconfig:
             raise CredentialsError(f"{self._described}: {_sentence(error)}") from error
 
     def _open(self) -> _Opened:
-        if not any(path and Path(os.path.expanduser(path)).exists() for path in self._paths.split(os.pathsep)):  # noqa: PTH111 - Path's raises for a user who is none
+        if not any(path and at_home(path).exists() for path in self._paths.split(os.pathsep)):
             raise CredentialsError(f"{self._paths}: there is no such kubeconfig")
         theirs = official()
         try:

@@ -194,10 +194,7 @@ class Reflector:
                 if self._is_older(self._list_version, now):
                     return
             for obj, problem in objects:
-                if problem:
-                    self._sink.leave_out(obj, problem)
-                else:
-                    self._sink.list_object(obj)
+                self._hand(self._sink.list_object, obj, problem)
         except (orjson.JSONDecodeError, AttributeError, LookupError, TypeError) as error:
             self._forget()
             raise self._not_understood("list", "the answer is no list", error) from None
@@ -293,10 +290,7 @@ class Reflector:
                 self._sink.delete(obj)
                 self._eventful = True
             else:
-                if problem:
-                    self._sink.leave_out(obj, problem)
-                else:
-                    self._sink.apply(obj)
+                self._hand(self._sink.apply, obj, problem)
                 self._eventful = True
             if version:
                 self._version = self._highest = max(version, self._highest)
@@ -306,10 +300,7 @@ class Reflector:
             self._sink.unlist_object(obj)
             self._streamed_at = now
         elif kind != "BOOKMARK":
-            if problem:
-                self._sink.leave_out(obj, problem)
-            else:
-                self._sink.list_object(obj)
+            self._hand(self._sink.list_object, obj, problem)
             self._streamed_at = now
         elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
             self.phase = Phase.WATCHING  # it ended as it should, whatever it told
@@ -318,6 +309,13 @@ class Reflector:
                 return
             self._end_list(version)
             self._eventful = True
+
+    def _hand(self, take: Callable[[dict[str, Any]], None], obj: dict[str, Any], problem: str) -> None:
+        """What cannot be read is not taken, and not gone either."""
+        if problem:
+            self._sink.leave_out(obj, problem)
+        else:
+            take(obj)
 
     def _begin_list(self) -> None:
         self.lists += 1

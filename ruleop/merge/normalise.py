@@ -27,11 +27,7 @@ def normalise_wanted(wanted: Object, kind: Kind) -> Object:
     """`wanted` as the server would store it: without nulls and without the `rules` of an aggregated ClusterRole, a Secret's `stringData` as
     `data`, whole numbers of a custom resource as integers. For a built-in kind it is `wanted` itself if it is so already. Raises
     UnwritableError."""
-    try:
-        text = orjson.dumps(wanted)
-    except TypeError as error:  # half of a surrogate pair; or a value of the cluster that is nested deeper than orjson goes
-        raise UnwritableError(f"cannot be written as JSON ({error})") from None
-    if b"null" in text:
+    if b"null" in as_json(wanted):
         wanted = _cleaned(wanted)
     if builtin_resource(kind.versionless) is None:  # in a type of Kubernetes' own, a float may be one that the server refuses
         wanted = with_integers(wanted)
@@ -40,6 +36,14 @@ def normalise_wanted(wanted: Object, kind: Kind) -> Object:
     if kind == _CLUSTER_ROLE and "aggregationRule" in wanted and "rules" in wanted:  # a controller of the server's collects them
         return {name: value for name, value in wanted.items() if name != "rules"}
     return wanted
+
+
+def as_json(value: JSON) -> bytes:
+    """Raises UnwritableError."""
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:  # half of a surrogate pair; or a value of the cluster that is nested deeper than orjson goes
+        raise UnwritableError(f"cannot be written as JSON ({error})") from None
 
 
 def normalise_ignored(path: Path, wanted: Object, kind: Kind) -> tuple[Path, ...]:

@@ -10,12 +10,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ruleop.errors import RenderError
-from ruleop.merge import merge_patch, same
+from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
-from ruleop.merge.normalise import with_integers, without_nulls
+from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
@@ -40,10 +38,10 @@ def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[s
     written = {}
     for name, value in fields.items():
         try:
-            orjson.dumps(value)
-        except TypeError as error:
+            as_json(value)
+        except UnwritableError as error:
             site = rule.status.site if rule.status is not None else None
-            problems.append(Problem("status", "RenderFailed", f"{name} cannot be written as JSON ({error})", site))
+            problems.append(Problem("status", "RenderFailed", f"{name} {error}", site))
         else:
             written[name] = with_integers(value)
     return written, ours

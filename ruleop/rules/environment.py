@@ -90,7 +90,7 @@ class Constants:
 
     def _found(self, name: str, default: str | None, site: Site) -> str:
         value = self.environment.get(name)
-        if value is not None and not _is_text(value):
+        if value is not None and not is_text(value):
             self._mistake(f"the variable {name} is no UTF-8 text", site)
             return ""
         # As in a shell, `:-` is also for what is set but empty.
@@ -105,8 +105,8 @@ class Constants:
         self.findings.mistake("environment", message, site)
 
 
-def _is_text(value: str) -> bool:
-    """Python keeps the bytes of a variable that are no UTF-8 as halves of surrogate pairs."""
+def is_text(value: str) -> bool:
+    """Python keeps the bytes of a variable, or of a file's name, that are no UTF-8 as halves of surrogate pairs."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -14,6 +14,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
+from ruleop.rules.environment import is_text
 from ruleop.rules.includes import WATCHES, has_signs, means, patterns_in
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class _Reader:
             return
         if len(self.texts) >= MAX_FILES:
             raise _TooManyFilesError
-        if any("\ud800" <= sign <= "\udfff" for sign in path):  # how Python shows bytes of a name that are no UTF-8
+        if not is_text(path):
             self._mistake(path, "a file's name is no UTF-8 text: rename it, or the folder")
             return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES

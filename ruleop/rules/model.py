@@ -75,9 +75,7 @@ class Child:
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
-    reads: frozenset[str] = (
-        frozenset()
-    )  # ids of all children and observed resources that it reads in any way: by let, `live.`, `ready.` too
+    reads: frozenset[str] = frozenset()  # ids of all children and observed resources that it reads in any way, also by `let` and `live.`
 
 
 @dataclass(frozen=True, slots=True)

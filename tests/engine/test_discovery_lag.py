@@ -80,6 +80,17 @@ class Controllers(list[Any]):
         self.told.set()
 
 
+async def follow(catalogue: Catalogue, done: asyncio.Event) -> None:
+    """After one event."""
+    catalogue._refreshing.set()
+    task = asyncio.create_task(catalogue.follow_discovery())
+    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.sleep(0.5)  # long enough for a look that is not needed
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 async def followed(*, defined: bool, lag: int, controllers: Controllers | None = None, watched: bool = True) -> Late:
     discovery, feeds = Late(defined=defined, lag=lag), Watching()
     if not watched:
@@ -90,13 +101,7 @@ async def followed(*, defined: bool, lag: int, controllers: Controllers | None =
     catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
     if not defined:
         catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
-    catalogue._refreshing.set()  # the one event that comes
-    task = asyncio.create_task(catalogue.follow_discovery())
-    await asyncio.wait_for(feeds.looked_again.wait(), 10)
-    await asyncio.sleep(0.5)  # long enough for a look that is not needed
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await follow(catalogue, feeds.looked_again)
     return discovery
 
 
@@ -142,13 +147,7 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
         rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
         world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
         catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
-        catalogue._refreshing.set()
-        task = asyncio.create_task(catalogue.follow_discovery())
-        await asyncio.wait_for(controllers.told.wait(), 10)
-        await asyncio.sleep(0.5)  # long enough for a look that is not needed
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await follow(catalogue, controllers.told)
         return discovery.looks, controllers.again, controller
 
     looks, again, controller = asyncio.run(run())
