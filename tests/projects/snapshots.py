@@ -57,6 +57,8 @@ CASES = (
     Case("examples/crontab", "crontab"),
     Case("examples/wordpress", "blog"),
     Case("examples/wordpress", "small"),
+    Case("examples/postgres", "orders", served=(Kind("monitoring.coreos.com", "v1", "ServiceMonitor"),)),
+    Case("examples/postgres", "small"),
     Case("tests/projects/kafka", "events"),
     Case("tests/projects/kafka", "events-too-many-brokers", of="events"),
     Case("tests/projects/tenant", "acme"),

@@ -36,6 +36,7 @@ ALL = {
     "myapp": ("examples/myapp", "myapp", "default", ()),
     "crontab": ("examples/crontab", "crontab", "default", ()),
     "wordpress": ("examples/wordpress", "blog", "default", ()),
+    "postgres": ("examples/postgres", "orders", "default", ()),
     "kafka": ("tests/projects/kafka", "events", "default", ()),
     "tenant": ("tests/projects/tenant", "acme", "none", ()),
     "shop": ("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),
@@ -118,6 +119,7 @@ def test_deleted_when_it_has_hardly_begun(project: str) -> None:
         "Secret/shop-db",
         "Secret/shop-tls",
         "Secret/blog-db",
+        "Secret/orders-postgres",
         "PersistentVolumeClaim/blog-uploads",
     }
     assert set(world.names) <= stay
