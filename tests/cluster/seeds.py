@@ -28,7 +28,14 @@ PATHS = {
     "pods": "/api/v1",
     "cronjobs": "/apis/batch/v1",
     "replicasets": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
     "jobs": "/apis/batch/v1",
+    "configmaps": "/api/v1",
+    "secrets": "/api/v1",
+    "persistentvolumeclaims": "/api/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+    "servicemonitors": "/apis/monitoring.coreos.com/v1",
 }
 
 
