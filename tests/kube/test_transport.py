@@ -674,7 +674,7 @@ def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], m
         await exchange.open()
         while sent < 3_000:  # thirty megabytes: more than sockets and buffers hold
             try:
-                async with asyncio.timeout(None if stopped else 1):
+                async with asyncio.timeout(None if stopped else 0.3):
                     await exchange.chunk(line)
             except TimeoutError:
                 stopped = True
