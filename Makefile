@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
+# Bytecode is kept also where the surroundings ask for none: else each process of the tests compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # How many examples properties are tried on, where there is time for it (tests/exploration.py).
 HYPOTHESIS_PROFILE ?= full
 
