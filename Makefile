@@ -6,6 +6,9 @@ STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
 # Bytecode is kept also where the surroundings ask for none: else each process of the tests compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
+# Tests run in as many processes as there are cores. One by one, with nothing between them and a terminal: make test WORKERS=0
+WORKERS ?= auto
+TESTS   := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 --dist=worksteal
 # How many examples properties are tried on, where there is time for it (tests/exploration.py).
 HYPOTHESIS_PROFILE ?= full
 
@@ -31,10 +34,10 @@ demo: $(STAMP)  ## check, render and plan the App example
 	$(call step,the App example: check it / render it / plan it,./bench/demo.sh $(BIN)/ruleop)
 
 test: $(STAMP)  ## the fast tests, no cluster needed
-	$(call step,the fast tests,$(BIN)/pytest -q -m "not slow")
+	$(call step,the fast tests,$(TESTS) -m "not slow")
 
 test-all: $(STAMP)  ## the slow ones too, and properties on more examples
-	$(call step,all tests without a cluster,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE))
+	$(call step,all tests without a cluster,$(TESTS) --hypothesis-profile=$(HYPOTHESIS_PROFILE))
 
 coverage: $(STAMP)  ## the fast tests, with the branch coverage of each room
 	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
@@ -70,3 +73,4 @@ lock:  ## write requirements/*.txt anew from pyproject.toml
 
 clean:  ## remove the virtual environment and all caches of the project
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find ruleop tests bench -name __pycache__ -prune -exec rm -rf {} +
