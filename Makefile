@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
 # Bytecode is kept also where the surroundings ask for none: else each process of the tests compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in as many processes as there are cores. One by one, with nothing between them and a terminal: make test WORKERS=0
+# Tests run in one process per core, and in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 TESTS   := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 --dist=worksteal
 # How many examples properties are tried on, where there is time for it (tests/exploration.py).
