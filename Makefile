@@ -4,13 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
+# Bytecode is kept also where the surroundings ask for none: else each process of the tests compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+# Tests run in one process per core, and in a single one, for a debugger, with WORKERS=0.
+WORKERS ?= auto
+TESTS   := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 --dist=worksteal
+# How many examples properties are tried on, where there is time for it (tests/exploration.py).
+HYPOTHESIS_PROFILE ?= full
 
 # Says what a target does, and how long it took. $(1) is the sentence, $(2) the command.
 define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test lint test-cluster controlplane cluster-up cluster-down bench bench-cluster coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down bench bench-cluster coverage lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,10 +34,13 @@ demo: $(STAMP)  ## check, render and plan the App example
 	$(call step,the App example: check it / render it / plan it,./bench/demo.sh $(BIN)/ruleop)
 
 test: $(STAMP)  ## the fast tests, no cluster needed
-	$(call step,the fast tests,$(BIN)/pytest -q)
+	$(call step,the fast tests,$(TESTS) -m "not slow")
+
+test-all: $(STAMP)  ## the slow ones too, and properties on more examples
+	$(call step,all tests without a cluster,$(TESTS) --hypothesis-profile=$(HYPOTHESIS_PROFILE))
 
 coverage: $(STAMP)  ## the fast tests, with the branch coverage of each room
-	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered)
+	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
 
 lint: $(STAMP)  ## ruff, mypy strict, import-linter
 	$(call step,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
@@ -41,7 +51,7 @@ controlplane:  ## build the real control plane for the tests (about ten minutes 
 	$(call step,the control plane,$(PYTHON) tests/controlplane/up.py build)
 
 test-cluster: $(STAMP) controlplane  ## the tests against a real API server
-	$(call step,the tests against a real control plane,$(BIN)/pytest -q --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
+	$(call step,the tests against a real control plane,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
 
 cluster-up: controlplane  ## a real control plane for people, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
@@ -63,3 +73,4 @@ lock:  ## write requirements/*.txt anew from pyproject.toml
 
 clean:  ## remove the virtual environment and all caches of the project
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find ruleop tests bench -name __pycache__ -prune -exec rm -rf {} +

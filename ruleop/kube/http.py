@@ -93,6 +93,11 @@ class Connection(asyncio.Protocol):
         return self.answer
 
     @property
+    def problem(self) -> Exception | None:
+        """Why it has ended, if it has."""
+        return self._problem
+
+    @property
     def reusable(self) -> bool:
         return self._problem is None and (self.answer is None or (self.answer.done and self.answer.reusable))
 

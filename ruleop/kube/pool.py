@@ -239,6 +239,8 @@ class Pool:
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     async def _secure(self, connection: Connection, host: str, name: str) -> None:
+        if connection.problem is not None:  # the pool was closed while it connected: nothing would end the handshake
+            raise NotConnectedError(f"no TLS connection with {name}: {connection.problem}")
         context = self.access.tls or trusting(None)
         tls = Tls(connection.transport, self._buffer)
         try:

@@ -72,12 +72,12 @@ def test_a_full_disk_is_said(project, process):
 
 ANSWERS = [
     ["--help"],
-    ["check", "--help"],
+    pytest.param(["check", "--help"], marks=pytest.mark.slow),
     ["version"],
     ["version", "-o", "json"],
     ["check"],
-    ["check", "-o", "sarif"],
-    ["plan", "-f", "site.yaml"],
+    pytest.param(["check", "-o", "sarif"], marks=pytest.mark.slow),
+    pytest.param(["plan", "-f", "site.yaml"], marks=pytest.mark.slow),
 ]
 
 
@@ -85,16 +85,16 @@ ANSWERS = [
 def test_an_answer_that_nobody_takes(project, process, arguments):
     reading, writing = os.pipe()
     os.close(reading)
-    started = process(*arguments, stdout=writing)
+    unread = process(*arguments, stdout=writing)
     os.close(writing)
-    assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
-    with Path("/dev/full").open("w") as full:
-        started = process(*arguments, stdout=full)
-        assert started.communicate(timeout=60)[1] == "ruleop: the output cannot be written: No space left on device\n"
-    assert started.returncode == 2
-    started = process(*arguments, preexec_fn=partial(os.close, 1))
-    assert started.communicate(timeout=60)[1] == "ruleop: the output cannot be written: Bad file descriptor\n"
-    assert started.returncode == 2
+    with Path("/dev/full").open("w") as disk:
+        full = process(*arguments, stdout=disk)
+    closed = process(*arguments, preexec_fn=partial(os.close, 1))
+    assert (unread.communicate(timeout=60)[1], unread.returncode) == ("", 0)
+    assert full.communicate(timeout=60)[1] == "ruleop: the output cannot be written: No space left on device\n"
+    assert full.returncode == 2
+    assert closed.communicate(timeout=60)[1] == "ruleop: the output cannot be written: Bad file descriptor\n"
+    assert closed.returncode == 2
 
 
 def test_stdin_that_is_closed(project, process):
@@ -107,12 +107,12 @@ def test_stdin_that_is_closed(project, process):
 
 @pytest.mark.parametrize(("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)])
 def test_stderr_that_is_closed_or_full(project, process, arguments, status):
-    started = process(*arguments, preexec_fn=partial(os.close, 2))
-    out, _ = started.communicate(timeout=60)
-    assert (started.returncode, bool(out)) == (status, status == 0)
-    with Path("/dev/full").open("w") as full:
-        started = process(*arguments, stderr=full)
-        assert (started.communicate(timeout=60)[0], started.returncode) == (out, status)
+    closed = process(*arguments, preexec_fn=partial(os.close, 2))
+    with Path("/dev/full").open("w") as disk:
+        full = process(*arguments, stderr=disk)
+    out, _ = closed.communicate(timeout=60)
+    assert (closed.returncode, bool(out)) == (status, status == 0)
+    assert (full.communicate(timeout=60)[0], full.returncode) == (out, status)
 
 
 def test_an_interrupt_ends_quietly_with_130(project, process):
@@ -181,11 +181,15 @@ def test_offline_commands_import_neither_a_client_nor_a_server(project):
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
     )
-    for arguments in (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"]):
-        ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=python_path())
-        modules = set(json.loads(ran.stderr.splitlines()[-1]))
+    commands = (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"])
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = [subprocess.Popen([sys.executable, "-c", script, *command], text=True, env=python_path(), **pipes) for command in commands]
+    for command, each in zip(commands, started, strict=True):
+        _, err = each.communicate(timeout=60)
+        assert each.returncode == 0
+        modules = set(json.loads(err.splitlines()[-1]))
         assert "ruleop" in modules
-        assert not modules & HEAVY, arguments
+        assert not modules & HEAVY, command
 
 
 def test_help_and_version_load_no_rules(project):

@@ -8,9 +8,12 @@ import socket
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.engine.manager import Manager
 from ruleop.engine.options import Options
+from ruleop.kube.errors import ApiError, Problem
+from tests.engine.instant import run_instantly
 from tests.planning.world import project
 
 RULES = project("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
@@ -30,7 +33,7 @@ def nobody(tmp_path):
         "kind": "Config",
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
     }
     file = tmp_path / "kubeconfig"
@@ -68,3 +71,18 @@ def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nob
         assert await running is True
 
     run(story())
+
+
+def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
+    async def story():
+        manager, attempts = Manager(RULES, tmp_path, Options()), iter(range(7))
+
+        async def step():
+            if next(attempts, None) is not None:
+                raise ApiError(Problem.UNREACHABLE, verb="get", resource="/version", text="nobody answers")
+
+        with capture_logs() as lines:
+            await manager._until_possible(step)
+        return [line["again_in"] for line in lines]
+
+    assert run_instantly(story()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]

@@ -20,6 +20,7 @@ from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.discovery import Difference
 from ruleop.kube.store import State
 from ruleop.schema.crds import parse_crd
+from tests.engine.instant import run_instantly
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
 DEFINITION = {
@@ -85,7 +86,7 @@ async def follow(catalogue: Catalogue, done: asyncio.Event) -> None:
     catalogue._refreshing.set()
     task = asyncio.create_task(catalogue.follow_discovery())
     await asyncio.wait_for(done.wait(), 10)
-    await asyncio.sleep(0.5)  # long enough for a look that is not needed
+    await asyncio.sleep(3600)  # long enough for a look that is not needed
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -109,7 +110,7 @@ async def followed(*, defined: bool, lag: int, controllers: Controllers | None =
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, lag):
     """And then no more."""
-    discovery = asyncio.run(followed(defined=defined, lag=lag))
+    discovery = run_instantly(followed(defined=defined, lag=lag))
     assert discovery.looks == lag + 1
 
 
@@ -119,7 +120,7 @@ def test_so_is_one_that_a_rule_only_asks_for(defined, lag):
     """By `has_kind`; and those who ask look again."""
     asks, does_not = (SimpleNamespace(kind=OTHER, asks_for_kinds=lambda asks=asks: asks) for asks in (True, False))
     controllers = Controllers(asks, does_not)
-    discovery = asyncio.run(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
+    discovery = run_instantly(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
     assert discovery.looks == lag + 1
     assert controllers.again == [(asks, "other kinds are served")]
 
@@ -150,7 +151,7 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
         await follow(catalogue, controllers.told)
         return discovery.looks, controllers.again, controller
 
-    looks, again, controller = asyncio.run(run())
+    looks, again, controller = run_instantly(run())
     assert looks == lag + 1
     assert again == [(controller, "example.com/v1alpha1 App is not served any more")]
 
@@ -172,7 +173,7 @@ def without_the_right_to_definitions(discovery, *, until):
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    asyncio.run(run())
+    run_instantly(run())
 
 
 def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):

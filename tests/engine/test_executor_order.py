@@ -15,6 +15,7 @@ from ruleop.kube.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
 from tests.engine.server import Answer, child
 from tests.engine.stage import OURS, WRITES, Stage, on_stage
+from tests.exploration import examples
 
 
 def test_independent_creates_are_under_way_together(run):
@@ -237,7 +238,7 @@ def test_a_secret_is_refused_without_its_value(run):
 _IDS = "abcde"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_whatever_happens_order_and_ownership_hold(data):
     """Any plan, any answers: needs are met before they count, deletions are last and read first, nothing foreign is touched, stores follow."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests import exploration
 from tests.invariants.api_server import ApiServer
 from tests.projects.cluster import Cluster, Refused
 from tests.projects.lives import sample
@@ -24,13 +25,13 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds for what has to come; where an invariant is broken on purpose, one
 
 
-def drawn(examples: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+def drawn(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
     """A test of drawn data, as a function without arguments: so it can be run with an invariant broken, too."""
 
     def decorate(holds: Callable[[Any], None]) -> Callable[[], None]:
         def test() -> None:
             explored = settings(
-                max_examples=examples,
+                max_examples=exploration.examples(number),
                 deadline=None,
                 database=None,
                 phases=[Phase.generate],  # a life takes too long to be made shorter a hundred times

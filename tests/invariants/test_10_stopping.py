@@ -60,11 +60,11 @@ def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> 
     async def test() -> None:
         server = apps("web")
         held = Held(server, "create services web-s")
-        async with operating(server, grace=1.0) as operator:
+        async with operating(server, grace=0.4) as operator:
             await held.reached.wait()
             begun = time.monotonic()
             await operator.stop()
-            assert time.monotonic() - begun >= 0.9, "it is waited for"
+            assert time.monotonic() - begun >= 0.35, "it is waited for"
 
     run(test())
 

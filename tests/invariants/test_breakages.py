@@ -1,4 +1,7 @@
-"""Each invariant has a test that fails without it. Here each is broken, in one small way after the other, and its test has to fail."""
+"""Each invariant has a test that fails without it. Here each is broken, in one small way after the other, and its test has to fail.
+
+That is a test of tests, and what does not come is waited for, so it is part of `make test-all`.
+"""
 
 from __future__ import annotations
 
@@ -418,6 +421,7 @@ BREAKAGES = [
 ATTEMPTS = 8  # a test of drawn data may draw nothing that the breakage spoils, now and then
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: f"{breakage.number}: {breakage.says}")
 def test_its_test_fails_without_it(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stories, "PATIENCE", breakage.patience)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ruleop.kube.lease import Candidate, Pause, Read, Role, Timing, Write
+from tests.exploration import examples
 
 
 class Server:
@@ -298,7 +299,7 @@ class TwoCandidates(RuleBasedStateMachine):
 
 
 TestTwoCandidates = TwoCandidates.TestCase
-TestTwoCandidates.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestTwoCandidates.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)
 
 
 def test_timing_without_room_is_refused() -> None:

@@ -14,6 +14,7 @@ from ruleop.kinds import ObjectKey
 from ruleop.kube.errors import ApiError
 from ruleop.kube.reflector import Fetch, Follow, Reflector, Rest
 from ruleop.kube.store import Change, State, Store
+from tests.exploration import examples
 from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -257,7 +258,7 @@ class World(RuleBasedStateMachine):
 
 
 TestWorld = World.TestCase
-TestWorld.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestWorld.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)
 
 if __name__ == "__main__":
     pytest.main([__file__])

@@ -572,6 +572,34 @@ def test_closing_the_session_ends_what_still_connects(certificates: Certificates
     asyncio.run(main())
 
 
+def test_closing_the_session_ends_what_is_connected_at_that_moment(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other side has the connection, and the loop does not know yet that it has one."""
+    monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 3600.0)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        connect, begun, go_on = loop.create_connection, asyncio.Event(), asyncio.Event()
+
+        async def held(*arguments: Any, **options: Any) -> Any:
+            begun.set()
+            await go_on.wait()
+            return await connect(*arguments, **options)
+
+        monkeypatch.setattr(loop, "create_connection", held)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            session = await Session.open(Given(access))
+            task = asyncio.ensure_future(Client(session).send(WRITE))
+            await begun.wait()
+            await session.close()
+            go_on.set()
+            async with asyncio.timeout(10):
+                assert not (await problem_of(task)).outcome_unknown
+            assert not session._current._open
+
+    asyncio.run(main())
+
+
 def test_other_certificates_leave_a_watch_its_connection_until_it_ends(play: Callable[..., None]) -> None:
     go_on = asyncio.Event()
 
@@ -674,7 +702,7 @@ def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], m
         await exchange.open()
         while sent < 3_000:  # thirty megabytes: more than sockets and buffers hold
             try:
-                async with asyncio.timeout(None if stopped else 1):
+                async with asyncio.timeout(None if stopped else 0.3):
                     await exchange.chunk(line)
             except TimeoutError:
                 stopped = True

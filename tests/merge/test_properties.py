@@ -19,11 +19,12 @@ from ruleop.merge.fields import MapFields
 from ruleop.merge.learned import _differences
 from ruleop.merge.lists import item_key
 from ruleop.schema.shape import Shape
+from tests.exploration import examples
 
 NAMES = ["a", "b", "c", "d"]
 SCALAR = Shape(type="scalar")
 scalars = st.sampled_from([0, 1, 1.0, True, False, "", "x", "1"])
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+MANY = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def shapes(depth: int = 3) -> st.SearchStrategy[Shape]:

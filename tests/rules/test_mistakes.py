@@ -12,6 +12,7 @@ from ruleop.rules.tables import keys
 from ruleop.schema.nearest import nearest
 from ruleop.templating.static_fields import COMPUTED
 from tests.definitions import definition
+from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, said, table, watch
 
 THIRTY_LINES = [
@@ -1123,7 +1124,7 @@ def slips(word: str) -> st.SearchStrategy[str]:
     return st.one_of(swapped, dropped, doubled).filter(lambda slip: slip != word)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from([WatchTable, ChildTable]))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.rules.order import topological
+from tests.exploration import examples
 from tests.rules.projects import Row, rule, said, table, watch
 
 ROWS = (
@@ -151,7 +152,7 @@ def test_ties_are_in_the_order_of_the_file(graph: dict[str, list[str]]) -> None:
         assert name == min(free, key=file.index)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(graphs())
 def test_a_cycle_is_found_if_and_only_if_there_is_one_and_its_links_are_real(graph: dict[str, list[str]]) -> None:
     body = "children:\n" + "".join(f"  {name}: {{template: a.yaml, dependsOn: {targets}}}\n" for name, targets in graph.items())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ruleop.rules import ProjectErrors, watches_schema
 from ruleop.templating import read_yaml
+from tests.exploration import examples
 from tests.rules.projects import CRD, SERVICE, load
 from tests.rules.test_schema_json import EXAMPLES, VALIDATOR
 
@@ -102,7 +103,7 @@ def mistakes(text: str, files: dict[str, str]) -> list[str]:
     return [str(mistake) for mistake in found]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(spoiled())
 def test_spoiled_rules_end_in_a_project_or_in_mistakes(value: Any) -> None:
     # JSON is YAML, and this way of writing it needs no library that writes YAML.
@@ -111,7 +112,7 @@ def test_spoiled_rules_end_in_a_project_or_in_mistakes(value: Any) -> None:
         VALIDATOR.validate(value)  # what the reader accepts, the schema accepts
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(alphabet="-: {}[]%\n\"'#|>&*!?,.abspecx0\t", max_size=60))
 def test_any_text_ends_in_a_project_or_in_mistakes(text: str) -> None:
     mistakes(text, FILES)

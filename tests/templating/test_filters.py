@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError
 from ruleop.templating import Library
 from ruleop.templating.filters import OTHER_NAMES, REFUSED
+from tests.exploration import examples
 from tests.templating.rendering import evaluate, render
 
 POD = {
@@ -95,7 +96,7 @@ LABEL = st.text("ab-.A9_ h", max_size=8) | st.text(max_size=70)
 
 
 @given(st.integers(1, 3).flatmap(lambda size: st.tuples(*[st.lists(LABEL, min_size=size, max_size=size)] * 2)))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_dns_labels_are_valid_and_never_equal_for_different_parts(both):
     def label(parts):
         return evaluate("v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts)

@@ -180,6 +180,36 @@ ATTACKS = {
     "text of three megabytes and more": "a: {{ spec.megabyte }}{{ spec.megabyte }}{{ spec.megabyte }}{{ spec.megabyte }}" * 9,
 }  # fmt: skip
 
+# Those that use up the whole budget bit by bit, which takes a second or more each.
+PATIENT = {
+    "a regex that looks at all of the rest for each match",
+    "a replacement that looks at all of the rest for each match",
+    "combining in a loop",
+    "comparing by selectattr",
+    "comparing the CR's mappings",
+    "dict in a loop",
+    "dictsort by value in a loop",
+    "dictsort in a loop",
+    "doubling by macros",
+    "doubling by regex_replace",
+    "doubling captured lines",
+    "dumping in a loop",
+    "empty spreads",
+    "grouping many",
+    "items in a loop",
+    "many fields",
+    "many items",
+    "many replacements",
+    "mappings on one line",
+    "membership in a loop",
+    "membership of the CR's mappings",
+    "parsing JSON in a loop",
+    "parsing in a loop",
+    "printing in nested loops",
+    "sorting in a loop",
+    "unique in a loop",
+}
+
 # One process imports everything, and has a child for each attack: that is many times faster than to start anew.
 PARENT = """
 import json, os, resource, sys
@@ -222,7 +252,7 @@ def attacked():
         yield process
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", [pytest.param(name, marks=pytest.mark.slow) if name in PATIENT else name for name in ATTACKS])
 def test_an_attack_ends_soon_with_a_clear_error(attack, attacked):
     attacked.stdin.write(json.dumps(ATTACKS[attack]) + "\n")
     attacked.stdin.flush()
@@ -232,6 +262,10 @@ def test_an_attack_ends_soon_with_a_clear_error(attack, attacked):
     assert "templates/main.j2" in said
     assert "memory" not in said
     assert len(said) < 600
+
+
+def test_each_patient_attack_is_an_attack():
+    assert ATTACKS.keys() >= PATIENT
 
 
 def test_ordinary_amounts_pass():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import RenderError
 from ruleop.templating import Library, RuleErrors
+from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import documents, library, render, scope, tree
 
@@ -101,7 +102,7 @@ def test_a_hostile_string_arrives_as_it_is(place, compiled):
 
 
 @given(st.sampled_from(sorted(PLACES)), st.text(st.characters(), max_size=30))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_any_string_arrives_as_it_is(place, value):
     template = _COMPILED.get(place) or _COMPILED.setdefault(place, Library({"main.j2": PLACES[place][0], **FILES}).text_mapping("main.j2"))
     assert template.render(scope({"v": value})) == [PLACES[place][1](value)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ruleop.templating import Library
 from ruleop.templating.text import Text
+from tests.exploration import examples
 from tests.templating.rendering import render, scope
 
 
@@ -72,7 +73,7 @@ def test_text_without_tags_comes_out_as_it_went_in(source):
 
 
 @given(st.lists(st.sampled_from(["a", " ", "\n", "{% if true %}", "{% endif %}", "{# c #}", "{{ 'v' }}", "\t"]), max_size=14))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_tags_take_only_blanks_of_their_own_lines(pieces):
     depth = 0
     for piece in pieces:

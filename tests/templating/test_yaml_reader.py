@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ruleop.errors import Site
 from ruleop.templating import NotJson, read_yaml, resolve_scalar, yaml_text
 from ruleop.templating.yaml_reader import MAX_DEPTH
+from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 
 
@@ -159,7 +160,7 @@ def same(one, other):
 
 
 @given(JSON.filter(lambda value: value is not None and "\\ud" not in json.dumps(value)))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_any_json_document_reads_as_itself(value):
     """Save one with a character above U+FFFF written as two escapes, which is refused."""
     (found,) = read(json.dumps(value))
@@ -169,7 +170,7 @@ def test_any_json_document_reads_as_itself(value):
 
 
 @given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 def test_what_is_written_reads_as_itself(value):
     (found,) = read(yaml_text(value))
     assert same(found, value)
