@@ -360,7 +360,7 @@ class Reconciler:
             memory.untold = str(error)
             self.log.warning("status not written", resource=str(request), error=str(error))
             for problem in planned.problems:
-                self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
+                self.pass_log.problem(request, problem)
             for event in planned.events:
                 self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)

@@ -34,13 +34,13 @@ class InStep:
     def __init__(self) -> None:
         self._digests: dict[int, int] = {}
         self._uid = 0
-        self._basis: tuple[str, int] = "", 0
+        self._basis = 0
         self._count = -1
 
     def plan(self, rule: Rule, resource: Object, planned: Plan) -> None:
         """Takes note of the objects that are in step by this plan, where that may be news."""
         metadata = resource["metadata"]
-        basis = rule.digest, metadata.get("generation") or 0
+        basis = hash((rule.digest, metadata.get("generation")))
         if basis == self._basis and len(planned.in_step) == self._count:
             return
         uid = hash(metadata.get("uid"))

@@ -314,12 +314,12 @@ class Manager:
         return answer
 
     def _say(self, resource: Object, event: Event) -> None:
-        key, who = ObjectKey.of(resource), str(Request.of(resource))
-        log = self.log.bind(controller=str(key.group_kind))
+        key = ObjectKey.of(resource)
+        log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
         if self.options.dry_run:
-            log.info("dry run", resource=who, would=f"record the event {event.reason}", message=event.message)
+            log.info("dry run", would=f"record the event {event.reason}", message=event.message)
             return
-        log.info("event recorded", resource=who, type=event.type, reason=event.reason, message=event.message)
+        log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
         uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
         self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ruleop.engine.metrics import ControllerMetrics
     from ruleop.engine.routes import Request
     from ruleop.kinds import Object
-    from ruleop.planning import Action, Kinds, Plan, Wait
+    from ruleop.planning import Action, Kinds, Plan, Problem, Wait
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
 """What would be done, and with which fields."""
@@ -67,15 +67,23 @@ class PassLog:
         """What all rounds of the pass came to, and what the CR waits for. Where nothing is news, only at the level debug: the same
         refusal at every retry is none."""
         reason = planned.conditions[0]["reason"] if planned.conditions else ""
-        waiting = tuple(waits(planned.waits))
-        lasting = tuple(waits(each for each in planned.waits if each.why != "write"))  # what the server answers may be another each time
+        waiting: tuple[str, ...] = ()
+        lasting: tuple[str, ...] = ()
+        if planned.waits:
+            waiting = tuple(waits(planned.waits))
+            # What the server answers to a write may be worded in another way each time.
+            lasting = tuple(waits(each for each in planned.waits if each.why != "write"))
         written, memory.written = memory.written, 0
         news = written or reason != memory.reason or lasting != memory.waiting
         more = {"waits": list(waiting)} if waiting else {}
         (self.log.info if news else self.log.debug)("reconciled", resource=str(request), reason=reason, written=written, **more)
         for problem in planned.problems if reason != memory.reason else ():
-            self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
+            self.problem(request, problem)
         memory.waiting = lasting
+
+    def problem(self, request: Request, problem: Problem) -> None:
+        site = {"site": str(problem.site)} if problem.site is not None else {}
+        self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, **site, message=problem.message)
 
     def would(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
         """What a dry run would do; said once, until it would do something else."""

@@ -72,6 +72,19 @@ def test_every_line_of_the_log_is_on_the_page() -> None:
     assert "event" not in announced, "a line says what happened"
 
 
+def test_a_cr_is_named_in_one_form_on_every_line() -> None:
+    named = {
+        ast.unparse(keyword.value)
+        for file in sorted((ROOT / "ruleop").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and re.search(r"\blog\.\w+|\btell$", ast.unparse(node.func))
+        for keyword in node.keywords
+        if keyword.arg == "resource"
+    }
+    assert named <= {"str(request)", "str(Request.of(resource))"}
+    assert len(named) == 2, "of which there are some"
+
+
 def test_the_words_of_a_dry_run_are_on_the_page() -> None:
     text = section("A dry run")
     assert [verb.do for verb in Verb if verb.do not in text and "finalizer" not in verb.do] == []
