@@ -102,7 +102,8 @@ class Metrics:
         # ruleop's own.
         self.writes = counter(
             "ruleop_writes",
-            "Actions by what became of them: done, held back (for another that failed), or why the server refused.",
+            "Writes (create, patch, delete and so on, in the words of a dry run) by what became of them: "
+            "done, held back (for another that failed), or why the server refused.",
             "controller",
             "action",
             "outcome",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ruleop.engine.pass_log import MAX_WAIT, MAX_WAITS
@@ -415,3 +419,45 @@ def test_the_same_refusal_at_every_retry_is_no_news(run):
         assert lines == ["reconciled", "problem"]
 
     run(story())
+
+
+# -- whatever happens, in whatever order -------------------------------------------------------------------------------------------------
+
+HAPPENINGS = st.lists(
+    st.lists(st.sampled_from(["edit", "rules", "theirs", "deleted", "restart"]), max_size=3, unique=True), min_size=1, max_size=4
+)
+
+
+@given(steps=HAPPENINGS)
+@settings(max_examples=30, deadline=None)
+def test_drift_is_what_others_did_and_nobody_else(steps):
+    """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process. What the next pass
+    writes is drift if others alone account for it and ruleop can know that."""
+
+    async def story():
+        told, number, drift = Told(), 1, 0
+        await told.rest()
+        for happened in steps:
+            number += 1
+            if "restart" in happened:
+                told.looking.another(told.looking.reconciler.rules)
+            if "edit" in happened:
+                told.looking.edit_app(spec={"v": str(number)})
+            if "rules" in happened:
+                told.looking.reconciler.rules = project(ONE, a=A + f"  w: '{number}'\n").rules
+            if "theirs" in happened:
+                told.looking.edit("a", data={"v": "theirs"})
+            if "deleted" in happened:
+                told.delete("a")
+            known = "restart" not in happened
+            ours = bool({"edit", "rules"} & set(happened))
+            expected = []
+            if "deleted" in happened:
+                expected = ["recreated: it was deleted" if known else "created"]
+            elif ours or "theirs" in happened:
+                expected = ["drift reverted" if known and not ours else "patched"]
+            assert [event for event, *_ in await told.writes()] == expected, happened
+            drift += expected in (["drift reverted"], ["recreated: it was deleted"])
+            assert told.drift == drift
+
+    asyncio.run(story())
