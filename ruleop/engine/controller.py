@@ -98,7 +98,7 @@ class Verdict:
 
     @property
     def result(self) -> str:
-        """As controller-runtime counts it, whose resync comes from elsewhere and is no result: a CR at rest is a success."""
+        """As controller-runtime counts it, whose resync comes from its informers: a CR that waits for nothing else is a success."""
         if self.failed:
             return "error"
         if self.again is None or self.why == RESYNC:

@@ -1,11 +1,11 @@
-"""Which objects were as they should be when they were last seen or written, so that drift can be told from an edit.
+"""Remembers which objects matched the desired state when they were last seen or written, to distinguish drift from edits.
 
-An object that differs from what is rendered has drifted only if the very same was rendered when it was last in step: then somebody else
-has changed it since. If something else was rendered then, or nothing is known of then (the first pass after a start, after an edit of the
-CR or of the rules), its change is a change and nothing more is claimed. An object that was there once, was not deleted by ruleop, and is
-missing now was deleted by somebody else.
+An object that differs from what is rendered has drifted only if the same was rendered when it was last in step: then
+somebody else has changed it since. If something else was rendered then, or if nothing is known of that time (the first
+pass after a start, or after an edit of the CR or of the rules), the write is a patch and nothing more is claimed. An
+object that existed, was not deleted by ruleop, and is missing now was deleted by somebody else.
 
-This is kept for every child of every CR, so it holds hashes and no names. Nothing is worked out in a pass that changes nothing.
+This is kept for every child of every CR, so it holds hashes and no names. A pass that changes nothing computes none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.planning import Action, Kinds, Plan
     from ruleop.rules import Rule
 
-_UNKNOWN = 0  # it is there; what is wanted of it is to be seen
+_UNKNOWN = 0  # it exists; what was rendered when it was last in step is not known
 
 
 class InStep:
@@ -38,7 +38,7 @@ class InStep:
         self._count = -1
 
     def plan(self, rule: Rule, resource: Object, planned: Plan) -> None:
-        """Takes note of the objects that are in step by this plan, where that may be news."""
+        """Remembers the objects that are in step by this plan, where something may have changed."""
         metadata = resource["metadata"]
         basis = hash((rule.digest, metadata.get("generation")))
         if basis == self._basis and len(planned.in_step) == self._count:
@@ -53,14 +53,14 @@ class InStep:
             self._digests[hash(key)] = hash(digest_of(rendered))
 
     def verb(self, action: Action, resource: Object, kinds: Kinds) -> Verb:
-        """What the action is, in the light of what was there before."""
+        """What the action is called, given what existed before."""
         verb = verb_of(action)
         if isinstance(action, Create):
             return Verb.RECREATE if hash(action.key) in self._digests else verb
         if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
             return verb
         same, uid = self._digests.get(hash(action.key)) == hash(action.wanted), resource["metadata"].get("uid") or ""
-        # What ruleop notes on an object may change for reasons that are not rendered, such as who deletes it.
+        # ruleop's own marks may change for reasons that are not rendered, such as `deletion`.
         return Verb.REVERT if same and not all(is_mark(each, uid) for each in changes(action, kinds)) else verb
 
     def done(self, action: Action) -> None:
@@ -70,7 +70,7 @@ class InStep:
             self._digests.pop(hash(action.key), None)
 
     def doubt(self) -> None:
-        """Something was not carried out, or nobody knows whether it was: the next plan tells."""
+        """An action was not carried out, or its outcome is unknown: the next plan is compared again."""
         self._count = -1
 
     def keep(self, wanted: Collection[ObjectKey]) -> None:

@@ -1,5 +1,6 @@
-"""What the log says of a pass: one line for each write, one for what became of the CR; in a dry run, one for each write that would be made.
-Fields are named by their paths, and their values never.
+"""The log of a pass: one line for each write, and one for its result; in a dry run, one for each write that would be made.
+
+Fields are named by their paths; their values are never logged.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PassLog:
         self.log = structlog.get_logger().bind(controller=title)
 
     def wrote(self, request: Request, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
-        """A line for each action that was carried out; and the drift among them is counted."""
+        """Logs each action that was carried out, and counts the drift among them."""
         for action in outcomes.done:
             verb = memory.in_step.verb(action, resource, self.kinds)
             memory.in_step.done(action)
@@ -64,8 +65,8 @@ class PassLog:
         self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more, **fields)
 
     def reconciled(self, request: Request, memory: Memory, planned: Plan) -> None:
-        """What all rounds of the pass came to, and what the CR waits for. Where nothing is news, only at the level debug: the same
-        refusal at every retry is none."""
+        """What all rounds of the pass wrote, and what the CR waits for. At level debug where nothing has changed since the
+        last pass: the same refusal at every retry is not news."""
         reason = planned.conditions[0]["reason"] if planned.conditions else ""
         waiting: tuple[str, ...] = ()
         lasting: tuple[str, ...] = ()
@@ -86,7 +87,7 @@ class PassLog:
         self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, **site, message=problem.message)
 
     def would(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
-        """What a dry run would do; said once, until it would do something else."""
+        """What a dry run would do; logged once, until it would do something else."""
         meant, memory.meant = memory.meant, tuple(self._intents(planned, resource, memory))
         if meant == memory.meant:
             return
@@ -118,7 +119,7 @@ def status_fields(planned: Plan, resource: Object) -> tuple[str, ...]:
 
 def waits(found: Iterable[Wait]) -> Iterator[str]:
     """Which child waits, and for what; the first of them."""
-    told = list(dict.fromkeys(shortened(f"{each.child}: {each.for_what}", MAX_WAIT) for each in found))
-    yield from told[:MAX_WAITS]
-    if (more := len(told) - MAX_WAITS) > 0:
+    described = list(dict.fromkeys(shortened(f"{each.child}: {each.for_what}", MAX_WAIT) for each in found))
+    yield from described[:MAX_WAITS]
+    if (more := len(described) - MAX_WAITS) > 0:
         yield f"and {more} more"

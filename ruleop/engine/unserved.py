@@ -1,7 +1,7 @@
-"""Says once in the log which kinds the rules need and the cluster does not serve, and once more when it serves them.
+"""Warns once of each kind that the rules need and the cluster does not serve, and logs once more when it is served.
 
-A kind that is not served is no error: its CRD may be installed later, and nothing has to be done then. But whoever has forgotten it finds
-no CR reconciled and no condition that says why.
+A kind that is not served is not an error: its CRD may be installed later, and nothing has to be done then. But a user
+who has forgotten it sees no CR reconciled, and no condition says why.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class Unserved:
     def __init__(self) -> None:
-        self._told: set[Kind] = set()
+        self._reported: set[Kind] = set()
         self.log = structlog.get_logger()
 
     def look(self, feeds: Iterable[Feed], controllers: Iterable[Controller]) -> None:
@@ -30,15 +30,16 @@ class Unserved:
         for feed in feeds:
             states.setdefault(feed.need.kind, set()).add(feed.state)
         needed = {kind: (watched, optional) for kind, watched, optional in _needed(controllers)}
-        self._told &= needed.keys()
+        self._reported &= needed.keys()
         for kind in sorted(needed):
             if kind not in states:
                 continue
-            if states[kind] == {State.UNSERVED} and kind not in self._told:
-                self._told.add(kind)
+            if states[kind] == {State.UNSERVED} and kind not in self._reported:
+                self._reported.add(kind)
                 self._warn(kind, *needed[kind])
-            elif kind in self._told and states[kind] & {State.SYNCED, State.FORBIDDEN}:  # one that is being listed may not stay
-                self._told.remove(kind)
+            elif kind in self._reported and states[kind] & {State.SYNCED, State.FORBIDDEN}:
+                # Not yet while it is being listed: the first list of a new kind may be answered with 404 again.
+                self._reported.remove(kind)
                 self.log.info("kind is served; resumed", kind=str(kind))
 
     def _warn(self, kind: Kind, watched: bool, optional: bool) -> None:

@@ -51,7 +51,7 @@ class Wanted:
 
 
 def digest_of(rendered: Object) -> str:
-    """By which a desired object is known again: so that a failure is remembered for it alone, and drift is told from an edit."""
+    """Identifies a desired object: a failure is remembered for it alone, and drift is distinguished from an edit."""
     return hashlib.blake2b(canonical(rendered), digest_size=12).hexdigest()
 
 

@@ -1,5 +1,6 @@
-"""What a write is called, why it is made, and which fields it changes: one vocabulary for the plan, the dry run, the log, the events and
-the metrics. Nothing here holds a value of a Secret.
+"""What a write is called, why it is made, and which fields it changes.
+
+One vocabulary for the plan, the dry run, the log, the events and the metrics. Nothing here holds a value of a Secret.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ MAX_PATH: Final = 120
 
 
 class Verb(Enum):
-    """`do` is what would be done, `done` what was done. Whether an object was changed or deleted by somebody else (REVERT, RECREATE) is not
-    in an action: only who remembers the passes before knows it."""
+    """`do` is what would be done, `done` what was done.
+
+    Whether an object was changed or deleted by somebody else (REVERT, RECREATE) does not follow from an action alone, but
+    from the passes before it.
+    """
 
     CREATE = "create", "created"
     RECREATE = "recreate", "recreated: it was deleted"
@@ -92,8 +96,10 @@ def desired(action: Create | Change) -> Object:
 
 
 def changes(action: Action, kinds: Kinds) -> list[Difference]:
-    """The fields that the action changes in an object that exists, without values of Secrets. What a server-side apply removes besides,
-    only the server knows."""
+    """The fields that the action changes in an existing object, without values of Secrets.
+
+    What a server-side apply removes as well, only the server knows.
+    """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
     before, after = masked_pair(action.live, desired(action))
@@ -101,7 +107,7 @@ def changes(action: Action, kinds: Kinds) -> list[Difference]:
 
 
 def is_mark(difference: Difference, uid: str) -> bool:
-    """What ruleop notes on every object that it owns. `uid` is the owner's."""
+    """Whether this is one of ruleop's own marks on an object. `uid` is the owner's."""
     path = difference.path
     value = difference.after if difference.after is not NOTHING else difference.before
     if path == "metadata.ownerReferences" and isinstance(value, list):
