@@ -427,6 +427,7 @@ class Reconciler:
         if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
             return Verdict()
         outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
+        self.pass_log.wrote(request, resource, Memory(), outcomes)
         troubles = {each.failure: each.message for each in outcomes.failed.values()}
         news = troubles.keys() - self.finalizer_troubles
         for each in sorted(troubles[failure] for failure in news):

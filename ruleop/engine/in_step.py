@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.planning import Action, Kinds, Plan
     from ruleop.rules import Rule
 
-_UNKNOWN = 0  # it exists; what was rendered when it was last in step is not known
+_UNKNOWN = -1  # never a hash: the object exists, and what was rendered when it was last in step is not known
 
 
 class InStep:

@@ -82,7 +82,7 @@ class Memory:
     in_step: InStep = field(default_factory=InStep)
     meant: tuple[Intent, ...] | None = None  # in a dry run: what would be done
     trouble: str = ""  # why the last pass could not begin
-    written: int = 0  # objects, in a pass that was not told about yet
+    written: int = 0  # by a pass that is not logged yet
     namespace_ends: bool = False
     fights: Fights | None = None  # over what was put back lately
     awaited: Awaited | None = None  # versions that the stores have to have reached
