@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
 from ruleop.engine.causes import RESYNC
 from ruleop.engine.classify import told
-from ruleop.engine.intents import intents
 from ruleop.engine.memory import Memory
 from ruleop.engine.obstacles import Obstacles
+from ruleop.engine.pass_log import PassLog, status_fields
 from ruleop.engine.referee import Referee
 from ruleop.engine.routes import Request, Routes
 from ruleop.engine.sight import Seen, interest_of
@@ -50,6 +51,7 @@ from ruleop.planning.events import done
 from ruleop.planning.marks import is_paused
 from ruleop.planning.period import reconcile_period
 from ruleop.planning.scope import Scope
+from ruleop.planning.writes import verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -94,6 +96,15 @@ class Verdict:
     again: float | None = None
     why: str = ""  # it is looked at again; '': for what it was looked at now
 
+    @property
+    def result(self) -> str:
+        """As controller-runtime counts it, whose resync comes from its informers: a CR that waits for nothing else is a success."""
+        if self.failed:
+            return "error"
+        if self.again is None or self.why == RESYNC:
+            return "success"
+        return "requeue" if self.again <= AT_ONCE else "requeue_after"
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -135,6 +146,7 @@ class Reconciler:
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
         self.referee = Referee(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
         self.obstacles = Obstacles(self.world, self.executor, surroundings.ticks, self.title)
+        self.pass_log = PassLog(self.world, self.metrics, self.title)
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
@@ -189,11 +201,13 @@ class Reconciler:
             if memory.fights and not self.dry_run and await self.referee.holds_back(planned, resource, memory):
                 planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
+            memory.in_step.plan(rule, resource, planned)
             if not planned.actions or self.dry_run:
                 return planned, None
             await self.around.before_writes(rule, planned)
             outcomes, others = await self._execute(planned, resource)
             self._remember(planned, memory, outcomes)
+            self.pass_log.wrote(request, resource, memory, outcomes)
             self.referee.sees(resource, memory, outcomes)
             for event in done(outcomes.done, request.namespace):
                 self.around.say(resource, event)
@@ -280,9 +294,9 @@ class Reconciler:
         memory.meet(outcomes.foreign, self.around.ticks())
         carried_out = {id(action) for action in outcomes.done}
         for each in planned.actions:
-            key = getattr(each, "key", None)
+            key = planned.resource if isinstance(each, (AddFinalizer, RemoveFinalizer)) else each.key
             outcome = outcomes.failed[key].failure.value if key in outcomes.failed else "done" if id(each) in carried_out else "held back"
-            self.metrics.wrote(type(each).__name__, outcome)
+            self.metrics.wrote(verb_of(each).do, outcome)
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
@@ -295,7 +309,6 @@ class Reconciler:
                 self.around.say(resource, event)
             return Verdict()
         if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
-            memory.written += outcomes.writes
             return Verdict(again=memory.status_in)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
             if outcomes is None and self.around.tide.high and self._may_wait(request, memory, CHANGED):
@@ -309,10 +322,12 @@ class Reconciler:
                 )
             except RuleopError as error:
                 return await self._status_failed(rule, request, resource, memory, planned, error)
+            fields = partial(status_fields, planned, resource)
+            self.log.debug("status written", resource=str(request), fields=fields)
             memory.untold = ""
             memory.wrote({self.key(request): answer["metadata"]["resourceVersion"]})
         if self.dry_run:
-            self._tell_intents(request, memory, planned, resource)
+            self.pass_log.would(request, memory, planned, resource)
         told_before = planned.quiet and not memory.reason and not memory.written and outcomes is None
         for event in planned.events:
             # At the first look after a start, where the status has no room for a reason, this was said in an earlier life.
@@ -345,7 +360,7 @@ class Reconciler:
             memory.untold = str(error)
             self.log.warning("status not written", resource=str(request), error=str(error))
             for problem in planned.problems:
-                self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
+                self.pass_log.problem(request, problem)
             for event in planned.events:
                 self.around.say(resource, event)
         return Verdict(failed=True, again=retry_after)
@@ -379,30 +394,14 @@ class Reconciler:
         if planned.period:
             waits.append((planned.period, RESYNC))
         wait, why = min(waits, default=(None, ""))
-        return (None if wait is None else max(0.001, wait)), why
+        return (None if wait is None else max(AT_ONCE, wait)), why
 
     def _tell(self, request: Request, memory: Memory, planned: Plan, outcomes: Outcomes | None) -> None:
         if outcomes is None:
             self.metrics.quiet.inc()
-        reason = planned.conditions[0]["reason"] if planned.conditions else ""
         memory.states = tuple(child.state.value for child in planned.children)
         memory.waits = tuple((wait.child, wait.why) for wait in planned.waits)
-        written = memory.written + (outcomes.writes if outcomes is not None else 0)
-        memory.written = 0
-        news = written or reason != memory.reason  # the same refusal at every retry is none
-        (self.log.info if news else self.log.debug)("reconciled", resource=str(request), reason=reason, written=written)
-        for problem in planned.problems if reason != memory.reason else ():
-            self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
-
-    def _tell_intents(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
-        """Once, until it would do something else."""
-        meant, memory.meant = memory.meant, tuple(intents(planned, resource, self.world))
-        if meant == memory.meant:
-            return
-        for would, fields in memory.meant:
-            self.log.info("dry run", resource=str(request), would=would, **({"fields": list(fields)} if fields else {}))
-        if not memory.meant:
-            self.log.info("dry run", resource=str(request), would="do nothing")
+        self.pass_log.reconciled(request, memory, planned)
 
     # -- CRs that are deleted, and CRs that no rule matches ------------------------------------------------------------------------------
 
@@ -428,6 +427,7 @@ class Reconciler:
         if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
             return Verdict()
         outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
+        self.pass_log.wrote(request, resource, Memory(), outcomes)
         troubles = {each.failure: each.message for each in outcomes.failed.values()}
         news = troubles.keys() - self.finalizer_troubles
         for each in sorted(troubles[failure] for failure in news):

@@ -76,6 +76,7 @@ class Outcomes:
     done: list[Action] = field(default_factory=list)
     written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
     deleted: set[ObjectKey] = field(default_factory=set)
+    gone: list[Action] = field(default_factory=list)  # those of `done` whose object did not exist any more
     failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
     versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the stores
     foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
@@ -89,7 +90,12 @@ class Outcomes:
 
     @property
     def writes(self) -> int:
-        return len(self.written) + len(self.deleted)
+        """How many of the actions that are done ruleop itself carried out."""
+        return len(self.done) - len(self.gone)
+
+    def was_gone(self, action: Action) -> bool:
+        """Whether somebody else had done it."""
+        return any(each is action for each in self.gone)
 
 
 class Classifier(Protocol):
@@ -227,6 +233,7 @@ class _Run:
         kind, metadata = Kind.of(action.live), action.live["metadata"]
         live = await self.api.read(kind, action.key)
         if live is None:
+            self.outcomes.gone.append(action)
             return self._gone(action)
         if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
             self._saw(action.key, action.live, live)
@@ -270,6 +277,7 @@ class _Run:
         """After a live read, like a deletion: it may end the CR."""
         live = await self.api.read(Kind.of(self.resource), ObjectKey.of(self.resource))
         if live is None:
+            self.outcomes.gone.append(action)
             return True
         if not _same(live, self.resource):
             self.outcomes.resource = live
@@ -297,6 +305,8 @@ class _Run:
             return self._refused(action, failure or Failure.OTHER, unread)
         if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
             self.outcomes.deleted.add(key)
+            if not (isinstance(error, ApiError) and error.outcome_unknown):
+                self.outcomes.gone.append(action)
             self._saw(key, planned, live)
             return True
         if isinstance(action, (AddFinalizer, RemoveFinalizer)):

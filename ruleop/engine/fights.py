@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ruleop.merge import merge_patch
 from ruleop.planning import Action, Create, Fight, Patch, Replace, ServerSideApply
+from ruleop.planning.writes import desired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -149,21 +150,16 @@ def correction(action: Action) -> frozenset[str] | None:
             return WHOLE
         case Patch(why="changed"):
             return fields_of(action.patch)
-        case Replace():
+        case Replace(why="changed"):
             return fields_of(merge_patch(action.live, action.object) or {})
-        case ServerSideApply(live=live) if live is not None:
+        case ServerSideApply(why="changed", live=live) if live is not None:
             return fields_of(_without_nulls(merge_patch(live, action.object) or {}))
     return None
 
 
-def wish(action: Correction) -> Object:
-    """The object as the action would have it."""
-    return action.merged if isinstance(action, Patch) else action.object
-
-
 def altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
     """Whether the answer already has something else in one of the fields."""
-    patch = merge_patch(answer, wish(action)) or {}
+    patch = merge_patch(answer, desired(action)) or {}
     return bool(fields & fields_of(patch if isinstance(action, Patch) else _without_nulls(patch)))
 
 

@@ -38,7 +38,7 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _what_happened,
             _no_bodies,
-            *([_on_one_line] if as_text else []),  # JSON escapes by itself
+            _on_one_line if as_text else _first_things_first,  # JSON escapes by itself
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS.get(level.lower(), logging.INFO)),
@@ -105,6 +105,14 @@ def _on_one_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
         elif isinstance(value, list):
             event[name] = ", ".join(_printable(str(each)) for each in value)
     return event
+
+
+_FIRST = ("timestamp", "level", "event")
+
+
+def _first_things_first(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """When, how bad and what, before all else: a line of JSON is read from its beginning, and often no further."""
+    return {**{name: event[name] for name in _FIRST if name in event}, **event}
 
 
 def _printable(text: str) -> str:

@@ -35,6 +35,7 @@ from ruleop.engine.pulse import Pulse
 from ruleop.engine.queue import Urgency
 from ruleop.engine.reload import Reloader
 from ruleop.engine.room import Room
+from ruleop.engine.routes import Request
 from ruleop.engine.rulebook import CRD, Rulebook
 from ruleop.engine.schemas import Schemas
 from ruleop.engine.stocktaking import Stocktaking
@@ -314,10 +315,13 @@ class Manager:
 
     def _say(self, resource: Object, event: Event) -> None:
         key = ObjectKey.of(resource)
-        self.log.info("event", resource=str(key), reason=event.reason, message=event.message)
-        if not self.options.dry_run:
-            uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
-            self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
+        log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
+        if self.options.dry_run:
+            log.info("dry run", would=f"record the event {event.reason}", message=event.message)
+            return
+        log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
+        uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
+        self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
 
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}

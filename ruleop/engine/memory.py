@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.awaited import Awaited
+from ruleop.engine.in_step import InStep
 from ruleop.merge import Learned
 from ruleop.planning import Failed, Failure, Refused
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from ruleop.engine.fights import Fights
-    from ruleop.engine.intents import Intent
+    from ruleop.engine.pass_log import Intent
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
 
@@ -77,9 +78,11 @@ class Memory:
     reason: str = ""  # of Ready, after the last pass
     states: tuple[str, ...] = ()  # of its children
     waits: tuple[tuple[str, str], ...] = ()  # children that wait, and what kind of thing for
+    waiting: tuple[str, ...] = ()  # the same in words, as the log said it last
+    in_step: InStep = field(default_factory=InStep)
     meant: tuple[Intent, ...] | None = None  # in a dry run: what would be done
     trouble: str = ""  # why the last pass could not begin
-    written: int = 0  # objects, in a pass that was not told about yet
+    written: int = 0  # by a pass that is not logged yet
     namespace_ends: bool = False
     fights: Fights | None = None  # over what was put back lately
     awaited: Awaited | None = None  # versions that the stores have to have reached
@@ -117,6 +120,7 @@ class Memory:
         for part in parts:
             for key in part.keys() - wanted:
                 del part[key]
+        self.in_step.keep(wanted)
 
     def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
         """What the stores have to have reached before the next pass."""

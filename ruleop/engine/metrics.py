@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 FRACTIONS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1)
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+RESULTS = ("success", "requeue", "requeue_after", "error")
 NO_ANSWER = "<error>"  # as client-go says it
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a time of birth for each counter: a third of all series, and nobody asks
@@ -31,19 +32,19 @@ class ControllerMetrics:
         self._title = title
         self._bound: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._removed = False
-        self._results: dict[str, Counter] = {}
+        # From the beginning, as in controller-runtime: so that the first of each is an increase.
+        self._results = {result: self._bind(metrics.reconciles, result) for result in RESULTS}
         self._writes: dict[tuple[str, str], Counter] = {}
         self._errors, self._retries = self._bind(metrics.reconcile_errors), self._bind(metrics.retries)
         self._reconcile_time, self._work_time = self._bind(metrics.reconcile_time), self._bind(metrics.work_time)
         self.adds, self.queue_time = self._bind(metrics.adds), self._bind(metrics.queue_time)
         self.plan_time, self.quiet = self._bind(metrics.plan_time), self._bind(metrics.quiet)
         self.panics, self.fights = self._bind(metrics.panics), self._bind(metrics.fights)
+        self.drift = self._bind(metrics.drift)
 
     def reconciled(self, result: str, seconds: float) -> None:
         if self._removed:
             return
-        if result not in self._results:
-            self._results[result] = self._bind(self._metrics.reconciles, result)
         self._results[result].inc()
         self._reconcile_time.observe(seconds)
         self._work_time.observe(seconds)
@@ -77,7 +78,10 @@ class Metrics:
         counter = self._counter
         # The field's usual names (controller-runtime, client-go).
         self.reconciles = counter(
-            "controller_runtime_reconcile", "Reconciles by result: success, requeue_after or error.", "controller", "result"
+            "controller_runtime_reconcile",
+            "Reconciles by result: success, requeue (at once), requeue_after (before the resync) or error.",
+            "controller",
+            "result",
         )
         self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Reconciles that failed.", "controller")
         self.panics = counter(
@@ -98,7 +102,8 @@ class Metrics:
         # ruleop's own.
         self.writes = counter(
             "ruleop_writes",
-            "Actions by what became of them: done, held back (for another that failed), or why the server refused.",
+            "Writes (create, patch, delete and so on, in the words of a dry run) by what became of them: "
+            "done, held back (for another that failed), or why the server refused.",
             "controller",
             "action",
             "outcome",
@@ -108,6 +113,9 @@ class Metrics:
             "ruleop_plan_seconds", "How long one rendering and planning of a CR took.", FRACTIONS, "controller"
         )
         self.fights = counter("ruleop_fights", "Fights with somebody over a child, each counted when it is noticed.", "controller")
+        self.drift = counter(
+            "ruleop_drift_reverted", "Changes and deletions of children by somebody else that were reverted.", "controller"
+        )
         self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or refused.", "outcome")
         self.reload_failed = self._gauge("ruleop_reload_failed", "1 while the rules on disk are refused and the last good ones run.")
         self.lag = self._histogram("ruleop_event_loop_lag_seconds", "How late the event loop turns, looked at once a second.", SECONDS)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from ruleop.engine.fights import Correction, Fights, Standing, altered, corrections, message, wish
+from ruleop.engine.fights import Correction, Fights, Standing, altered, corrections, message
 from ruleop.engine.opponents import opponents
 from ruleop.engine.routes import Request
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning import Create, Delete, Event, Kinds, Patch, ServerSideApply
-from ruleop.planning.differences import differences
+from ruleop.planning import Create, Delete, Event, Kinds, Patch
 from ruleop.planning.events import WELL
 from ruleop.planning.status import condition_of
+from ruleop.planning.writes import changes, desired
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,17 +60,14 @@ class Referee:
 
     async def _named(self, action: Correction, fights: Fights) -> str:
         """The fight over what the action would correct, in words. Who is on the other side is read from the server, once."""
-        by_server, who, live = fights.is_altered(action.key), [], getattr(action, "live", None)
-        fields: list[str] = []
-        if live is not None:
-            shape = self.world.info(Kind.of(live)).shape
-            fields = [each.path for each in differences(live, wish(action), shape, partial=isinstance(action, ServerSideApply))]
-            if not by_server:
-                try:
-                    found = await self.world.look(Kind.of(live), action.key)
-                except RuleopError:  # then it stays unnamed
-                    found = None
-                who = opponents(found["metadata"], live, wish(action)) if found is not None else []
+        by_server, who = fights.is_altered(action.key), []
+        fields = [each.path for each in changes(action, self.world)]
+        if not isinstance(action, Create) and action.live is not None and not by_server:
+            try:
+                found = await self.world.look(Kind.of(action.live), action.key)
+            except RuleopError:  # then it stays unnamed
+                found = None
+            who = opponents(found["metadata"], action.live, desired(action)) if found is not None else []
         return message(action, fields, who, by_server=by_server)
 
     def sees(self, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
@@ -88,4 +85,3 @@ class Referee:
             _, answer = outcomes.written.get(action.key, (None, None))
             is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
             memory.fights.corrected(action.key, action.wanted, fields, self.ticks(), altered=is_altered)
-            self.log.info("child corrected", resource=str(Request.of(resource)), child=str(action.key), fields=sorted(fields))

@@ -17,6 +17,7 @@ import structlog
 from ruleop.engine.causes import START
 from ruleop.engine.feeds import Need
 from ruleop.engine.needs import child_needs, observe_need
+from ruleop.engine.unserved import Unserved
 from ruleop.kinds import Kind
 from ruleop.kube.store import State
 
@@ -60,6 +61,7 @@ class Rulebook:
         self.refused = ""  # why the rules on disk are not the ones that run
         self.leading = False
         self.log = structlog.get_logger()
+        self.unserved = Unserved()
         self.unsettled = asyncio.Event()  # the inventory may say more than there is
         self._pausing: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -165,6 +167,7 @@ class Rulebook:
                 _add(self.world.observed, feeds[need])
         self.world.forget()
         self.unsettled.set()
+        self.unserved.look(feeds.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[Need]:
         yield Need(kind)
@@ -209,6 +212,7 @@ class Rulebook:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
         self.unsettled.set()
+        self.unserved.look(self.feeds.feeds.values(), self.controllers)
         at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()
         for controller in self.controllers:

@@ -131,8 +131,7 @@ class Workers:
                 self.causes.plan(request, f"retry {self.queue.failures(request)}")
             elif verdict.again is not None:
                 self.causes.plan(request, *((verdict.why,) if verdict.why else causes))
-            result = "error" if verdict.failed else "requeue_after" if verdict.again else "success"
-            self.metrics.reconciled(result, now - start)
+            self.metrics.reconciled(verdict.result, now - start)
 
 
 def _since(start: float) -> float:

@@ -135,6 +135,9 @@ class Watcher:
             log.info("watch waits, as the server asks", watch=watch, error=said, again_in=error.retry_after)
         elif error.problem is Problem.GONE:
             log.info("watch begins anew", watch=watch, error=said)
+        elif error.problem is Problem.NOT_FOUND:  # who needs the kind is the one to say what follows from it
+            log.debug("kind is not served", watch=watch, error=said)
+            return
         else:
             log.warning("watch interrupted", watch=watch, state=self.store.state.value, error=said)
         self._told = True

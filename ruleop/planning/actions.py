@@ -44,6 +44,7 @@ class Replace:
     object: Object
     live: Object
     wanted: str
+    why: Literal["changed", "adopted"] = "changed"
     needs: frozenset[str] = frozenset()
 
 
@@ -56,6 +57,7 @@ class ServerSideApply:
     object: Object
     live: Object | None
     wanted: str
+    why: Literal["changed", "adopted"] = "changed"
     migrate: bool = False  # look into managedFields first: a create or another strategy may have left entries of ours there
     needs: frozenset[str] = frozenset()
 
@@ -171,6 +173,7 @@ class Plan:
     look_again: float | None = None  # seconds, where no event will come
     period: float = 0.0  # seconds until it is looked at again whatever comes; 0: never
     complete: bool = False  # all objects that the CR wants are known, and among `children`
+    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects that are as they should be, as rendered
     unread: tuple[ObjectKey, ...] = ()  # to be read in full before it can be told what becomes of them
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -68,6 +68,7 @@ class Applied:
     action: Action | None = None
     refused: str = ""
     terminating: bool = False
+    in_step: bool = False  # it exists, and there is nothing to change
 
 
 def record_of(live: Object) -> Record | None:
@@ -214,19 +215,19 @@ def _change(
     except MergeError as error:
         raise _unmergeable(child, wanted, error) from None
     if merged.object is live and record is not None and record.id == child.id and _says(record.fields, merged.fields):
-        return Applied(live)
+        return Applied(live, in_step=True)
     if (fight := fight_over(wanted, observed)) is not None and fight.held:
         return Applied(live)
     stands = _recorded(merged.object, _record_text(child, wanted, merged.fields, strategy))
     failed = observed.failed.get(wanted.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.wanted == wanted.digest:
         return _immutable(child, wanted, observed, live, failed)
+    why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
     if strategy == "server-side":
-        return Applied(stands, _server_side(child, wanted, live, marked, stands, ignore))
+        return Applied(stands, replace(_server_side(child, wanted, live, marked, stands, ignore), why=why))
     if strategy == "replace":
-        return Applied(stands, _replacement(child, wanted, live, marked, stands, ignore))
-    sent = as_sent(marked, live, ignore, _shape(wanted))
-    return Applied(stands, _patch(child, wanted, live, stands, "adopted" if adopting else "changed", sent))
+        return Applied(stands, replace(_replacement(child, wanted, live, marked, stands, ignore), why=why))
+    return Applied(stands, _patch(child, wanted, live, stands, why, as_sent(marked, live, ignore, _shape(wanted))))
 
 
 def _says(recorded: FieldSet, fields: FieldSet) -> bool:
@@ -306,7 +307,7 @@ def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, ref
     else:
         owned = not versions and annotations.get(OWNER) == owner.annotation(wanted.key, orphan=wanted.orphan)
     if marked and owned:
-        return Applied(live)
+        return Applied(live, in_step=True)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     notes = {key: value for key, value in annotations.items() if key != OWNER}
     notes[APPLIED] = encode(Record(child.id, NO_FIELDS))

@@ -273,6 +273,16 @@ class Children:
     def reports(self) -> tuple[ChildReport, ...]:
         return tuple(planned.report() for planned in self.planned.values())
 
+    def in_step(self) -> tuple[tuple[ObjectKey, Object], ...]:
+        """The objects that exist as they should be; not those that are left as they are because a change failed, or is held back."""
+        found = [
+            (piece.wanted.key, piece.wanted.rendered)
+            for planned in self.planned.values()
+            for piece in planned.pieces
+            if piece.applied is not None and piece.applied.in_step
+        ]
+        return tuple(found)
+
     def rendered(self) -> tuple[tuple[str, str, Object], ...]:
         return tuple(
             (planned.child.id, source_of(planned.child), piece.wanted.rendered)

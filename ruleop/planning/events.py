@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.planning.actions import Action, Delete, Event, Patch
+from ruleop.planning.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
 from ruleop.planning.status import FINALIZED, condition_of
+from ruleop.planning.writes import Verb, reason_for, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,14 +22,7 @@ _UNTOLD = frozenset({"Waiting", "Paused", "Deleting", FINALIZED})
 _ELSEWHERE = frozenset({"Fighting"})  # told by whoever notices it, once
 MOST_NAMES = 8
 
-_DELETED = {
-    "pruned": ("Pruned", "no longer wanted, and deleted"),
-    "recreate": ("Recreated", "deleted, to be created again: a field changes that cannot"),
-}
-_PATCHED = {
-    "adopted": ("Adopted", "had no owner, and is taken over"),
-    "released": ("Released", "no longer ruleop's: it stays, without ruleop's marks"),
-}
+_REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
 
 
 def transition(resource: Object, ready: Mapping[str, str], problems: Sequence[Problem], last_reason: str) -> list[Event]:
@@ -47,14 +41,13 @@ def transition(resource: Object, ready: Mapping[str, str], problems: Sequence[Pr
 
 def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
     """Of what was carried out, what takes away, takes over, or interrupts. One event for each of these, whatever the number of objects."""
-    names: dict[tuple[str, str], list[str]] = {}
+    names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
-        told = _DELETED.get(action.why) if isinstance(action, Delete) else _PATCHED.get(action.why) if isinstance(action, Patch) else None
-        if told is not None and isinstance(action, (Delete, Patch)):
-            names.setdefault(told, []).append(_name(action.key, namespace))
-    for (reason, message), found in names.items():
+        if isinstance(action, (Delete, Patch, Replace, ServerSideApply)) and (reason := _REASONS.get(action.why)) is not None:
+            names.setdefault((reason, verb_of(action), reason_for(action)), []).append(_name(action.key, namespace))
+    for (reason, verb, why), found in names.items():
         more = ", and more" if len(found) > MOST_NAMES else ""
-        yield Event("Normal", reason, f"{', '.join(found[:MOST_NAMES])}{more}: {message}")
+        yield Event("Normal", reason, f"{verb.done.capitalize()} {', '.join(found[:MOST_NAMES])}{more}: {why}")
 
 
 def _name(key: ObjectKey, namespace: str) -> str:

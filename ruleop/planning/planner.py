@@ -203,6 +203,7 @@ class _Planner:
             look_again=None if self.paused else self._made_possible(actions, look_again),
             period=period,
             complete=complete,
+            in_step=self.children.in_step(),
             unread=tuple(self.children.said.unread),
         )
 
@@ -218,6 +219,7 @@ class _Planner:
             problems=tuple(said.problems),
             events=tuple(events),
             look_again=look_again,
+            in_step=self.children.in_step(),
             unread=tuple(said.unread),
         )
 

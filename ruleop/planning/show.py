@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jsonpatch
 
-from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.actions import (
     Action,
     AddFinalizer,
@@ -31,11 +30,12 @@ from ruleop.planning.actions import (
     State,
 )
 from ruleop.planning.differences import NOTHING, Difference, differences, flow, leaves, shortened
-from ruleop.planning.marks import MANAGED_BY, RESERVED
 from ruleop.planning.masking import masked, masked_pair
+from ruleop.planning.writes import Verb, changes, is_mark, reason_for, verb_of
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
+    from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.observed import Kinds
 
 MAX_OBJECTS = 8
@@ -44,13 +44,6 @@ MAX_OBJECTS = 8
 MAX_LINES = 16
 """Lines of a text that changed."""
 
-_DELETED_BECAUSE = {
-    "pruned": "no longer wanted",
-    "recreate": "to be created again: a field changes that cannot",
-    "finalized": "its work is done",
-    "elsewhere": "the garbage collector does not reach it",
-}
-_PATCHED_BECAUSE = {"changed": "", "adopted": "it had no owner, and is taken over", "released": "it stays, without ruleop's marks"}
 _OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status: shown as conditions, and bookkeeping
 
 
@@ -77,6 +70,8 @@ Line: TypeAlias = tuple[Span, ...]
 Place: TypeAlias = "Callable[[Site], str]"
 """How a place in the project's files is written: as seen from where the reader is."""
 
+_SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE}
+_TOTALS = {"+": "create", "~": "change", "-": "delete"}
 _TONES = {
     State.READY: Tone.GOOD,
     State.PROGRESSING: Tone.CHANGE,
@@ -182,54 +177,29 @@ class _Shown:
             yield from self._action(action)
 
     def _action(self, action: Action) -> Iterator[Line]:
-        match action:
-            case Create():
-                yield self._did("+ create", self.title(action.key), tone=Tone.ADD)
-            case ServerSideApply(live=None):
-                yield self._did("+ create", self.title(action.key), "by server-side apply", tone=Tone.ADD)
-            case Patch():
-                word = "~ release" if action.why == "released" else "~ patch"
-                yield self._did(word, self.title(action.key), _PATCHED_BECAUSE[action.why], tone=Tone.CHANGE)
-                yield from self._changes(action.live, action.merged)
-            case Replace():
-                yield self._did("~ replace", self.title(action.key), tone=Tone.CHANGE)
-                yield from self._changes(action.live, action.object)
-            case ServerSideApply():
-                yield self._did("~ apply", self.title(action.key), "server-side", tone=Tone.CHANGE)
-                yield from self._changes(action.live or {}, action.object, partial=True)
-            case Delete():
-                how = ", foreground" if action.propagation == "foreground" else ""
-                yield self._did("- delete", self.title(action.key), f"{_DELETED_BECAUSE[action.why]}{how}", tone=Tone.REMOVE)
-            case AddFinalizer():
-                yield self._did("+ add", f"the finalizer {action.finalizer} to {self.title(self.plan.resource)}", tone=Tone.ADD)
-            case RemoveFinalizer():
-                yield self._did("- remove", f"the finalizer {action.finalizer} from {self.title(self.plan.resource)}", tone=Tone.REMOVE)
+        verb, sign = verb_of(action), _sign(action)
+        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+            joint = "to" if isinstance(action, AddFinalizer) else "from"
+            yield self._did(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
+            return
+        how = ""
+        if isinstance(action, ServerSideApply):
+            how = "by server-side apply" if action.live is None else "server-side"
+        elif isinstance(action, Delete) and action.propagation == "foreground":
+            how = "foreground"
+        yield self._did(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
+        yield from self._changes(action)
 
-    def _did(self, word: str, title: str, why: str = "", *, tone: Tone) -> Line:
-        return (Span(f"{word} ", tone), Span(title, Tone.TITLE), Span(f"  {why}" if why else "", Tone.FAINT))
+    def _did(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
+        return (Span(f"{sign} {verb.do} ", _SIGNS[sign]), Span(title, Tone.TITLE), Span(f"  {why}" if why else "", Tone.FAINT))
 
-    def _changes(self, before: Object, after: Object, *, partial: bool = False) -> Iterator[Line]:
-        """`partial`: what else goes only the server knows."""
-        before, after = masked_pair(before, after)
-        found = differences(before, after, self.kinds.info(Kind.of(after)).shape, partial=partial)
-        told = [each for each in found if not self._is_mark(each)]
+    def _changes(self, action: Action) -> Iterator[Line]:
+        found = changes(action, self.kinds)
+        told = [each for each in found if not is_mark(each, self.plan.uid)]
         for each in told:
             yield from _difference(each)
         if len(told) < len(found):
             yield (Span("      and ruleop's marks" if told else "      ruleop's marks only", Tone.FAINT),)
-
-    def _is_mark(self, difference: Difference) -> bool:
-        """What ruleop notes on every object that it owns."""
-        path = difference.path
-        value = difference.after if difference.after is not NOTHING else difference.before
-        if path == "metadata.ownerReferences" and isinstance(value, list):
-            return all(isinstance(each, Mapping) and each.get("uid") == self.plan.uid for each in value)
-        if path in {"metadata.labels", "metadata.annotations"}:
-            return isinstance(value, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in value)
-        return path.startswith(tuple(f"metadata.{marks}['{RESERVED}" for marks in ("labels", "annotations"))) or path in {
-            f"metadata.labels['{MANAGED_BY}']",
-            f"metadata.ownerReferences[uid={self.plan.uid}]",
-        }
 
     # -- what is said --------------------------------------------------------------------------------------------------------------------
 
@@ -275,8 +245,8 @@ class _Shown:
             yield (Span("event "), Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD), Span(message))
 
     def summary(self) -> Line:
-        counts = Counter(_word(action) for action in self.plan.actions)
-        parts = [f"{counts[word]} to {word}" for word in ("create", "change", "delete") if counts[word]]
+        counts = Counter(_sign(action) for action in self.plan.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer)))
+        parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
         waiting = len({wait.child for wait in self.plan.waits})
         parts += [f"{waiting} waiting"] if waiting else []
         parts += [f"{len(self.plan.problems)} in error"] if self.plan.problems else []
@@ -291,16 +261,10 @@ def _turn(was: str | None, now: str) -> str:
     return now if was is None or was == now else f"{was} -> {now}"
 
 
-def _word(action: Action) -> str:
-    match action:
-        case Create() | ServerSideApply(live=None):
-            return "create"
-        case Delete():
-            return "delete"
-        case AddFinalizer() | RemoveFinalizer():
-            return "finalizer"
-        case _:
-            return "change"
+def _sign(action: Action) -> str:
+    if isinstance(action, (Delete, RemoveFinalizer)):
+        return "-"
+    return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
 
 
 def _difference(difference: Difference, indent: str = "    ") -> Iterator[Line]:
@@ -391,9 +355,10 @@ def _action_json(action: Action) -> dict[str, Any]:
         case Patch():
             return {**said, "action": "patch", "why": action.why, "patch": json_patch(action.live, action.merged)}
         case Replace():
-            return {**said, "action": "replace", "patch": json_patch(action.live, action.object)}
+            return {**said, "action": "replace", "why": action.why, "patch": json_patch(action.live, action.object)}
         case ServerSideApply():
-            return {**said, "action": "serverSideApply", "exists": action.live is not None, "object": masked(action.object)}
+            exists = action.live is not None
+            return {**said, "action": "serverSideApply", "why": action.why, "exists": exists, "object": masked(action.object)}
         case Delete():
             return {**said, "action": "delete", "why": action.why, "propagation": action.propagation}
 

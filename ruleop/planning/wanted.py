@@ -47,8 +47,12 @@ class Wanted:
 
     @property
     def digest(self) -> str:
-        """By which a wish is known again, so that a failure is remembered for it alone."""
-        return hashlib.blake2b(canonical(self.rendered), digest_size=12).hexdigest()
+        return digest_of(self.rendered)
+
+
+def digest_of(rendered: Object) -> str:
+    """Identifies a desired object: a failure is remembered for it alone, and drift is distinguished from an edit."""
+    return hashlib.blake2b(canonical(rendered), digest_size=12).hexdigest()
 
 
 def source_of(child: Child) -> str:

@@ -66,7 +66,7 @@ def test_a_child_nobody_wants_any_more_goes(project, ruleop):
     project.write("live.json", made(ruleop))
     project.edit("watches.yaml", "    config: {template: config.yaml.j2}\n", "")
     out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
-    assert "- delete ConfigMap/blog-config  no longer wanted\n" in out
+    assert "- delete ConfigMap/blog-config  no longer part of the desired state\n" in out
     assert out.endswith("\n1 to delete.\n")
 
 

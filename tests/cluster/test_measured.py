@@ -72,7 +72,7 @@ def test_what_an_operator_does_is_measured(life: Measured) -> None:
     made = [each for each in life.operator.requests(mark) if each["verb"] == "create"]
     assert change[f"rest_client_requests_total{{code=201,host={host},method=POST}}"] == len(made)
     assert change[f"rest_client_request_duration_seconds_count{{host={host},verb=create}}"] == len(made)
-    assert change[f"ruleop_writes_total{{action=Create,controller={TITLE},outcome=done}}"] == 2
+    assert change[f"ruleop_writes_total{{action=create,controller={TITLE},outcome=done}}"] == 2
     assert change[f"ruleop_children{{controller={TITLE},state=ready}}"] == 2
     assert change[f"ruleop_plan_seconds_count{{controller={TITLE}}}"] >= 1
     assert change[f"ruleop_reconciles_without_writes_total{{controller={TITLE}}}"] >= 1

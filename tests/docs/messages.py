@@ -74,10 +74,22 @@ def messages(rooms: tuple[str, ...] = ROOMS) -> list[Message]:
 
 def complaints() -> Iterator[str]:
     """The events of warnings and errors in the log."""
+    return _logged({"warning", "error", "exception"})
+
+
+def announcements() -> Iterator[str]:
+    """The events in the log that are no trouble."""
+    return _logged({"info"})
+
+
+def _logged(levels: set[str]) -> Iterator[str]:
     for file in sorted((ROOT / "ruleop").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and _name(node.func) in {"warning", "error", "exception"} and _is_log(node.func) and node.args:
-                yield from (str(part.value) for part in node.args[:1] if isinstance(part, ast.Constant))
+            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+                continue
+            functions = [node.func.body, node.func.orelse] if isinstance(node.func, ast.IfExp) else [node.func]
+            if any(_name(function) in levels and _is_log(function) for function in functions):
+                yield str(node.args[0].value)
 
 
 def constants() -> Iterator[str]:

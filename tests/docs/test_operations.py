@@ -10,7 +10,8 @@ import yaml
 
 from ruleop.cli.run import command
 from ruleop.engine.options import Options
-from tests.docs.messages import ROOT, constants
+from ruleop.planning.writes import Verb
+from tests.docs.messages import ROOT, announcements, constants
 from tests.docs.metrics import PAGE, table, written
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -61,6 +62,32 @@ def test_the_log_says_what_the_page_says() -> None:
     events = [event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)]
     assert events
     assert [event for event in events if event not in said] == []
+
+
+def test_every_line_of_the_log_is_on_the_page() -> None:
+    told = {event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)}
+    announced = set(announcements())
+    assert announced - told == set()
+    assert {verb.done for verb in Verb} - told == set()
+    assert "event" not in announced, "a line says what happened"
+
+
+def test_a_cr_is_named_in_one_form_on_every_line() -> None:
+    named = {
+        ast.unparse(keyword.value)
+        for file in sorted((ROOT / "ruleop").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and re.search(r"\blog\.\w+|\btell$", ast.unparse(node.func))
+        for keyword in node.keywords
+        if keyword.arg == "resource"
+    }
+    assert named <= {"str(request)", "str(Request.of(resource))"}
+    assert len(named) == 2, "of which there are some"
+
+
+def test_the_words_of_a_dry_run_are_on_the_page() -> None:
+    text = section("A dry run")
+    assert [verb.do for verb in Verb if verb.do not in text and "finalizer" not in verb.do] == []
 
 
 def test_the_deployment_fits_the_operator() -> None:

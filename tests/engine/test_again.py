@@ -44,6 +44,34 @@ def test_the_period_is_the_rules_or_the_crs_own(run, rule, own, again):
     run(story())
 
 
+def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
+    async def story():
+        looking = annotated(ONE)
+        verdict = await looking.rest()
+        assert (verdict.again, verdict.result) == (36000.0, "success")
+        looking.edit_app(metadata={**looking.app["metadata"], "annotations": {RECONCILE_PERIOD: "0s"}})
+        verdict = await looking.rest()
+        assert (verdict.again, verdict.result) == (None, "success")
+
+    run(story())
+
+
+def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(run):
+    async def story():
+        looking = annotated(ONE)
+        looking.server.make(child("a", owner=None, data={}))
+        assert (await looking.rest()).result == "requeue_after", "somebody else's object is read again"
+        broken = annotated(ONE)
+        broken.server.say("create", "a", Answer.BROKEN)
+        assert (await broken.look()).result == "error"
+        overtaken = annotated(ONE)
+        overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(metadata={**overtaken.app["metadata"], "generation": 3})
+        assert (await overtaken.look()).result == "requeue", "there is a newer CR than the one that the status was made for"
+        assert (await overtaken.rest()).result == "success"
+
+    run(story())
+
+
 # -- at once ---------------------------------------------------------------------------------------------------------------------------------
 
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: home}\n"

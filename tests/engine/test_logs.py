@@ -62,6 +62,20 @@ def test_json_has_the_event_and_its_fields(stream):
     }
 
 
+def test_json_begins_with_when_how_bad_and_what(stream):
+    set_up(form="json")
+    structlog.get_logger().bind(controller="App").warning("problem", resource="shop/web")
+    try:
+        fail(RuleopError("no"))
+    except RuleopError:
+        structlog.get_logger().exception("it failed", resource="shop/web")
+    told = [list(json.loads(line)) for line in lines(stream)]
+    assert told == [
+        ["timestamp", "level", "event", "controller", "resource"],
+        ["timestamp", "level", "event", "resource", "exception"],
+    ]
+
+
 def test_text_is_one_readable_line(stream):
     set_up(form="text")
     structlog.get_logger().warning("reconciled", resource="shop/web", kinds=["App", "Job"])

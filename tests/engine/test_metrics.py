@@ -64,7 +64,7 @@ def busy(run):
         watched.metrics.request_done("api:6443", "get", 200, 0.01)
         watched.metrics.leader.labels("ruleop").set(1)
         watched.metrics.lag.observe(0.1)
-        watched.metrics.of(watched.title).wrote("Create", "done")
+        watched.metrics.of(watched.title).wrote("create", "done")
         await watched.stop()
         return watched
 
@@ -137,16 +137,18 @@ def test_a_reconcile_is_counted_with_its_result(run):
     async def story():
         watched = Watched()
         before = samples(watched.metrics)
-        for name, result in (("a", "rest"), ("b", "again"), ("c", "failed"), ("d", "bug")):
-            await watched.look(name, result)
+        for result in ("rest", "resync", "at once", "again", "failed", "bug"):
+            await watched.look(result.replace(" ", "-"), result)
+        await watched.until(lambda: watched.ended == 7)  # one of them once more
         change = moved(before, samples(watched.metrics))
         assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
-            ("workqueue_adds_total", BY_NAME): 4,
-            ("workqueue_queue_duration_seconds_count", BY_NAME): 4,
-            ("workqueue_work_duration_seconds_count", BY_NAME): 4,
+            ("workqueue_adds_total", BY_NAME): 6,
+            ("workqueue_queue_duration_seconds_count", BY_NAME): 7,
+            ("workqueue_work_duration_seconds_count", BY_NAME): 7,
             ("workqueue_retries_total", BY_NAME): 2,
-            ("controller_runtime_reconcile_time_seconds_count", BY_CONTROLLER): 4,
-            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "success")): 1,
+            ("controller_runtime_reconcile_time_seconds_count", BY_CONTROLLER): 7,
+            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "success")): 3,
+            ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue")): 1,
             ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "requeue_after")): 1,
             ("controller_runtime_reconcile_total", BY_CONTROLLER, ("result", "error")): 2,
             ("controller_runtime_reconcile_errors_total", BY_CONTROLLER): 2,
@@ -156,6 +158,15 @@ def test_a_reconcile_is_counted_with_its_result(run):
         await watched.stop()
 
     run(story())
+
+
+def test_each_result_is_there_from_the_beginning():
+    """So that the first of each is an increase, and a rate over it is one."""
+    found = samples(Watched().metrics)
+    assert {
+        result: found["controller_runtime_reconcile_total", BY_CONTROLLER, ("result", result)]
+        for result in ("success", "requeue", "requeue_after", "error")
+    } == {"success": 0, "requeue": 0, "requeue_after": 0, "error": 0}
 
 
 def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
@@ -219,7 +230,7 @@ def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run)
         release()
         await watched.until(lambda: watched.ended == 1)
         watched.metrics.of("Other")
-        watched.reconciler_metrics.wrote("Create", "done")
+        watched.reconciler_metrics.wrote("create", "done")
         assert watched.title not in watched.metrics.text().decode()
         await watched.stop()
 

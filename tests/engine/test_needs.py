@@ -14,6 +14,7 @@ from ruleop.engine.needs import asks_for_kinds
 from ruleop.engine.room import Room
 from ruleop.engine.rulebook import Rulebook
 from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.store import State
 from ruleop.planning.marks import PART_OF
 from ruleop.rules import build_project
 
@@ -26,7 +27,7 @@ class Feeds:
         self.feeds: dict[Need, object] = {}
 
     def want(self, needs: object) -> None:
-        self.feeds = {need: SimpleNamespace(need=need) for need in needs}
+        self.feeds = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
 
 
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():

@@ -461,7 +461,7 @@ def test_what_is_taken_away_is_told(run):
         looking.edit_app(spec={"v": "1", "b": False})
         await looking.rest()
         assert looking.live("b") is None
-        assert ("Normal", "Pruned", "ConfigMap/b: no longer wanted, and deleted") in looking.events
+        assert ("Normal", "Pruned", "Deleted ConfigMap/b: no longer part of the desired state") in looking.events
 
     run(story())
 
@@ -472,7 +472,7 @@ def test_what_is_taken_over_is_told(run):
         looking.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {}})
         await looking.rest()
         assert looking.live("a")["metadata"]["labels"][PART_OF]
-        assert ("Normal", "Adopted", "ConfigMap/a: had no owner, and is taken over") in looking.events
+        assert ("Normal", "Adopted", "Adopted ConfigMap/a: had no owner") in looking.events
 
     run(story())
 

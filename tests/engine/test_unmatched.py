@@ -35,7 +35,7 @@ class Play:
 
     async def execute(self, actions, _resource):
         self.done += actions
-        return Outcomes(failed=dict(self.failed))
+        return Outcomes(done=[] if self.failed else list(actions), failed=dict(self.failed))
 
     def reconcile(self):
         with capture_logs() as logs:
@@ -45,8 +45,9 @@ class Play:
 
 def test_it_loses_the_finalizer_and_nothing_else():
     play = Play("somebody.else/one", OURS)
-    verdict, _ = play.reconcile()
+    verdict, lines = play.reconcile()
     assert play.done == [RemoveFinalizer(OURS)]
+    assert lines == ["finalizer removed"]
     assert not verdict.failed
 
 
@@ -100,6 +101,6 @@ def test_a_refusal_is_told_once_until_one_succeeds():
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.OTHER, "no answer")}
     assert play.reconcile()[1] == [COMPLAINT], "another reason is news"
     play.failed = {}
-    assert play.reconcile() == (type(verdict)(), [])
+    assert play.reconcile() == (type(verdict)(), ["finalizer removed"])
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.FORBIDDEN, "patch apps.example.com: forbidden")}
     assert play.reconcile()[1] == [COMPLAINT]

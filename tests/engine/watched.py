@@ -6,8 +6,9 @@ import asyncio
 import json
 from types import SimpleNamespace
 
+from ruleop.engine.causes import RESYNC
 from ruleop.engine.census import Census
-from ruleop.engine.controller import Verdict
+from ruleop.engine.controller import AT_ONCE, Verdict
 from ruleop.engine.feeds import Feed, Need
 from ruleop.engine.memory import Memory
 from ruleop.engine.metrics import Metrics
@@ -23,7 +24,13 @@ from ruleop.schema.table import ResourceInfo
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
 CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
-VERDICTS = {"rest": Verdict(), "again": Verdict(again=60), "failed": Verdict(failed=True)}
+VERDICTS = {
+    "rest": Verdict(),
+    "resync": Verdict(again=60, why=RESYNC),
+    "at once": Verdict(again=AT_ONCE, why="the CR is a newer one"),
+    "again": Verdict(again=60, why="its time has come"),
+    "failed": Verdict(failed=True),
+}
 
 
 class Watch:
@@ -116,6 +123,8 @@ class Watched:
             result = self._ends.get(request.name, self._holds_to)
             if result == "bug":
                 raise ZeroDivisionError
+            if result == "at once":
+                self._ends[request.name] = "rest"
             return VERDICTS[result]
         finally:
             self.going_on -= 1

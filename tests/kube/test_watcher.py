@@ -81,6 +81,10 @@ def test_a_missing_right_is_told_once_and_which() -> None:
     assert [line["event"] for line in others] == ["watch goes on"]
 
 
+def test_of_a_kind_that_is_not_served_the_engine_speaks_and_not_each_watch() -> None:
+    assert {line["log_level"] for line in refused(404, 3)} == {"debug"}
+
+
 @pytest.mark.parametrize("status", [500, 503])
 def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int) -> None:
     lines = refused(status, 3)

@@ -163,10 +163,10 @@ def test_marks_of_ruleop_are_one_remark() -> None:
     live = deployment(replicas=1)
     adopted = {**live, "metadata": {**live["metadata"], **marks}}
     assert shown(replace(PLAN, actions=(patch(live, adopted, "adopted"),))) == (
-        "~ patch Deployment/web  it had no owner, and is taken over\n      ruleop's marks only\n\n1 to change."
+        "~ adopt Deployment/web  had no owner\n      ruleop's marks only\n\n1 to change."
     )
     assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
-        "~ release Deployment/web  it stays, without ruleop's marks\n      ruleop's marks only\n"
+        "~ release Deployment/web  stays, without ruleop's marks\n      ruleop's marks only\n"
     )
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
     assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
@@ -186,10 +186,10 @@ def test_marks_of_ruleop_are_one_remark() -> None:
             ServerSideApply(DEPLOYMENT, "web", deployment(a=2), deployment(a=1, b=1), ""),
             "~ apply Deployment/web  server-side\n      spec.a: 1 -> 2\n\n1 to change.",
         ),
-        (Delete(DEPLOYMENT, "web", {}, "pruned"), "- delete Deployment/web  no longer wanted\n\n1 to delete."),
+        (Delete(DEPLOYMENT, "web", {}, "pruned"), "- delete Deployment/web  no longer part of the desired state\n\n1 to delete."),
         (
             Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
-            "- delete Deployment/web  to be created again: a field changes that cannot, foreground\n\n1 to delete.",
+            "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
         ),
         (AddFinalizer("ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
         (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),

@@ -131,14 +131,14 @@ def test_what_was_done_is_told_once_for_all_objects():
         deleted("last", "finalized"),
     ]
     assert list(done(actions, "shop")) == [
-        Event("Normal", "Adopted", "ConfigMap/theirs: had no owner, and is taken over"),
-        Event("Normal", "Released", "ConfigMap/stays: no longer ruleop's: it stays, without ruleop's marks"),
-        Event("Normal", "Pruned", "ConfigMap/old, ConfigMap/elsewhere/older: no longer wanted, and deleted"),
-        Event("Normal", "Recreated", "ConfigMap/job: deleted, to be created again: a field changes that cannot"),
+        Event("Normal", "Adopted", "Adopted ConfigMap/theirs: had no owner"),
+        Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's marks"),
+        Event("Normal", "Pruned", "Deleted ConfigMap/old, ConfigMap/elsewhere/older: no longer part of the desired state"),
+        Event("Normal", "Recreated", "Deleted ConfigMap/job: an immutable field changed; will be recreated"),
     ]
 
 
 def test_of_many_objects_the_first_are_named():
     (event,) = done([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
-    assert event.message.startswith("ConfigMap/n0, ")
-    assert event.message.endswith("ConfigMap/n7, and more: no longer wanted, and deleted")
+    assert event.message.startswith("Deleted ConfigMap/n0, ")
+    assert event.message.endswith("ConfigMap/n7, and more: no longer part of the desired state")

@@ -1,0 +1,129 @@
+"""What a write is called, why it is made, and which fields it changes.
+
+One vocabulary for the plan, the dry run, the log, the events and the metrics. Nothing here holds a value of a Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ruleop.kinds import Kind, Object
+from ruleop.planning.actions import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.planning.differences import NOTHING, Difference, differences, shortened
+from ruleop.planning.marks import MANAGED_BY, RESERVED
+from ruleop.planning.masking import masked_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.planning.observed import Kinds
+
+MAX_FIELDS: Final = 16
+"""Fields of one write that are named on one line of the log."""
+
+MAX_PATH: Final = 120
+"""Characters of a field's path on that line."""
+
+
+class Verb(Enum):
+    """`do` is what would be done, `done` what was done.
+
+    Whether an object was changed or deleted by somebody else (REVERT, RECREATE) does not follow from an action alone, but
+    from the passes before it.
+    """
+
+    CREATE = "create", "created"
+    RECREATE = "recreate", "recreated: it was deleted"
+    PATCH = "patch", "patched"
+    REVERT = "revert drift in", "drift reverted"
+    ADOPT = "adopt", "adopted"
+    RELEASE = "release", "released"
+    REPLACE = "replace", "replaced"
+    APPLY = "apply", "applied"
+    DELETE = "delete", "deleted"
+    ADD_FINALIZER = "add the finalizer", "finalizer added"
+    REMOVE_FINALIZER = "remove the finalizer", "finalizer removed"
+
+    def __init__(self, do: str, done: str) -> None:
+        self.do = do
+        self.done = done
+
+
+_OF_TYPE: Final[Mapping[type, Verb]] = {
+    Create: Verb.CREATE,
+    Patch: Verb.PATCH,
+    Replace: Verb.REPLACE,
+    ServerSideApply: Verb.APPLY,
+    Delete: Verb.DELETE,
+    AddFinalizer: Verb.ADD_FINALIZER,
+    RemoveFinalizer: Verb.REMOVE_FINALIZER,
+}
+_OF_REASON: Final[Mapping[str, Verb]] = {"adopted": Verb.ADOPT, "released": Verb.RELEASE}
+_REASONS: Final[Mapping[str, str]] = {
+    "pruned": "no longer part of the desired state",
+    "recreate": "an immutable field changed; will be recreated",
+    "finalized": "its work is done",
+    "elsewhere": "the garbage collector does not reach it",
+    "adopted": "had no owner",
+    "released": "stays, without ruleop's marks",
+}
+Change: TypeAlias = Patch | Replace | ServerSideApply
+
+
+def verb_of(action: Action) -> Verb:
+    if isinstance(action, ServerSideApply) and action.live is None:
+        return Verb.CREATE
+    return _OF_REASON.get(_why(action)) or _OF_TYPE[type(action)]
+
+
+def reason_for(action: Action) -> str:
+    """Why; empty where the action is simply what the rules say."""
+    return _REASONS.get(_why(action), "")
+
+
+def _why(action: Action) -> str:
+    return action.why if isinstance(action, (Patch, Replace, ServerSideApply, Delete)) else ""
+
+
+# -- fields ------------------------------------------------------------------------------------------------------------------------------
+
+
+def desired(action: Create | Change) -> Object:
+    """The object as the action would have it."""
+    return action.merged if isinstance(action, Patch) else action.object
+
+
+def changes(action: Action, kinds: Kinds) -> list[Difference]:
+    """The fields that the action changes in an existing object, without values of Secrets.
+
+    What a server-side apply removes as well, only the server knows.
+    """
+    if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
+        return []
+    before, after = masked_pair(action.live, desired(action))
+    return differences(before, after, kinds.info(Kind.of(after)).shape, partial=isinstance(action, ServerSideApply))
+
+
+def is_mark(difference: Difference, uid: str) -> bool:
+    """Whether this is one of ruleop's own marks on an object. `uid` is the owner's."""
+    path = difference.path
+    value = difference.after if difference.after is not NOTHING else difference.before
+    if path == "metadata.ownerReferences" and isinstance(value, list):
+        return all(isinstance(each, Mapping) and each.get("uid") == uid for each in value)
+    if path in {"metadata.labels", "metadata.annotations"}:
+        return isinstance(value, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in value)
+    return path.startswith(tuple(f"metadata.{marks}['{RESERVED}" for marks in ("labels", "annotations"))) or path in {
+        f"metadata.labels['{MANAGED_BY}']",
+        f"metadata.ownerReferences[uid={uid}]",
+    }
+
+
+def field_paths(found: Iterable[Difference], uid: str) -> tuple[str, ...]:
+    """The paths for one line of the log. ruleop's marks are named only where nothing else changes."""
+    found = list(found)
+    named = [each for each in found if not is_mark(each, uid)] or found
+    paths = list(dict.fromkeys(shortened(each.path, MAX_PATH) for each in named))
+    more = len(paths) - MAX_FIELDS
+    return (*paths[:MAX_FIELDS], *([f"and {more} more"] if more > 0 else ()))

@@ -1,0 +1,105 @@
+"""A kind that the cluster does not serve is warned of once, and spoken of once more when it is served."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.inventory import Entry
+from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.store import State
+from tests.engine.test_rulebook import Operator, watch
+
+APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
+MISSING = ("warning", "watched kind is not served; install its CRD", str(APP))
+WAITS = ("warning", "kind is not served; what needs it waits", str(CONFIG))
+OPTIONAL = watch().replace("{object:", "{optional: true, object:")
+
+
+class Cluster:
+    """An operator whose watches find kinds as the test says."""
+
+    def __init__(self, *watches):
+        self.operator = Operator()
+        self.operator.feeds.state = State.PENDING
+        self.watches = watches
+
+    async def __aenter__(self):
+        self.operator.begin(*self.watches)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.operator.rulebook.stop()
+
+    def becomes(self, kind, state):
+        """What is said when the watches of the kind come to this, one after the other."""
+        with capture_logs() as lines:
+            for feed in [feed for feed in self.operator.feeds.feeds.values() if feed.need.kind == kind]:
+                feed.state = state
+                self.operator.rulebook.stirred(feed)
+        return [(line["log_level"], line["event"], line["kind"]) for line in lines if "kind" in line]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind", "told"),
+    [
+        (watch(), APP, MISSING),
+        (watch(), CONFIG, WAITS),
+        (OPTIONAL, CONFIG, ("info", "kind is not served; its optional children are left out", str(CONFIG))),
+        (watch(more="observe: {x: {version: v1, kind: ConfigMap, name: a}}", children="Secret"), CONFIG, WAITS),
+        (watch(more="observe: {x: {group: example.com, version: v1, kind: App, name: a}}"), APP, MISSING),
+    ],
+    ids=["watched", "child", "optional child", "observed", "watched and observed"],
+)
+def test_it_is_told_once_when_it_is_missing_and_once_when_it_is_there(run, rules, kind, told):
+    async def story():
+        async with Cluster(rules) as cluster:
+            assert cluster.becomes(kind, State.UNSERVED) == [told]
+            for _ in range(3):
+                assert cluster.becomes(kind, State.UNSERVED) == []
+                cluster.operator.rulebook.watch()
+            assert cluster.becomes(kind, State.PENDING) == [], "it is being listed, which may fail yet"
+            assert cluster.becomes(kind, State.UNSERVED) == []
+            assert cluster.becomes(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
+            assert cluster.becomes(kind, State.SYNCED) == []
+            assert cluster.becomes(kind, State.UNSERVED) == [told], "its CRD was deleted"
+
+    run(story())
+
+
+def test_of_a_kind_that_is_served_nothing_is_said(run):
+    async def story():
+        async with Cluster(watch()) as cluster:
+            assert [cluster.becomes(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
+
+    run(story())
+
+
+def test_a_kind_that_may_not_be_read_is_served(run):
+    async def story():
+        async with Cluster(watch()) as cluster:
+            cluster.becomes(CONFIG, State.UNSERVED)
+            assert cluster.becomes(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
+
+    run(story())
+
+
+def test_a_kind_that_the_rules_do_not_need_any_more_is_forgotten(run):
+    async def story():
+        async with Cluster(watch(children="ConfigMap Secret")) as cluster:
+            assert cluster.becomes(CONFIG, State.UNSERVED) == [WAITS]
+            cluster.operator.begin(watch(children="Secret"))
+            assert cluster.becomes(CONFIG, State.SYNCED) == []
+
+    run(story())
+
+
+def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(run):
+    async def story():
+        async with Cluster(watch(children="Secret")) as cluster:
+            await cluster.operator.inventory.ensure(GroupKind("example.com", "App"), Entry(frozenset({GroupKind("", "ConfigMap")})))
+            cluster.operator.rulebook.watch()
+            assert any(need.kind == CONFIG for need in cluster.operator.feeds.feeds)
+            assert cluster.becomes(CONFIG, State.UNSERVED) == []
+
+    run(story())

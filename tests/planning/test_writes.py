@@ -1,0 +1,89 @@
+"""One vocabulary for what is done to an object, and the fields of it that may be named."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.kinds import ObjectKey
+from ruleop.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.planning.differences import NOTHING, Difference
+from ruleop.planning.writes import MAX_FIELDS, MAX_PATH, Verb, changes, desired, field_paths, is_mark, reason_for, verb_of
+from tests.planning.test_show import BuiltIn
+
+KEY = ObjectKey("", "Secret", "shop", "s")
+OLD = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "b2xk"}}
+NEW = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "bmV3"}}
+ACTIONS = {
+    "create": Create(KEY, "s", NEW, ""),
+    "patch": Patch(KEY, "s", {}, OLD, NEW, ""),
+    "adopt": Patch(KEY, "s", {}, OLD, NEW, "", "adopted"),
+    "release": Patch(KEY, "s", {}, OLD, NEW, "", "released"),
+    "replace": Replace(KEY, "s", NEW, OLD, ""),
+    "apply": ServerSideApply(KEY, "s", NEW, OLD, ""),
+    "delete": Delete(KEY, "s", OLD, "pruned"),
+    "add the finalizer": AddFinalizer("ruleop.dev/x"),
+    "remove the finalizer": RemoveFinalizer("ruleop.dev/x"),
+}
+
+
+@pytest.mark.parametrize("word", ACTIONS)
+def test_each_action_has_its_word(word):
+    assert verb_of(ACTIONS[word]).do == word
+
+
+def test_no_kind_of_action_is_without_a_word():
+    assert {type(action) for action in ACTIONS.values()} == set(get_args(Action))
+
+
+def test_a_word_is_used_once():
+    assert len({verb.do for verb in Verb}) == len({verb.done for verb in Verb}) == len(Verb)
+
+
+@pytest.mark.parametrize("kind", [Replace, ServerSideApply])
+def test_what_is_taken_over_is_adopted_whatever_the_strategy(kind):
+    action = replace(ACTIONS["replace"] if kind is Replace else ACTIONS["apply"], why="adopted")
+    assert verb_of(action) is Verb.ADOPT
+    assert reason_for(action) == reason_for(ACTIONS["adopt"]) == "had no owner"
+
+
+def test_an_apply_without_a_live_object_creates_it():
+    assert verb_of(replace(ACTIONS["apply"], live=None)) is Verb.CREATE
+    assert changes(replace(ACTIONS["apply"], live=None), BuiltIn()) == []
+
+
+@pytest.mark.parametrize("why", ["pruned", "recreate", "finalized", "elsewhere"])
+def test_every_deletion_has_a_reason(why):
+    assert reason_for(Delete(KEY, "s", OLD, why))
+    assert verb_of(Delete(KEY, "s", OLD, why)) is Verb.DELETE
+
+
+@pytest.mark.parametrize("word", ["patch", "adopt", "replace", "apply"])
+def test_changes_name_the_fields_of_a_secret_and_hold_no_value(word):
+    before = copy.deepcopy(ACTIONS[word])
+    (found,) = changes(ACTIONS[word], BuiltIn())
+    assert found.path == "data.password"
+    assert not {found.before, found.after} & {"b2xk", "bmV3"}
+    assert desired(ACTIONS[word]) == NEW
+    assert ACTIONS[word] == before
+
+
+PATHS = st.lists(st.text(min_size=1, max_size=300), max_size=40)
+MARK = Difference("metadata.annotations['ruleop.dev/applied']", "a", "b")
+
+
+@given(paths=PATHS, marked=st.booleans())
+def test_a_line_of_fields_is_bounded_and_holds_each_once(paths, marked):
+    found = [Difference(path, NOTHING, 1) for path in paths] + [MARK] * marked
+    line = field_paths(found, "uid")
+    assert len(line) <= MAX_FIELDS + 1
+    assert all(len(path) <= MAX_PATH for path in line)
+    assert len(set(line)) == len(line) or line[-1].startswith("and ")
+    assert bool(line) == bool(found)
+    assert (MARK.path in line) == (marked and not paths)
+    assert is_mark(MARK, "uid")
