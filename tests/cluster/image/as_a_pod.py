@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,8 @@ from tests.cluster.image import built
 from tests.cluster.image.container import CONTAINER, Contained
 from tests.cluster.test_seed_app import APP
 from tests.cluster.test_seed_memcached import V1ALPHA1 as MEMCACHED
+from tests.docs.console import prepared
+from tests.docs.manifests import TEXT, mounted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
 
 MEBIBYTE = 2**20
+DERIVED = f"{built.IMAGE}-derived"
 pytestmark = pytest.mark.timeout(900)  # the first test waits for the build
 
 
@@ -51,6 +56,23 @@ def test_it_is_nobody_and_may_nothing(operator: Contained) -> None:
 def test_it_checks_the_mounted_project(operator: Contained) -> None:
     checked = operator.offline("check")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_an_image_with_rules_of_ones_own_is_built_on_it(store: built.Store, tmp_path: Path) -> None:
+    """By the Dockerfile of docs/operations.md, in a project."""
+    project = prepared(tmp_path) / "checkout"
+    (dockerfile,) = re.findall(r"```dockerfile\n(.*?)```", TEXT, re.DOTALL)
+    (project / "Dockerfile").write_text(dockerfile.replace("FROM ruleop\n", f"FROM {built.IMAGE}\n"))
+    store.buildah("build", "--pull-never", "--tag", DERIVED, str(project))
+    configuration = built.configuration(store, DERIVED)
+    assert (configuration["Entrypoint"], configuration["Cmd"]) == (["ruleop"], ["run", "--no-reload"])
+    container = store.buildah("from", "--pull-never", DERIVED)
+    try:
+        rules = Path(store.buildah("mount", container)) / "rules"
+        assert {str(file.relative_to(rules)) for file in rules.rglob("*.*")} == set(mounted())
+    finally:
+        store.buildah("rm", container)
+        store.buildah("rmi", DERIVED)
 
 
 class TestContained(deployed.Promises):

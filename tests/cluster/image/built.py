@@ -106,9 +106,9 @@ def build(store: Store, on: str) -> None:
     store.buildah("rmi", "--prune")  # the one that had this name before
 
 
-def configuration(store: Store) -> dict[str, Any]:
-    """What the image says of itself: its command, environment, folder and user."""
-    found: dict[str, Any] = json.loads(store.buildah("inspect", "--type", "image", IMAGE))["OCIv1"]["config"]
+def configuration(store: Store, image: str = IMAGE) -> dict[str, Any]:
+    """What an image says of itself: its command, environment, folder and user."""
+    found: dict[str, Any] = json.loads(store.buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
     return found
 
 
