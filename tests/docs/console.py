@@ -63,14 +63,18 @@ def agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def prepared(home: Path) -> Path:
-    """A home with the checkout and both installations of ruleop that the README makes."""
+    """A home with the checkout, and ruleop installed there as `make demo` does it."""
     checkout = home / "checkout"
     for folder in ("templates", "crds", "examples"):
         shutil.copytree(ROOT / folder, checkout / folder)
     shutil.copy(ROOT / "watches.yaml", checkout)
-    for environment in (checkout / ".venv", home / "ruleop"):
-        program = environment / "bin" / "ruleop"
-        program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ruleop.cli import main; main()" "$@"\n')
-        program.chmod(0o755)
+    install(checkout / ".venv")
     return home
+
+
+def install(environment: Path) -> None:
+    """The program that a virtual environment would have."""
+    program = environment / "bin" / "ruleop"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ruleop.cli import main; main()" "$@"\n')
+    program.chmod(0o755)
