@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -87,6 +88,11 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
         template.write_text(template.read_text().replace("targetPort: 80", "targetPort: 8080"))
         port = ["get", "service", "app-service", "--output=jsonpath={.spec.ports[0].targetPort}"]
         eventually("the edit of the template", lambda: control_plane.kubectl(*port) == "8080")
+        # What step 5 says of text for a port.
+        template.write_text(template.read_text().replace("port: 80\n", "port: eighty\n"))
+        ready = ["get", "app", "app-sample", "--output=jsonpath={.status.conditions[?(@.type=='Ready')]}"]
+        refusal = eventually("the refusal", lambda: "app-service" in (told := control_plane.kubectl(*ready)) and told)
+        assert json.loads(refusal)["status"] == "False"
     for line in after:
         terminal.run(line)
     assert control_plane.kubectl(*children) == ""
