@@ -6,17 +6,25 @@ WORKDIR /src
 COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
+# Of the package kubernetes, ruleop imports kubernetes.aio.config and nothing else (ruleop/kube/official.py). The generated
+# client is 120 MB, and these packages are requirements of that client alone.
+RUN /opt/ruleop/bin/pip uninstall --yes --quiet \
+      aiohttp-retry annotated-types certifi charset-normalizer durationpy oauthlib pydantic pydantic-core python-dateutil \
+      requests requests-oauthlib typing-inspection tzdata urllib3 websocket-client \
+ && cd /opt/ruleop/lib/python3*/site-packages/kubernetes \
+ && find . -mindepth 1 -not -path ./__init__.py -not -path ./aio -not -path './aio/config*' -delete
 COPY pyproject.toml README.md LICENSE ./
 COPY ruleop ruleop
 RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \
  && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels . \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --no-deps /wheels/*.whl \
- && /opt/ruleop/bin/pip uninstall -y pip \
+ && /opt/ruleop/bin/pip uninstall --yes --quiet pip \
  && python -m compileall -q --invalidation-mode unchecked-hash /opt/ruleop/lib
 
 FROM ${PYTHON}
 # Nothing may be written at run time, so all is compiled now: Python's own library too, which the base image has without its bytecode.
-RUN python -m compileall -q --invalidation-mode unchecked-hash -x '/(test|idlelib|turtledemo|site-packages)/' \
+RUN python -m compileall -q --invalidation-mode unchecked-hash \
+    -x '/(test|unittest|idlelib|turtledemo|tkinter|ensurepip|lib2to3|pydoc_data|_pyrepl|site-packages)/' \
     "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=build /opt/ruleop /opt/ruleop
 ENV PATH=/opt/ruleop/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

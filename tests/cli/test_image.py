@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import venv
 from fnmatch import fnmatch
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,57 @@ def test_bytecode_is_used_as_it_was_compiled(installed, tmp_path):
     assert len(compiled) == len(list(tmp_path.rglob("*.py")))
     for each in compiled:
         assert int.from_bytes(each.read_bytes()[4:8], "little") == 0b01, "by hash, and unchecked"
+
+
+def left_out():
+    """The packages that the Dockerfile uninstalls, pip apart."""
+    (command,) = re.findall(r"pip uninstall --yes --quiet (.*?)\s+&&", DOCKERFILE.replace("\\\n", " "))[:1]
+    return command.split()
+
+
+def modules(distribution):
+    """Its Python files, as paths within site-packages."""
+    return [file for file in metadata.files(distribution) or () if file.suffix == ".py"]
+
+
+def imported(text):
+    """The top-level names that a file imports anywhere in it, also in functions."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield str(node.module).partition(".")[0]
+
+
+# Hooks for packages that are left out, called by those packages alone.
+HOOKS = {"yarl/_url.py": {"pydantic", "pydantic_core"}}
+
+
+def test_what_is_left_out_is_imported_by_nothing_that_stays():
+    requirements = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(left_out()) < set(requirements)
+    missing = {file.parts[0].removesuffix(".py") for each in left_out() for file in modules(each)}
+    staying = [file for each in set(requirements) - set(left_out()) for file in modules(each)]
+    staying = [file for file in staying if file.parts[0] != "kubernetes" or file.parts[:3] == ("kubernetes", "aio", "config")]
+    files = {str(file): Path(file.locate()) for file in staying} | {str(file): file for file in (ROOT / "ruleop").rglob("*.py")}
+    found = {name: missing.intersection(imported(path.read_text(encoding="utf-8"))) for name, path in files.items()}
+    assert {name: packages for name, packages in found.items() if packages} == HOOKS
+
+
+def test_credentials_need_no_more_of_kubernetes_than_the_image_has(tmp_path):
+    """Its folder after the Dockerfile's `find`, which is tried on all that is not the generated client."""
+    (command,) = re.findall(r"find \. .*? -delete", DOCKERFILE)
+    whole = Path(metadata.distribution("kubernetes").locate_file("kubernetes"))
+    copy = shutil.copytree(whole, tmp_path / "kubernetes", ignore=shutil.ignore_patterns("__pycache__", "models", "api"))
+    subprocess.run(shlex.split(command), cwd=copy, check=True, timeout=100)
+    assert {path.name for path in copy.iterdir()} == {"__init__.py", "aio"}
+    assert {path.name for path in (copy / "aio").iterdir()} == {"config"}
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from ruleop.kube.official import official
+for module in official():
+    assert module.__file__.startswith({str(copy)!r}), module
+official().kube_config.OpenIDRequestor("client", "secret", "https://issuer.example.com", None)
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=100)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.engine.inventory import decode
+from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Rights, eventually
 from tests.cluster.server import CRDS, RefusedError
 
@@ -419,20 +420,6 @@ def test_what_somebody_wrote_into_the_inventory_harms_nothing(rules: Rules) -> N
     rules.admin.delete(path)
     rules.operator.start()
     eventually("it to be there again", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON)
-
-
-def publish(folder: Path, date: str, files: dict[str, str]) -> None:
-    """As kubelet does it: links into `..data`, itself a link, which is turned by a rename."""
-    old = (folder / "..data").readlink() if (folder / "..data").is_symlink() else None
-    for path, text in files.items():
-        (folder / date / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / date / path).write_text(text)
-        if not (folder / path).is_symlink():
-            (folder / path).symlink_to(f"..data/{path}")
-    (folder / "..data_tmp").symlink_to(date)
-    (folder / "..data_tmp").rename(folder / "..data")
-    if old is not None:
-        shutil.rmtree(folder / old)
 
 
 def test_configmaps_in_the_place_of_the_folders_are_followed(

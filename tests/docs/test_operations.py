@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from ruleop.cli.run import command
 from ruleop.engine.options import Options
 from ruleop.planning.writes import Verb
+from ruleop.rules import load_project
+from tests.docs.manifests import DEPLOYMENT, DOCUMENTS, PERMISSIONS, TEXT, keys, mounted
 from tests.docs.messages import ROOT, announcements, constants
 from tests.docs.metrics import PAGE, table, written
 
-TEXT = PAGE.read_text(encoding="utf-8")
-BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)]
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def section(title: str) -> str:
@@ -28,7 +30,7 @@ def test_every_metric_has_a_row_and_every_row_a_metric() -> None:
 
 def test_alerts_ask_for_metrics_that_there_are() -> None:
     metrics = set(re.findall(r"^\| `(\w+)`", table(), re.MULTILINE))
-    (alerts,) = (block for block in BLOCKS if "groups" in block)
+    (alerts,) = (document for document in DOCUMENTS if "groups" in document)
     rules = alerts["groups"][0]["rules"]
     for rule in rules:
         asked = {
@@ -91,14 +93,59 @@ def test_the_words_of_a_dry_run_are_on_the_page() -> None:
 
 
 def test_the_deployment_fits_the_operator() -> None:
-    (deployment,) = (block for block in BLOCKS if block.get("kind") == "Deployment")
-    pod = deployment["spec"]["template"]["spec"]
+    pod = DEPLOYMENT["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     ports = {port["name"]: f":{port['containerPort']}" for port in container["ports"]}
     options = Options()
     assert ports == {"metrics": options.metrics_address, "health": options.health_address}
     assert pod["terminationGracePeriodSeconds"] > options.grace
     assert {container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} == {"/healthz", "/readyz"}
+    accounts = {document["metadata"]["name"] for document in PERMISSIONS if document["kind"] == "ServiceAccount"}
+    assert accounts == {pod["serviceAccountName"]}
+    (mount,) = container["volumeMounts"]
+    assert f"WORKDIR {mount['mountPath']}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_the_mounted_configmap_is_the_project(tmp_path: Path) -> None:
+    """Every file of it, each at its place, and it loads without a warning."""
+    files = mounted()
+    assert list(files) == list(keys().values()), "each at the path that it has in the project"
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    folders = [path for folder in ("templates", "crds") for path in (ROOT / folder).rglob("*.*")]
+    assert set(files) == {"watches.yaml", *(str(path.relative_to(ROOT)) for path in folders)}
+    assert [str(warning) for warning in load_project(tmp_path, environ={}).warnings] == []
+
+
+def test_the_permissions_to_copy_are_those_of_the_table() -> None:
+    """What the table says of each group of kinds, the roles grant, and nothing more."""
+    rows = re.findall(r"^\| (.+?) \| ([a-z, ]+?)(?:; .*?)? \| .*\|$", section("Rights"), re.MULTILINE)
+    table = {where: set(verbs.split(", ")) for where, verbs in rows if where != "on"}
+    (cluster,) = (document for document in PERMISSIONS if document["kind"] == "ClusterRole")
+    (own,) = (document for document in PERMISSIONS if document["kind"] == "Role")
+    granted = {
+        f"{resource}.{group}".rstrip("."): set(rule["verbs"])
+        for document in (cluster, own)
+        for rule in document["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    watched = table["each watched kind"]
+    children = table["each kind of child"]
+    assert granted == {
+        "apps.myapp.k8s.io": watched,
+        "apps/status.myapp.k8s.io": table["its `/status`"],
+        "memcacheds.cache.example.com": watched,
+        "memcacheds/status.cache.example.com": table["its `/status`"],
+        "deployments.apps": children,
+        "services": children,
+        "pods": table["each observed kind"],
+        "customresourcedefinitions.apiextensions.k8s.io": table["`customresourcedefinitions.apiextensions.k8s.io`"],
+        "events.events.k8s.io": table["`events.events.k8s.io`"],
+        "configmaps": table["`configmaps` in the operator's namespace"],
+        "leases.coordination.k8s.io": table["`leases.coordination.k8s.io` in the operator's namespace"],
+    }
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", TEXT))))

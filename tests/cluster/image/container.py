@@ -1,0 +1,132 @@
+"""A container as the kubelet and its runtime make one of the Deployment in docs/operations.md, with runc.
+
+What a pod has: the image's own command and environment with the Deployment's arguments, its user, no capability, no new privileges,
+a root that cannot be written, processes, hostname and mounts of its own, the service account's files, the mounted ConfigMap, and the
+API server's address in the environment. What differs: it shares the network of this machine, for the API server listens on loopback,
+so its ports are given to it; and there is no seccomp profile.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from controlplane.cluster import free_ports
+
+from tests.cluster.deployed import Deployed
+from tests.cluster.image.built import IMAGE, configuration
+from tests.docs.manifests import DEPLOYMENT
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.image.built import Store
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+CONTAINER: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]["containers"][0]
+NAMESPACES = ("pid", "ipc", "uts", "mount")
+MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/sys/firmware"]
+UNWRITABLE = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+
+
+class Contained(Deployed):
+    """The operator of the image, in a container."""
+
+    def __init__(self, plane: ControlPlane, log: Path, store: Store) -> None:
+        super().__init__(plane, log)
+        self.store = store
+        self.folder = log.parent
+        self.image = configuration(store)
+        self.id = f"ruleop-test-{uuid.uuid4().hex[:6]}"
+        self.working = store.buildah("from", "--pull-never", IMAGE)
+        self.files = store.buildah("mount", self.working)
+
+    def __exit__(self, kind: object = None, *_: object) -> None:
+        super().__exit__(kind)
+        self.store.buildah("rm", self.working)
+
+    def launch(self) -> None:
+        (self.port,) = free_ports(1)
+        self._service_account()
+        command = self._bundle(*CONTAINER["args"])
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """runc passes on every signal but this one."""
+        if self._process is not None:
+            subprocess.run([*self._runc(), "kill", self.id, "KILL"], check=False, capture_output=True)
+            self._process.wait()
+            self._process = None
+
+    def offline(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Another command of the image, in a container of its own."""
+        return subprocess.run(self._bundle(*arguments), capture_output=True, text=True, timeout=100, check=False)
+
+    def status(self) -> dict[str, str]:
+        """What the kernel says of its process."""
+        state = subprocess.run([*self._runc(), "state", self.id], check=True, capture_output=True, text=True)
+        lines = Path(f"/proc/{json.loads(state.stdout)['pid']}/status").read_text(encoding="utf-8").splitlines()
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    def _runc(self, *run: str) -> list[str]:
+        return ["runc", "--root", str(self.folder / "state"), *run]
+
+    def _service_account(self) -> None:
+        folder = self.folder / "serviceaccount"
+        folder.mkdir(exist_ok=True)
+        authority = self.plane.layout.authority.read_text(encoding="utf-8")
+        for name, text in (("token", self.token), ("ca.crt", authority), ("namespace", self.name)):
+            (folder / name).write_text(text, encoding="utf-8")
+
+    def _bundle(self, *arguments: str) -> list[str]:
+        """Writes the container's configuration, and returns the command that runs it."""
+        host, _, port = self.plane.server.removeprefix("https://").rpartition(":")
+        environment = [
+            *self.image["Env"],
+            f"KUBERNETES_SERVICE_HOST={host}",
+            f"KUBERNETES_SERVICE_PORT={port}",
+            f"RULEOP_HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:{self.port}",
+            "RULEOP_METRICS_BIND_ADDRESS=0",
+        ]
+        security = CONTAINER["securityContext"]
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        user, _, group = self.image["User"].partition(":")
+        spec = {
+            "ociVersion": "1.0.2",
+            "hostname": "ruleop",
+            "root": {"path": self.files, "readonly": security["readOnlyRootFilesystem"]},
+            "process": {
+                "args": [*self.image["Entrypoint"], *arguments],
+                "cwd": self.image["WorkingDir"],
+                "env": environment,
+                "user": {"uid": int(user), "gid": int(group)},
+                "noNewPrivileges": not security["allowPrivilegeEscalation"],
+                "capabilities": {},
+            },
+            "mounts": self._mounts(),
+            "linux": {
+                "namespaces": [{"type": name} for name in NAMESPACES],
+                "maskedPaths": MASKED,
+                "readonlyPaths": UNWRITABLE,
+            },
+        }
+        (self.folder / "config.json").write_text(json.dumps(spec), encoding="utf-8")
+        name = self.id if arguments[0] == "run" else f"{self.id}-{arguments[0]}"
+        return self._runc("run", "--bundle", str(self.folder), name)
+
+    def _mounts(self) -> list[dict[str, Any]]:
+        (rules,) = CONTAINER["volumeMounts"]
+        bound = {rules["mountPath"]: self.project, SERVICE_ACCOUNT: self.folder / "serviceaccount"}
+        return [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]},
+            {"destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]},
+            *(
+                {"destination": destination, "type": "bind", "source": str(source), "options": ["bind", "ro"]}
+                for destination, source in bound.items()
+            ),
+        ]

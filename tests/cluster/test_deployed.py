@@ -1,0 +1,53 @@
+"""The permissions and the mounted ConfigMap of docs/operations.md, with the operator as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster import deployed
+from tests.cluster.operator import eventually
+from tests.cluster.seeds import ROOT
+from tests.cluster.test_seed_app import APP
+from tests.cluster.test_seed_memcached import V1ALPHA1 as MEMCACHED
+from tests.docs.manifests import DEPLOYMENT, TEXT, mounted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controlplane.cluster import ControlPlane
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[deployed.Deployed]:
+    control_plane.define(APP.crd, MEMCACHED.crd)
+    with deployed.Deployed(control_plane, tmp_path_factory.mktemp("operator") / "log") as running:
+        yield running
+    for seed in (APP, MEMCACHED):
+        control_plane.kubectl("delete", f"--filename={seed.crd}", "--wait=true")
+
+
+class TestDeployed(deployed.Promises):
+    """As a process of this machine."""
+
+
+def test_the_deployment_and_its_configmap_are_accepted_and_start(operator: deployed.Deployed, control_plane: ControlPlane) -> None:
+    """By the commands of the page; kwok makes pods ready that the API server and the scheduler take."""
+    environment = {"PATH": f"{control_plane.layout.built}:/usr/bin:/bin", "KUBECONFIG": str(control_plane.kubeconfig())}
+    (command,) = re.findall(r"^\$ (kubectl create configmap .*?)\n```", TEXT, re.MULTILINE | re.DOTALL)
+    subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, check=True, timeout=60)
+    own = f"/api/v1/namespaces/{operator.home}"
+    data = operator.admin.get(f"{own}/configmaps/rules")["data"]
+    (volume,) = DEPLOYMENT["spec"]["template"]["spec"]["volumes"]
+    assert {item["path"]: data[item["key"]] for item in volume["configMap"]["items"]} == mounted()
+    control_plane.kubectl("apply", "--filename=-", stdin=json.dumps(DEPLOYMENT))
+    path = f"/apis/apps/v1/namespaces/{operator.home}/deployments/ruleop"
+    eventually("both pods", lambda: operator.admin.get(path)["status"]["readyReplicas"] == 2, 60)
+
+
+def test_it_stops_in_order(operator: deployed.Deployed) -> None:
+    deployed.stops_in_order(operator)

@@ -1,0 +1,99 @@
+"""Step 6 of the README's tour, as it is written: `kubectl` and `ruleop run` with a kubeconfig, and Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.operator import eventually
+from tests.docs.console import blocks, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+
+LINES = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
+
+
+class Terminal:
+    """A shell in the checkout, with kubectl and a kubeconfig."""
+
+    def __init__(self, plane: ControlPlane, home: Path) -> None:
+        self.home = home
+        path = f"{plane.layout.built}:/usr/local/bin:/usr/bin:/bin"
+        # The addresses are the machine's, and other tests may have the default ones.
+        addresses = {"RULEOP_METRICS_BIND_ADDRESS": "0", "RULEOP_HEALTH_PROBE_BIND_ADDRESS": "0"}
+        self.environment = {"PATH": path, "HOME": str(home), "KUBECONFIG": str(plane.kubeconfig()), **addresses}
+
+    def run(self, line: str) -> str:
+        command = ["sh", "-c", line]
+        run = subprocess.run(
+            command, cwd=self.home / "checkout", env=self.environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert run.returncode == 0, f"{line}\n{run.stdout}{run.stderr}"
+        return run.stdout
+
+    @contextlib.contextmanager
+    def running(self, line: str) -> Iterator[Path]:
+        """A command that runs until Ctrl-C, and where it prints to."""
+        output = self.home / "output"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                ["sh", "-c", f"exec {line}"], cwd=self.home / "checkout", env=self.environment, stdout=file, stderr=subprocess.STDOUT
+            )
+        try:
+            yield output
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0, output.read_text()
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def terminal(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(control_plane, prepared(tmp_path))
+    yield terminal
+    control_plane.kubectl("delete", "--ignore-not-found", f"--filename={tmp_path}/checkout/crds", "--wait=true")
+
+
+def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) -> None:
+    (dry, wet) = (number for number, line in enumerate(LINES) if line.startswith(".venv/bin/ruleop run"))
+    children = ["get", "deployments,services", "--output=name", "--selector=app.kubernetes.io/managed-by=ruleop"]
+    for line in LINES[:dry]:
+        terminal.run(line)
+    control_plane.restart_controllers(watching=["apps.myapp.k8s.io"])  # so that the garbage collector knows the kind at once
+    with terminal.running(LINES[dry]) as output:
+        for child in ("Deployment/default/app-deployment", "Service/default/app-service"):
+            eventually(f"a line about {child}", lambda child=child: f"create {child}" in output.read_text())
+    assert control_plane.kubectl(*children) == ""
+
+    show, scale, *after = LINES[wet + 1 :]
+    with terminal.running(LINES[wet]):
+        eventually(
+            "both children", lambda: control_plane.kubectl(*children).split() == ["deployment.apps/app-deployment", "service/app-service"]
+        )
+        assert "app-deployment" in terminal.run(show)
+        terminal.run(scale)
+        replicas = ["get", "deployment", "app-deployment", "--output=jsonpath={.spec.replicas}"]
+        eventually("the scaling to be reverted", lambda: control_plane.kubectl(*replicas) == "2")
+        template = terminal.home / "checkout/templates/app/service.yaml.j2"
+        template.write_text(template.read_text().replace("targetPort: 80", "targetPort: 8080"))
+        port = ["get", "service", "app-service", "--output=jsonpath={.spec.ports[0].targetPort}"]
+        eventually("the edit of the template", lambda: control_plane.kubectl(*port) == "8080")
+        # What step 5 says of text for a port.
+        template.write_text(template.read_text().replace("port: 80\n", "port: eighty\n"))
+        ready = ["get", "app", "app-sample", "--output=jsonpath={.status.conditions[?(@.type=='Ready')]}"]
+        refusal = eventually("the refusal", lambda: "app-service" in (told := control_plane.kubectl(*ready)) and told)
+        assert json.loads(refusal)["status"] == "False"
+    for line in after:
+        terminal.run(line)
+    assert control_plane.kubectl(*children) == ""
+    assert control_plane.kubectl(*["get", "configmaps", "--output=name"]).split() == ["configmap/kube-root-ca.crt"]

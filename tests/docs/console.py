@@ -1,0 +1,80 @@
+"""The console blocks of the README: commands, and what each prints. A mark on the line before a block says what it needs:
+
+<!-- needs a cluster -->, <!-- needs the network -->   its commands are not run without
+<!-- with FILE: OLD -> NEW -->                         FILE is edited for this block, and restored after it
+
+Output that is not shown is not compared; a line `...` stands for any lines, or none.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.docs.messages import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+_EDIT = re.compile(r"with (\S+): (\S+) -> (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    line: str
+    output: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    mark: str
+    commands: tuple[Command, ...]
+
+    @property
+    def edit(self) -> tuple[str, str, str] | None:
+        """The file, and what of it is written differently."""
+        found = _EDIT.fullmatch(self.mark)
+        return (found[1], found[2], found[3]) if found else None
+
+
+def blocks() -> list[Block]:
+    found = re.findall(r"(?:^<!-- ([^\n]+) -->\n)?^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [Block(mark, tuple(_commands(text.splitlines()))) for mark, text in found]
+
+
+def _commands(lines: list[str]) -> list[Command]:
+    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
+    assert starts[0] == 0, "a block starts with a command"
+    return [
+        Command(re.sub(r"\s+# .*", "", lines[start][2:]), tuple(lines[start + 1 : end]))
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+
+
+def agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
+    """Whether what is shown is what was printed, in this order and with nothing else but where it says so."""
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+
+
+def prepared(home: Path) -> Path:
+    """A home with the checkout, and ruleop installed there as `make demo` does it."""
+    checkout = home / "checkout"
+    for folder in ("templates", "crds", "examples"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    shutil.copy(ROOT / "watches.yaml", checkout)
+    install(checkout / ".venv")
+    return home
+
+
+def install(environment: Path) -> None:
+    """The program that a virtual environment would have."""
+    program = environment / "bin" / "ruleop"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ruleop.cli import main; main()" "$@"\n')
+    program.chmod(0o755)

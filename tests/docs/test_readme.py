@@ -1,0 +1,92 @@
+"""The README's tour works as it is written: its commands are run in a copy of the project, and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.console import README, agrees, blocks, install, prepared
+from tests.docs.messages import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NETWORK = "needs the network"
+MARKS = {"", "needs a cluster", NETWORK}
+OFFLINE = [block for block in blocks() if block.mark not in MARKS - {""}]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return prepared(tmp_path)
+
+
+def test_the_commands_print_what_is_shown(home: Path) -> None:
+    """As one session: a command may use the files of one before, and `cd` holds until the block ends."""
+    for block in blocks():
+        if block.mark == NETWORK:  # what it installs is installed here already
+            for environment in re.findall(r"python3 -m venv ~/(\S+)", "\n".join(command.line for command in block.commands)):
+                install(home / environment)
+        if block not in OFFLINE:
+            continue
+        if block.edit:
+            path, old, new = block.edit
+            file = home / "checkout" / path
+            before = file.read_text()
+            assert old in before
+            file.write_text(before.replace(old, new))
+        folder = "checkout"
+        for command in block.commands:
+            line = command.line.replace("/tmp/", f"{home}/")  # noqa: S108 - what the README writes there
+            if line.startswith("cd ~/"):
+                folder = line.removeprefix("cd ~/")
+                continue
+            run = subprocess.run(
+                ["sh", "-c", line],
+                cwd=home / folder,
+                env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            if command.output:
+                assert agrees(command.output, run.stdout.splitlines()), f"{line}\n{run.stdout}"
+            else:
+                assert run.returncode == 0, f"{line}\n{run.stdout}"
+        if block.edit:
+            file.write_text(before)
+
+
+def test_every_mark_is_understood() -> None:
+    assert [block.mark for block in blocks() if block.mark not in MARKS and not block.edit] == []
+    assert len(OFFLINE) >= 8
+
+
+def test_the_rule_and_the_template_shown_are_those_of_this_repository() -> None:
+    for path in ("watches.yaml", "templates/app/deployment.yaml.j2"):
+        (shown,) = README.split(f"```yaml\n# {path}\n")[1].split("```")[:1]
+        assert (ROOT / path).read_text().startswith(shown)
+
+
+def test_the_error_promised_at_the_top_is_the_one_of_the_tour() -> None:
+    (promised,) = re.findall(r"\*\*Errors say where, and what to do\*\*:\s+`(.+?)`", README)
+    assert any(promised in line for block in OFFLINE for command in block.commands for line in command.output)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        (["a"], ["a"], True),
+        (["a"], ["a", "b"], False),
+        (["a", "..."], ["a", "b"], True),
+        (["...", "b", "..."], ["b"], True),
+        (["...", "a", "b"], ["a", "x", "b"], False),
+    ],
+)
+def test_three_dots_stand_for_any_lines(shown: list[str], printed: list[str], same: bool) -> None:
+    assert agrees(shown, printed) is same
