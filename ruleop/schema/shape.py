@@ -23,6 +23,7 @@ class Unique:
 
     field: str
     within: tuple[str, ...] = ()  # only among items that have the same values here as well
+    sharing: tuple[str, ...] = ()  # items that have the same values here may share it
     required: bool = False  # as soon as there are two items, each needs a value: an item without one conflicts with every other
 
 

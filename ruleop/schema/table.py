@@ -93,7 +93,9 @@ def read_table(data: bytes) -> _Table:
             elif attribute in ("values", "items"):
                 setattr(shape, attribute, shapes[value])
             elif attribute == "unique":
-                shape.unique = tuple(Unique(each["field"], tuple(each["within"]), each["required"]) for each in value)
+                shape.unique = tuple(
+                    Unique(each["field"], tuple(each["within"]), tuple(each["sharing"]), each["required"]) for each in value
+                )
             else:
                 setattr(shape, attribute, tuple(value) if attribute == "keys" else value)
     resources: dict[Kind, ResourceInfo] = {}

@@ -63,7 +63,7 @@ def test_these_lists_are_maps_by_all_their_keys(kind: Kind, path: tuple[str, ...
 @pytest.mark.parametrize(
     ("kind", "path", "unique"),
     [
-        (SERVICE, ("spec", "ports"), (Unique("name", required=True), Unique("nodePort", within=("protocol",)))),
+        (SERVICE, ("spec", "ports"), (Unique("name", required=True), Unique("nodePort", sharing=("port",)))),
         (DEPLOYMENT, (*CONTAINER, "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
         (STATEFUL_SET, (*POD_SPEC, "initContainers", "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
         (DEPLOYMENT, (*CONTAINER, "volumeDevices"), (Unique("name"),)),
