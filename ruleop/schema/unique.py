@@ -3,7 +3,8 @@
 No OpenAPI document states them; they are rules of the API server's validation. They come from a scan of k8s.io/kubernetes/pkg/apis
 (`field.Duplicate`, "must be unique") and of the allocation of node ports, for every list of a built-in kind that is merged by keys. The
 other lists have none: environment variables, volumes, containers and host aliases have no second field that must be unique, two mounts
-may share a volume, and lists without keys (Ingress rules, ports of NetworkPolicies and EndpointSlices, HPA metrics) are replaced as a whole.
+may share a volume, and lists without keys (Ingress rules, ports of NetworkPolicies and EndpointSlices, HPA metrics) are
+replaced as a whole.
 
 `tests/cluster/test_unique_fields.py` holds each entry to what the API server refuses.
 """
