@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from ruleop.engine.echoes import Echoes
+    from ruleop.merge import FieldSet
 
 
 AT_ONCE = 8
@@ -54,7 +55,7 @@ class Api(Protocol):
     async def create(self, obj: Object) -> Object: ...
     async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object: ...
     async def replace(self, obj: Object) -> Object: ...
-    async def apply(self, obj: Object, *, migrate: bool) -> Object: ...
+    async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object: ...
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None: ...
 
 
@@ -196,7 +197,7 @@ class _Run:
             case Replace():
                 await self._write(action.key, action.object, self.api.replace(action.object))
             case ServerSideApply():
-                await self._write(action.key, action.object, self.api.apply(action.object, migrate=action.migrate))
+                await self._write(action.key, action.object, self.api.apply(action.object, recorded=action.recorded))
             case Delete():
                 return await self._delete(action)
             case AddFinalizer():

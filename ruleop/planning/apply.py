@@ -158,6 +158,11 @@ def _digest_of(fields: FieldSet) -> FieldSet:
     return FieldSet(MapFields({fingerprint(fields.to_json()): Leaf.SCALAR}, created=False))
 
 
+def _named_by(record: Record | None) -> FieldSet | None:
+    """The fields that a record names. Neither a digest nor the record of a create-only child names any."""
+    return record.fields if record is not None and "metadata" in record.fields.root.members else None
+
+
 def _shape(wanted: Wanted) -> Shape:
     """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a schema."""
     return wanted.info.shape if wanted.info.shape is not UNKNOWN else _any_object()
@@ -274,8 +279,8 @@ def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, sta
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(stands)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
-    # Whether a create or a merge of ours has left its mark in managedFields is not known here: stores do not keep them.
-    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, migrate=True)
+    recorded = _named_by(record_of(live))
+    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, recorded)
 
 
 def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], wanted: Wanted) -> dict[str, Any]:

@@ -119,6 +119,23 @@ def test_what_the_rule_changes_afterwards_comes_as_before(plane: ControlPlane, o
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
+def test_what_others_set_in_the_port_outlives_the_edit_and_the_next_change_of_the_rule(
+    plane: ControlPlane, database: Database, name: str
+) -> None:
+    kubectl_patch(plane, name, [{"op": "add", "path": "/spec/ports/0/appProtocol", "value": "sql"}])
+    (before,) = ports(database, name)
+    kubectl_patch(plane, name, to(6004))
+    eventually("the port", lambda: ports(database, name) == [before])
+    database.admin.merge(database.path, {"spec": {"app": f"others-{name}"}}, "somebody")
+    path = database.service(f"db-{name}")
+    eventually("the change", lambda: database.admin.get(path)["spec"]["selector"]["app"] == f"others-{name}")
+    assert ports(database, name) == [before]
+    assert before["appProtocol"] == "sql"
+    kubectl_patch(plane, name, [{"op": "remove", "path": "/spec/ports/0/appProtocol"}])
+    database.wait_until_ready()
+
+
+@pytest.mark.parametrize("name", ["merged", "applied"])
 def test_a_port_of_others_stays(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, METRICS)
     kubectl_patch(plane, name, to(6002))

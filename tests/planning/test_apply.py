@@ -273,11 +273,11 @@ def test_server_side_sends_all_that_is_wanted_with_uid_and_record():
     world.edit({"v": "2"})
     (apply,) = world.plan().actions
     assert isinstance(apply, ServerSideApply)
+    assert apply.recorded == record(world).fields
     assert apply.object["metadata"]["uid"] == world.objects[key("a")]["metadata"]["uid"]
     assert "resourceVersion" not in apply.object["metadata"]
     assert apply.object["data"] == {"v": "2"}
     assert APPLIED in apply.object["metadata"]["annotations"]
-    assert apply.migrate
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "2"}
     assert world.plan().quiet
