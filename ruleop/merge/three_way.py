@@ -142,7 +142,7 @@ def _map(
         as_recorded = False
         changes |= _taken_back(live, applied, now, shape, notes, keep)
     if notes is not None and notes.owned is not None:
-        changes |= _emptied(live, now, notes)
+        changes |= _emptied(live, now, shape, notes)
     if changes:
         if shape.retain_keys:
             changes |= _excluded(live, now, notes, keep)
@@ -164,14 +164,17 @@ def _taken_back(
     return changes
 
 
-def _emptied(live: Object, now: Mapping[str, Fields], notes: _Notes) -> dict[str, JSON]:
-    """The lists that are ours as a whole and that we leave out."""
-    owned, spared = notes.owned.names if notes.owned else {}, notes.ignored.names if notes.ignored else {}
-    return {
-        name: GONE
-        for name, inner in owned.items()
-        if inner.whole and name not in now and type(live.get(name)) is list and not (name in spared and spared[name].whole)
-    }
+def _emptied(live: Object, now: Mapping[str, Fields], shape: Shape, notes: _Notes) -> dict[str, JSON]:
+    """The lists that are ours as a whole and that we leave out: only what is ignored stays in them."""
+    changes: dict[str, JSON] = {}
+    for name in notes.owned.names if notes.owned else ():
+        inner, listed = notes.member(name), live.get(name)
+        if inner is not None and inner.own and not inner.leave_alone and name not in now and type(listed) is list:
+            of_list = shape.fields.get(name) or shape.values or UNKNOWN
+            left = [item for item in listed if _is_ignored(item, of_list, inner)]
+            if len(left) < len(listed):
+                changes[name] = left or GONE
+    return changes
 
 
 def _excluded(live: Object, now: Mapping[str, Fields], notes: _Notes | None, keep: tuple[str, ...]) -> dict[str, JSON]:

@@ -82,6 +82,10 @@ def test_what_is_ignored_stays():
     live = ports([METRICS, {"name": "x", "port": 1}, POSTGRES])
     assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS, POSTGRES])
     assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports")]) is live
+    assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports")]) is live
+    assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS])
+    kept = ports([METRICS])
+    assert merge(kept, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) is kept
 
 
 def test_members_of_a_set():
