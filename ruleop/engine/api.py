@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ruleop.engine.managed import migrated, to_migrate
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube import requests
 from ruleop.kube.errors import ApiError, Problem
@@ -12,6 +13,7 @@ from ruleop.kube.errors import ApiError, Problem
 if TYPE_CHECKING:
     from ruleop.kube.client import Client
     from ruleop.kube.requests import Request
+    from ruleop.merge import FieldSet
     from ruleop.schema.table import ResourceInfo
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
@@ -48,11 +50,10 @@ class ServerApi:
     async def replace(self, obj: Object) -> Object:
         return await self._sent(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))
 
-    async def apply(self, obj: Object, *, migrate: bool) -> Object:
+    async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object:
         kind, key = Kind.of(obj), ObjectKey.of(obj)
         resource = self.resource(kind, "patch")
-        if migrate:
-            await self._migrate(resource, key)
+        await self._migrate(resource, key, recorded)
         return await self._sent(requests.apply(resource, key, obj, force=True))
 
     async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
@@ -70,15 +71,15 @@ class ServerApi:
             raise
         return None if answer.get("kind") == "Status" else answer
 
-    async def _migrate(self, resource: ResourceInfo, key: ObjectKey) -> None:
+    async def _migrate(self, resource: ResourceInfo, key: ObjectKey, recorded: FieldSet | None) -> None:
         """An object that we wrote by patches is about to be applied: what we own by update becomes what we own by apply, or the server
         would never take back a field that we give up."""
         live = await self._found(requests.get(resource, key))
         entries = (live or {}).get("metadata", {}).get("managedFields") or []
-        if live is None or not any(_ours(entry) and entry.get("operation") == "Update" for entry in entries):
+        if live is None or not to_migrate(entries):
             return
         operations = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": migrated(entries)},
+            {"op": "replace", "path": "/metadata/managedFields", "value": migrated(entries, recorded)},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
         ]
         await self._sent(requests.json_patch(resource, key, operations))
@@ -94,24 +95,6 @@ class ServerApi:
     async def _sent(self, request: Request) -> dict[str, Any]:
         answer: dict[str, Any] = await self.client.send(request)
         return answer
-
-
-def _ours(entry: Mapping[str, Any]) -> bool:
-    return entry.get("manager") == requests.MANAGER and not entry.get("subresource")
-
-
-def migrated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries with all that we updated and applied in one entry that says apply."""
-    ours = [entry for entry in entries if _ours(entry)]
-    fields: dict[str, Any] = {}
-    for entry in ours:
-        fields = _union(fields, entry.get("fieldsV1") or {})
-    applied = next((entry for entry in ours if entry.get("operation") == "Apply"), ours[0])
-    return [*(entry for entry in entries if not _ours(entry)), {**applied, "operation": "Apply", "fieldsV1": fields}]
-
-
-def _union(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return {key: _union(one.get(key) or {}, two.get(key) or {}) for key in {**one, **two}}
 
 
 class ConfigMapShelf:

@@ -12,6 +12,7 @@ happen, and a plan made at once would only repeat it: that is a failure like ano
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,9 +37,10 @@ from ruleop.planning import (
 from ruleop.planning.marks import claim_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from ruleop.engine.echoes import Echoes
+    from ruleop.merge import FieldSet
 
 
 AT_ONCE = 8
@@ -53,7 +55,7 @@ class Api(Protocol):
     async def create(self, obj: Object) -> Object: ...
     async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object: ...
     async def replace(self, obj: Object) -> Object: ...
-    async def apply(self, obj: Object, *, migrate: bool) -> Object: ...
+    async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object: ...
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None: ...
 
 
@@ -201,7 +203,7 @@ class _Run:
             case Replace():
                 await self._write(action.key, action.object, self.api.replace(action.object))
             case ServerSideApply():
-                await self._write(action.key, action.object, self.api.apply(action.object, migrate=action.migrate))
+                await self._write(action.key, action.object, self.api.apply(action.object, recorded=action.recorded))
             case Delete():
                 return await self._delete(action)
             case AddFinalizer():
@@ -294,6 +296,8 @@ class _Run:
         failure, retry_after = self.classify(error)
         if retry_after is not None:
             self.outcomes.retry_after = max(retry_after, self.outcomes.retry_after or 0.0)
+        if failure is Failure.INVALID and isinstance(action, (Patch, ServerSideApply)):
+            return self._refused(action, failure, error, managed=await self._managed(action))
         if failure is not None:
             return self._refused(action, failure, error)
         kind, key, planned = self._target(action)
@@ -333,11 +337,19 @@ class _Run:
             case Patch() | Delete():
                 return Kind.of(action.live), action.key, action.live
 
-    def _refused(self, action: Action, failure: Failure, error: RuleopError) -> bool:
+    async def _managed(self, action: Patch | ServerSideApply) -> tuple[Mapping[str, Any], ...]:
+        """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do not keep it."""
+        try:
+            live = await self.api.read(Kind.of(action.object if isinstance(action, ServerSideApply) else action.live), action.key)
+        except RuleopError:  # then nobody is named
+            return ()
+        return tuple(each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping))
+
+    def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
         _, key, _ = self._target(action)
         wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
         request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
-        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request)
+        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed)
         return False
 
 

@@ -1,4 +1,4 @@
-"""The paths of `apply.ignore` in the form in which a merge walks the object.
+"""The paths of `apply.ignore`, and of `apply.own`, in the form in which a merge walks the object.
 
 An ignored field is neither wanted nor ours: the live value stays, whatever it is, also when there is none. It is set only together with
 what holds it, when the object, the list item or the map that the field lies in does not exist yet: a new container needs its image.

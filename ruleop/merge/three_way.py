@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.merge.at_rest import at_rest
 from ruleop.merge.creation import create_fields, fields_of_new
+from ruleop.merge.edited import edited_items, with_keys_of
 from ruleop.merge.equality import fingerprint, same
 from ruleop.merge.fields import NO_MEMBERS, Fields, FieldSet, ItemKey, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.giving_up import GONE, without_fields, without_item
@@ -50,22 +51,29 @@ class _Notes:
 
     ignored: Ignored | None
     answers: Answers | None
+    owned: Ignored | None  # of `apply.own`: the same tree, in which `whole` marks a list
 
     def member(self, name: str) -> _Notes | None:
         return _noted(
             self.ignored.names.get(name) if self.ignored else None,
             self.answers.within.get(name) if self.answers else None,
+            self.owned.names.get(name) if self.owned else None,
         )
 
     def item(self, item: JSON, key: ItemKey, shape: Shape) -> _Notes | None:
         return _noted(
             self.ignored.item(item, shape) if self.ignored else None,
             self.answers.within.get(key) if self.answers else None,
+            self.owned.item(item, shape) if self.owned else None,
         )
 
     @property
     def leave_alone(self) -> bool:
         return self.ignored is not None and self.ignored.whole
+
+    @property
+    def own(self) -> bool:
+        return self.owned is not None and self.owned.whole
 
 
 _Outcome: TypeAlias = tuple[Any, Fields]
@@ -78,16 +86,17 @@ def three_way(
     shape: Shape,
     *,
     ignore: Sequence[Path] = (),
+    own: Sequence[Path] = (),
     learned: Learned = Learned.NOTHING,
 ) -> Merged:
-    """The object as it should stand, and the fields of it that are ours.
+    """The object as it should stand, and the fields of it that are ours. In lists at the paths of `own` nothing is left to others.
 
     `live` is None when the object does not exist; `applied` is None when there is no readable record, and then nothing is removed.
     Raises `MergeError` when a list in `wanted` cannot be what the API declares it to be.
     """
     if live is None:
         return Merged(without_nulls(wanted), create_fields(wanted, shape, ignore=ignore))
-    notes = _noted(ignored_at(ignore), learned.answers)
+    notes = _noted(ignored_at(ignore), learned.answers, ignored_at(own))
     if notes is None and applied is not None and at_rest(live, wanted, applied.root, shape):
         return Merged(live, applied)
     before = applied.root if applied is not None else NO_MEMBERS
@@ -95,8 +104,8 @@ def three_way(
     return Merged(merged, applied if applied is not None and fields is before else FieldSet(fields))
 
 
-def _noted(ignored: Ignored | None, answers: Answers | None) -> _Notes | None:
-    return None if ignored is None and answers is None else _Notes(ignored, answers)
+def _noted(ignored: Ignored | None, answers: Answers | None, owned: Ignored | None) -> _Notes | None:
+    return None if ignored is None and answers is None and owned is None else _Notes(ignored, answers, owned)
 
 
 def _covered(wanted: JSON, live: JSON, notes: _Notes | None) -> bool:
@@ -132,6 +141,8 @@ def _map(
     if not as_recorded or len(now) != len(recorded):
         as_recorded = False
         changes |= _taken_back(live, applied, now, shape, notes, keep)
+    if notes is not None and notes.owned is not None:
+        changes |= _emptied(live, now, shape, notes)
     if changes:
         if shape.retain_keys:
             changes |= _excluded(live, now, notes, keep)
@@ -150,6 +161,19 @@ def _taken_back(
         left = without_fields(live[name], fields, shape.fields.get(name) or shape.values or UNKNOWN, inner)
         if left is not live[name]:
             changes[name] = left
+    return changes
+
+
+def _emptied(live: Object, now: Mapping[str, Fields], shape: Shape, notes: _Notes) -> dict[str, JSON]:
+    """The lists that are ours as a whole and that we leave out: only what is ignored stays in them."""
+    changes: dict[str, JSON] = {}
+    for name in notes.owned.names if notes.owned else ():
+        inner, listed = notes.member(name), live.get(name)
+        if inner is not None and inner.own and not inner.leave_alone and name not in now and type(listed) is list:
+            of_list = shape.fields.get(name) or shape.values or UNKNOWN
+            left = [item for item in listed if _is_ignored(item, of_list, inner)]
+            if len(left) < len(listed):
+                changes[name] = left or GONE
     return changes
 
 
@@ -213,16 +237,21 @@ def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shap
     applied = was if isinstance(was, KeyedFields) and was.keys == shape.keys else None
     recorded = applied.items if applied is not None else _NO_ITEMS
     ours = _not_ignored(wanted_items(wanted, shape), shape, notes)
-    keys = item_keys(live, shape)
+    keys, items = item_keys(live, shape), live
+    if shape.unique and recorded:
+        keys, items, recorded = _put_right(live, keys, ours, recorded, shape, notes)
     now: dict[ItemKey, Fields] = {}
     merged: dict[ItemKey, JSON] = {}
     standing: list[tuple[ItemKey | None, JSON]] = []
-    for key, item in zip(keys, live, strict=True):
-        if key is not None and key in ours:
+    owned = notes is not None and notes.own
+    for key, item in zip(keys, items, strict=True):
+        if key is not None and key in ours and not (owned and key in merged):
             after, fields = _item(item, ours[key], recorded.get(key), key, shape, notes)
             standing.append((key if key not in merged else None, after))
             merged.setdefault(key, after)
             now.setdefault(key, fields)
+        elif owned and not _is_ignored(item, shape, notes):
+            continue
         elif key is not None and key in recorded:
             ignored = notes.ignored.item(item, shape) if notes is not None and notes.ignored is not None else None
             left = item if ignored is not None and ignored.whole else without_item(item, recorded[key], shape, ignored)
@@ -241,17 +270,53 @@ def _keyed(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shap
         result = [item for _, item in standing]
     else:
         result = arranged(standing, order)
-    if applied is None or len(now) != len(recorded) or any(fields is not recorded.get(key) for key, fields in now.items()):
+    if applied is None or len(now) != len(applied.items) or any(fields is not applied.items.get(key) for key, fields in now.items()):
         applied = KeyedFields(shape.keys, now, _created(was))
     return live if _same_items(live, result) else result, applied
+
+
+def _put_right(
+    live: list[JSON],
+    keys: list[ItemKey | None],
+    ours: dict[ItemKey, JSON],
+    recorded: Mapping[ItemKey, Fields],
+    shape: Shape,
+    notes: _Notes | None,
+) -> tuple[list[ItemKey | None], list[JSON], Mapping[ItemKey, Fields]]:
+    """Keys, items and what is recorded of them; items whose key somebody edited have the desired key again."""
+    present = set(keys)
+    missing = {key: item for key, item in ours.items() if key not in present and not _dropped(item, key, shape, notes)}
+    if not missing:
+        return keys, live, recorded
+    others = {
+        position: item
+        for position, (key, item) in enumerate(zip(keys, live, strict=True))
+        if type(item) is dict and key not in ours and key not in recorded and not _is_ignored(item, shape, notes)
+    }
+    lost = [key for key in recorded if key in missing or (key not in ours and key not in present)]
+    keys, items, found = list(keys), list(live), dict(recorded)
+    for position, key, was in edited_items(others, missing, lost, shape):
+        keys[position], items[position] = key, with_keys_of(items[position], missing[key], shape)
+        found[key] = recorded[was]
+    return keys, items, found
+
+
+def _dropped(item: JSON, key: ItemKey, shape: Shape, notes: _Notes | None) -> bool:
+    """Whether the server is known to leave out this item, or to write it under another key."""
+    return notes is not None and notes.answers is not None and _covered(without_nulls(item), None, notes.item(item, key, shape))
 
 
 def _not_ignored(items: dict[ItemKey, JSON], shape: Shape, notes: _Notes | None) -> dict[ItemKey, JSON]:
     """An item that is ignored as a whole is left to others, there or not."""
     if notes is None or notes.ignored is None or not notes.ignored.items:
         return items
-    found = ((key, item, notes.ignored.item(item, shape)) for key, item in items.items())
-    return {key: item for key, item, ignored in found if ignored is None or not ignored.whole}
+    return {key: item for key, item in items.items() if not _is_ignored(item, shape, notes)}
+
+
+def _is_ignored(item: JSON, shape: Shape, notes: _Notes | None) -> bool:
+    """Whether an item is ignored as a whole."""
+    found = notes.ignored.item(item, shape) if notes is not None and notes.ignored is not None else None
+    return found is not None and found.whole
 
 
 def _item(live: JSON, wanted: JSON, was: Fields | None, key: ItemKey, shape: Shape, notes: _Notes | None) -> _Outcome:
@@ -268,18 +333,19 @@ def _item(live: JSON, wanted: JSON, was: Fields | None, key: ItemKey, shape: Sha
 
 
 def _set(live: list[JSON], wanted: list[JSON], was: Fields | None, shape: Shape, notes: _Notes | None) -> _Outcome:  # noqa: ARG001
-    """A list that is a set: the union of what is live and what we want, without what we gave up."""
+    """A list that is a set: the union of what is live and what we want, without what we gave up; of our own, just what we want."""
     ours = wanted_members(wanted)
     fields = SetFields(frozenset(map(fingerprint, ours.values())), _created(was))
     given_up = was.fingerprints - fields.fingerprints if isinstance(was, SetFields) else frozenset()
     seen: set[JSON] = set()
     standing: list[tuple[JSON, JSON]] = []
+    owned = notes is not None and notes.own
     for item in live:
         key = member_key(item)
         if key in ours and key not in seen:
             seen.add(key)
             standing.append((key, item))
-        elif key in ours or not given_up or fingerprint(item) not in given_up:
+        elif not owned and (key in ours or not given_up or fingerprint(item) not in given_up):
             standing.append((None, item))
     order = [key for key, _ in standing if key is not None]
     result = [item for _, item in standing] if order == list(ours) else arranged(standing, ours)

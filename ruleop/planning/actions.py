@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Object, ObjectKey
+    from ruleop.merge import FieldSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class ServerSideApply:
     live: Object | None
     wanted: str
     why: Literal["changed", "adopted"] = "changed"
-    migrate: bool = False  # look into managedFields first: a create or another strategy may have left entries of ours there
+    recorded: FieldSet | None = None  # what we have applied so far, in whatever way, as far as the record says
     needs: frozenset[str] = frozenset()
 
 

@@ -27,8 +27,10 @@ from ruleop.merge import (
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
+from ruleop.merge.removals import removes_items_of_others
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.planning.errors import ChildFails, ChildWaits, Unread, stopped
+from ruleop.planning.failures import refused_changes
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
 from ruleop.planning.wanted import Wanted, kept_reference, strategy_of, with_marks
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.merge.fields import Fields
+    from ruleop.planning.differences import Difference
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(
@@ -52,11 +55,13 @@ NO_FIELDS = FieldSet()
 
 
 class Immutable(ChildFails):
-    """The server refuses to change a field. What it says may hold a Secret's value, so whoever tells it has to look at that first."""
+    """The server refuses to change a field. What it says, and the changes, may hold a Secret's value, so whoever tells it has to look at
+    that first."""
 
-    def __init__(self, failed: Failed, way: str, site: Site) -> None:
+    def __init__(self, failed: Failed, changes: tuple[Difference, ...], way: str, site: Site) -> None:
         super().__init__(failed.message, site, reason="ApplyFailed")
         self.failed = failed
+        self.changes = changes
         self.way = way
 
 
@@ -154,6 +159,11 @@ def _digest_of(fields: FieldSet) -> FieldSet:
     return FieldSet(MapFields({fingerprint(fields.to_json()): Leaf.SCALAR}, created=False))
 
 
+def _named_by(record: Record | None) -> FieldSet | None:
+    """The fields that a record names. Neither a digest nor the record of a create-only child names any."""
+    return record.fields if record is not None and "metadata" in record.fields.root.members else None
+
+
 def _shape(wanted: Wanted) -> Shape:
     """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a schema."""
     return wanted.info.shape if wanted.info.shape is not UNKNOWN else _any_object()
@@ -209,9 +219,10 @@ def _change(
     record = None if adopting else record_of(live)
     marked = _normal(child, wanted, with_marks(wanted, owner, reference=reference, managed=_managed(live, record)))
     ignore = _ignored(child, wanted)
+    fields, shape = record.fields if record is not None else None, _shape(wanted)
     learned = observed.learned.get(wanted.key, Learned.NOTHING)
     try:
-        merged = three_way(live, marked, record.fields if record is not None else None, _shape(wanted), ignore=ignore, learned=learned)
+        merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
         raise _unmergeable(child, wanted, error) from None
     if merged.object is live and record is not None and record.id == child.id and _says(record.fields, merged.fields):
@@ -221,13 +232,13 @@ def _change(
     stands = _recorded(merged.object, _record_text(child, wanted, merged.fields, strategy))
     failed = observed.failed.get(wanted.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.wanted == wanted.digest:
-        return _immutable(child, wanted, observed, live, failed)
+        return _immutable(child, wanted, observed, live, refused_changes(live, stands, shape, failed), failed=failed)
     why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
-    if strategy == "server-side":
+    if strategy == "server-side" and not removes_items_of_others(live, merged.object, fields.root if fields is not None else None, shape):
         return Applied(stands, replace(_server_side(child, wanted, live, marked, stands, ignore), why=why))
     if strategy == "replace":
         return Applied(stands, replace(_replacement(child, wanted, live, marked, stands, ignore), why=why))
-    return Applied(stands, _patch(child, wanted, live, stands, why, as_sent(marked, live, ignore, _shape(wanted))))
+    return Applied(stands, _patch(child, wanted, live, stands, why, as_sent(marked, live, ignore, shape)))
 
 
 def _says(recorded: FieldSet, fields: FieldSet) -> bool:
@@ -249,7 +260,9 @@ def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
 
 
-def _immutable(child: Child, wanted: Wanted, observed: Observed, live: Object, failed: Failed) -> Applied:
+def _immutable(
+    child: Child, wanted: Wanted, observed: Observed, live: Object, changes: tuple[Difference, ...], *, failed: Failed
+) -> Applied:
     """The server refused this very wish because it changes a field that cannot change."""
     recreate = child.apply.on_immutable == "recreate"
     sensitive = (wanted.kind.group, wanted.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
@@ -259,7 +272,7 @@ def _immutable(child: Child, wanted: Wanted, observed: Observed, live: Object, f
         way = f"; a {wanted.kind.kind} is only deleted and created again if the child itself says `apply.onImmutable: recreate`"
     else:
         way = "" if recreate else "; `apply.onImmutable: recreate` would delete and create it again"
-    raise Immutable(failed, way, child.body.site)
+    raise Immutable(failed, changes, way, child.body.site)
 
 
 def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> ServerSideApply:
@@ -267,8 +280,8 @@ def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, sta
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(stands)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
-    # Whether a create or a merge of ours has left its mark in managedFields is not known here: stores do not keep them.
-    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, migrate=True)
+    recorded = _named_by(record_of(live))
+    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, recorded=recorded)
 
 
 def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], wanted: Wanted) -> dict[str, Any]:

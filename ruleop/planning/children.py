@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
-from ruleop.planning.actions import Action, ChildReport, Create, Delete, State
+from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
 from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
+from ruleop.planning.conflicting import conflict_in_words
 from ruleop.planning.errors import ChildFails, ChildWaits, Unread
-from ruleop.planning.failures import reason_of, told
+from ruleop.planning.failures import changes_in_words, reason_of, told
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
 from ruleop.planning.planned import Existing, Piece, Planned, Said, as_it_exists, as_it_will_stand, existing_of, ready_as_it_exists
@@ -177,7 +178,8 @@ class Children:
     def _fails(self, planned: Planned, error: ChildFails) -> str:
         message = error.message
         if isinstance(error, Immutable):
-            message = told(self.rule, planned.child, error.failed) + error.way
+            changes = changes_in_words(error.changes, self.rule, planned.child)
+            message = told(self.rule, planned.child, error.failed) + changes + error.way
         planned.spares = True
         self.mistaken = self.mistaken or error.reason == "RenderFailed"
         planned.state, planned.message = State.FAILED, message
@@ -196,24 +198,35 @@ class Children:
         if (fight := fight_over(piece.wanted, self.observed)) is not None:
             self.said.problem(child.id, "Fighting", fight.message)
         if applied.action is not None:
-            return self._written(child, key, applied.action)
+            return self._written(child, piece, applied, applied.action)
         assert applied.stands is not None
         found = self._readiness(piece, child, applied.stands)
         if found.failed:
             self.said.problem(child.id, "ChildFailed", f"{key.kind}/{key.name} {found.message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
 
-    def _written(self, child: Child, key: ObjectKey, action: Action) -> tuple[State, str]:
+    def _written(self, child: Child, piece: Piece, applied: Applied, action: Action) -> tuple[State, str]:
         if self.paused:
             return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
         if isinstance(action, Delete):
             return State.PROGRESSING, "is about to be deleted and created again"
-        failed = self.observed.failed.get(key) if self.observed.settled else None
+        failed = self.observed.failed.get(piece.wanted.key) if self.observed.settled else None
         if failed is not None:
-            return self._write_failed(child, key, failed)
-        return State.PROGRESSING, "is about to be created" if isinstance(action, Create) else "is about to be changed"
+            return self._write_failed(child, piece, applied, failed)
+        if isinstance(action, Create):
+            return State.PROGRESSING, "is about to be created"
+        conflict = self._conflict(piece, applied, action)
+        expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
+        return State.PROGRESSING, f"is about to be changed{expected}"
 
-    def _write_failed(self, child: Child, key: ObjectKey, failed: Failed) -> tuple[State, str]:
+    def _conflict(self, piece: Piece, applied: Applied, action: Action, managed: Iterable[Mapping[str, Any]] = ()) -> str:
+        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones."""
+        if applied.stands is None or not isinstance(action, (Patch, ServerSideApply)):
+            return ""
+        return conflict_in_words(applied.stands, piece.wanted.rendered, piece.wanted.info.shape, managed)
+
+    def _write_failed(self, child: Child, piece: Piece, applied: Applied, failed: Failed) -> tuple[State, str]:
+        key, action = piece.wanted.key, applied.action
         message = told(self.rule, child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
@@ -223,6 +236,9 @@ class Children:
             message = refusal(key.name, self.owner.kind.kind, Claim(ours=False))
             self.said.problem(child.id, reason, message)
             return State.REFUSED, message
+        if failed.failure is Failure.INVALID and action is not None:
+            conflict = self._conflict(piece, applied, action, failed.managed)
+            message += f"; {conflict}" if conflict else ""
         self.said.problem(child.id, reason, message, child.body.site)
         return State.FAILED, message
 

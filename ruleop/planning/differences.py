@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.merge import same
 from ruleop.merge.lists import item_keys, item_path
+from ruleop.merge.whole import stands_for
 from ruleop.planning.masking import MASK
 from ruleop.schema.findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
@@ -61,7 +62,7 @@ def leaves(difference: Difference) -> Iterator[Difference]:
     elif isinstance(after, list) and after:
         names = _names(after)
         for index, item in enumerate(after):
-            yield from leaves(Difference(f"{difference.path}[{f'name={names[index]}' if names else index}]", NOTHING, item))
+            yield from leaves(Difference(f"{difference.path}[{names[index] if names else index}]", NOTHING, item))
     else:
         yield difference
 
@@ -118,6 +119,8 @@ def _member(path: str, name: str) -> str:
 def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Difference]:
     for name in sorted({*before, *after}):
         inner = shape.fields.get(name) or shape.values or UNKNOWN
+        if name not in after and name in shape.defaults and stands_for(before[name], shape.defaults[name], inner):
+            continue  # the server fills it in again
         yield from _values(before.get(name, NOTHING), after.get(name, NOTHING), inner, _member(path, name))
 
 
@@ -174,12 +177,16 @@ def _labels(items: list[JSON], shape: Shape) -> list[str] | None:
         keys = item_keys(items, shape)
         labels = [item_path(key, shape) for key in keys if key is not None]
     else:
-        labels = [f"[name={name}]" for name in _names(items)]
+        labels = [f"[{name}]" for name in _names(items)]
     return labels if len(set(labels)) == len(items) else None
 
 
 def _names(items: Iterable[JSON]) -> list[str]:
-    """The names of items that all have one; else none."""
-    found = [item.get("name") if isinstance(item, Mapping) else None for item in items]
-    names = [name for name in found if isinstance(name, str)]
-    return names if len(set(names)) == len(found) else []
+    """What tells the items apart if all have it, a name or, as a StatefulSet's claim templates, a metadata.name; else nothing."""
+    mappings = [item if isinstance(item, Mapping) else {} for item in items]
+    for prefix, holders in (("name=", mappings), ("", [item.get("metadata") for item in mappings])):
+        found = [holder.get("name") if isinstance(holder, Mapping) else None for holder in holders]
+        names = [f"{prefix}{name}" for name in found if isinstance(name, str)]
+        if names and len(set(names)) == len(found):
+            return names
+    return []

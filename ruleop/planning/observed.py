@@ -121,6 +121,7 @@ class Failed:
     message: str
     wanted: str = ""
     request: str = ""  # verb and resource, which may be told whatever the message says
+    managed: tuple[Mapping[str, Any], ...] = ()  # the managedFields of an object whose change was invalid: whose items stand there
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ def _child(child: ChildDraft, read: Reads) -> Child:
         apply=Apply(
             strategy=child.strategy,
             ignore=tuple(Ignore(_there(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
+            own=tuple(owned.path for owned in child.own),
             on_immutable=child.on_immutable,
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
         ),

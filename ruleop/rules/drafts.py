@@ -2,7 +2,7 @@
 
 Shared values reach a watch from the outside in: watches.yaml, then the included file that the watch stands in, then the watch itself. What
 is said further in wins: a var replaces the var of the same name; a let takes the place of the let of the same name, and there sees only
-the names before it. `apply` is joined key by key, its `ignore` lists one after the other.
+the names before it. `apply` is joined key by key, its `ignore` and `own` lists one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.rules.environment import Constants
     from ruleop.rules.model import Strategy
-    from ruleop.rules.values import Entry, Reading, Templated
+    from ruleop.rules.values import Entry, PlacedPath, Reading, Templated
     from ruleop.templating import TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
@@ -83,6 +83,10 @@ class ChildDraft:
     @property
     def ignore(self) -> tuple[IgnoreTable, ...]:
         return tuple(ignored for apply in self.applies for ignored in apply.ignore or ())
+
+    @property
+    def own(self) -> tuple[PlacedPath, ...]:
+        return tuple(owned for apply in self.applies for owned in apply.own or ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from ruleop.rules.values import (
     Flag,
     Grown,
     ListOf,
+    ListPath,
     MapOf,
+    PlacedPath,
     Reading,
     Template,
     Templated,
@@ -186,6 +188,11 @@ class ApplyTable(Table):
     ignore: tuple[IgnoreTable, ...] | None = key(
         "ignore", ListOf(IgnoreType(), "an ignored path"), "Fields that ruleop sets on creation and then leaves to others."
     )
+    own: tuple[PlacedPath, ...] | None = key(
+        "own",
+        ListOf(ListPath(), "an owned path"),
+        "Lists merged by keys, or as sets, that are this child's as a whole: items of others go.",
+    )
     on_immutable: OnImmutable | None = key(
         "onImmutable",
         Choice(get_args(OnImmutable)),
@@ -308,7 +315,7 @@ class WatchTable(Table):
     reconcile_period: float = key("reconcilePeriod", Duration(), "Full re-check in addition to events; 0s never.", default="10h")
     max_concurrent: int = key("maxConcurrentReconciles", Count(1), "CRs of this kind at once.", default=16)
     manage_status: bool = key("manageStatus", Flag(), "false: write no status at all.", default=True)
-    apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore lists are joined.")
+    apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
     reach: Reach = key(
         "reach", Choice(get_args(Reach)), "cluster: children may be cluster-scoped or in other namespaces.", default="namespace"
     )

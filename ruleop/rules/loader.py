@@ -26,6 +26,7 @@ from ruleop.rules.looks import warn_of_looks
 from ruleop.rules.model import Project
 from ruleop.rules.names import check_dependencies, check_given, check_let_reach, check_read
 from ruleop.rules.order import check_cycles, reads
+from ruleop.rules.owned import check_owned
 from ruleop.rules.randomness import check_random
 from ruleop.rules.secrecy import check_secrecy
 from ruleop.rules.usage import warn_of_unused
@@ -89,6 +90,7 @@ class _Loading:
         for draft, its_parts in every_part:
             self._check(draft, its_parts, crds)
         check_watches(drafts, self.findings)
+        check_owned(drafts, crds, self.findings)
         if not self.findings.failed:
             warn_of_unused(self.reading.templates, [part for _, its_parts in every_part for part in its_parts], self.findings)
         found = self.findings.sorted()

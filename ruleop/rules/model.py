@@ -50,6 +50,7 @@ class Ignore:
 class Apply:
     strategy: Strategy | None = None  # None: the kind's own default (create-only for Jobs, else merge)
     ignore: tuple[Ignore, ...] = ()
+    own: tuple[Path, ...] = ()  # lists in which nothing is left to others
     on_immutable: Literal["fail", "recreate"] = "fail"
     on_immutable_explicit: bool = False  # said by the child itself, as a PVC, PV, Namespace or CRD demands
 

@@ -44,6 +44,14 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedPath:
+    """A path into an object, and where it is written."""
+
+    path: Path
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
     """A member of a mapping whose keys the user chooses. Without a value if that was wrong: the name is taken all the same."""
 
@@ -302,6 +310,17 @@ class FieldPath(Type[Path]):
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "minLength": 1}
+
+
+class ListPath(Type[PlacedPath]):
+    """The path of a list. What the kind's schema says of it is looked up when the child is known."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> PlacedPath | None:
+        path = FieldPath().read(node, what, reading)
+        return None if path is None else PlacedPath(path, node.site)
+
+    def schema(self) -> dict[str, JSON]:
+        return FieldPath().schema()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from ruleop.kinds import Kind, Object
 from ruleop.schema.filled import FILLED_IN
 from ruleop.schema.shape import EMPTY, UNKNOWN, Shape
+from ruleop.schema.unique import UNIQUE
 
 Schema: TypeAlias = Mapping[str, Any]
 """An OpenAPI v3 schema as plain JSON. Treated as frozen."""
@@ -165,6 +166,7 @@ class ShapeBuilder:
         if list_type == "map" and keys:
             shape.list_type, shape.keys = "map", keys
             shape.key_defaults = self._key_defaults(item_schema, keys)
+            shape.unique = UNIQUE.get(_reference(item_schema), ())
         elif list_type == "set":
             shape.list_type = "set"
 

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A field, beside the keys, in which no two items of a list may have the same value."""
+
+    field: str
+    within: tuple[str, ...] = ()  # only among items that have the same values here as well
+    sharing: tuple[str, ...] = ()  # items that have the same values here may share it
+    required: bool = False  # as soon as there are two items, each needs a value: an item without one conflicts with every other
+
+
 @dataclass(slots=True, eq=False)
 class Shape:
     """One node of a kind's shape. Built once per kind and treated as frozen from then on; it may refer to itself (JSONSchemaProps does),
@@ -35,6 +45,7 @@ class Shape:
     list_type: Literal["atomic", "set", "map"] = "atomic"
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # e.g. {"protocol": "TCP"}
+    unique: tuple[Unique, ...] = ()  # other fields that identify an item, most telling first
     # lists and open maps
     drops_empty: bool = False  # empty is absent: the server keeps the kind in Go's own types, which do not tell the two apart
     # scalars

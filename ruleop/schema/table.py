@@ -19,13 +19,14 @@ import orjson
 
 from ruleop.kinds import GroupKind, Kind, Object
 from ruleop.schema.openapi import OpenApi
-from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.shape import UNKNOWN, Shape, Unique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _LOCAL_ATTRIBUTES = (
-    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "drops_empty", "list_type", "keys", "key_defaults", "scalar", "format",
+    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "drops_empty", "list_type", "keys", "key_defaults", "unique", "scalar",
+    "format",
 )  # fmt: skip
 
 
@@ -91,6 +92,10 @@ def read_table(data: bytes) -> _Table:
                 shape.fields = {name: shapes[number] for name, number in value.items()}
             elif attribute in ("values", "items"):
                 setattr(shape, attribute, shapes[value])
+            elif attribute == "unique":
+                shape.unique = tuple(
+                    Unique(each["field"], tuple(each["within"]), tuple(each["sharing"]), each["required"]) for each in value
+                )
             else:
                 setattr(shape, attribute, tuple(value) if attribute == "keys" else value)
     resources: dict[Kind, ResourceInfo] = {}

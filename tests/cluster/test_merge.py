@@ -289,6 +289,27 @@ def emptied(situation: Situation) -> Iterator[Path]:
             yield path
 
 
+def edited_key(situation: Situation) -> Iterator[Path]:
+    """12. An item whose key was changed by hand gets it back. Server-side apply adds the item again, beside one of the same name."""
+    for path in situation.record:
+        if path in situation.wants and is_item(path) and shape_at(situation.shape, path[:-1]).unique:
+            listed = value_at(situation.live, path[:-1], situation.shape)
+            if listed is not None and path[-1] not in steps_of(listed, shape_at(situation.shape, path[:-1])):
+                yield path[:-1]
+
+
+def value_at(value: JSON, path: Path, shape: Shape) -> JSON:
+    """What stands at a path of names and items; None where there is nothing."""
+    for step in path:
+        if value is None:
+            return None
+        if isinstance(step, str):
+            value, shape = value.get(step), member(shape, step)
+        else:
+            value, shape = dict(zip(steps_of(value, shape), value, strict=True)).get(step), shape.items or UNKNOWN
+    return value
+
+
 def equal_value(difference: Difference, shape: Shape) -> bool:
     """7. A quantity that amounts to the same stays as it is spelled."""
     return shape_at(shape, difference.path).format == "quantity" and quantity_equal(difference.ours, difference.theirs)
@@ -317,7 +338,7 @@ ONLY_OURS = [there_before, emptied, filled_anew]
 ONLY_THEIRS = [whole, emptied, shared_field, exclusive, empty_list]
 # Whose result may be refused for what is there, or is missing.
 REFUSED_OURS = [shared_field, there_before]
-REFUSED_THEIRS = [whole, emptied, shared_field, exclusive]
+REFUSED_THEIRS = [edited_key, whole, emptied, shared_field, exclusive]
 
 
 # What the server makes of one field by another: where the one differs for a reason, so does the other.
@@ -615,6 +636,10 @@ def custom(**spec: JSON) -> JSON:
     return {"spec": spec}
 
 
+def service(port: int) -> JSON:
+    return {"spec": {"ports": [{"name": "postgres", "port": port}]}}
+
+
 PROBE = {"httpGet": {"port": 80}}
 
 # One example of each difference, to be read beside docs/merge.md: the kind, the steps, and what tells the two results apart.
@@ -711,6 +736,11 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
         objects.DEPLOYMENT,
         {"earlier": deployment(APP, SIDE), "applied": deployment(APP, SIDE), "wanted": deployment(APP)},
         "shared_field",
+    ),
+    "a port whose number was changed by hand: server-side apply adds it again, and is refused": (
+        objects.SERVICE,
+        {"applied": service(5432), "edited": service(6000), "wanted": service(5432)},
+        "edited_key",
     ),
     "a set that we wanted to be empty": (
         objects.EVERYTHING,

@@ -43,6 +43,7 @@ WORDS: dict[str, str] = {
     "Template": "template",
     "TemplateFile": "file below templates/",
     "FieldPath": "path",
+    "ListPath": "path",
     "SelectorType": "selector",
     "IgnoreType": "path, or ignored path",
     "StatusType": "mapping with templates, or file below templates/",

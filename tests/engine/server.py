@@ -127,7 +127,7 @@ class Server:
 
         return await self._asked("update", key, put)
 
-    async def apply(self, obj: Object, *, migrate: bool) -> Object:
+    async def apply(self, obj: Object, *, recorded: Any) -> Object:
         key = ObjectKey.of(obj)
 
         def put() -> Object:

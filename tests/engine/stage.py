@@ -61,7 +61,7 @@ class Stage:
         live = self.stored(name)
         body = child(name, data={"x": "new"})
         body["metadata"]["uid"] = live["metadata"]["uid"]
-        return ServerSideApply(self.key(name), name, body, live, "digest", migrate=True, **more)
+        return ServerSideApply(self.key(name), name, body, live, "digest", **more)
 
     def delete(self, name="a", id_=None, **more):
         return Delete(self.key(name), name if id_ is None else id_, self.stored(name), more.pop("why", "pruned"), **more)

@@ -103,6 +103,20 @@ def test_a_forbidden_live_read_is_told_as_such(run):
     assert outcomes.failed[stage.key("a")].failure is Failure.FORBIDDEN
 
 
+@pytest.mark.parametrize("kind", ["patch", "apply"])
+@pytest.mark.parametrize("readable", [True, False])
+def test_of_an_object_that_is_refused_it_is_known_who_wrote_what(run, kind, readable):
+    stage, action, (verb, name) = on_stage(kind)
+    entry = {"manager": "kubectl-patch", "fieldsV1": {"f:data": {"f:x": {}}}}
+    stage.live("a")["metadata"]["managedFields"] = [entry]
+    stage.server.say(verb, name, Answer.INVALID)
+    if not readable:
+        stage.server.say("get", name, Answer.FORBIDDEN)
+    (failed,) = run(stage.execute(action)).failed.values()
+    assert failed.failure is Failure.INVALID
+    assert failed.managed == ((entry,) if readable else ())
+
+
 def test_the_longest_wait_that_was_asked_for_counts(run):
     stage = Stage()
 

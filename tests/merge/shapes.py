@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.schema.shape import Shape
+from ruleop.schema.shape import Shape, Unique
 
 TEXT = Shape(type="scalar")
 QUANTITY = Shape(type="scalar", format="quantity")
@@ -16,8 +16,8 @@ def struct(**fields: Shape) -> Shape:
     return Shape(type="object", fields=fields)
 
 
-def keyed(items: Shape, *keys: str, **defaults: object) -> Shape:
-    return Shape(type="list", list_type="map", items=items, keys=keys, key_defaults=defaults)
+def keyed(items: Shape, *keys: str, unique: tuple[Unique, ...] = (), **defaults: object) -> Shape:
+    return Shape(type="list", list_type="map", items=items, keys=keys, key_defaults=defaults, unique=unique)
 
 
 METADATA = struct(
@@ -30,7 +30,13 @@ METADATA = struct(
 )
 FIELD_REF = Shape(type="object", atomic=True, fields={"apiVersion": TEXT, "fieldPath": TEXT})
 ENV = keyed(struct(name=TEXT, value=TEXT, valueFrom=struct(fieldRef=FIELD_REF)), "name")
-PORTS = keyed(struct(name=TEXT, containerPort=TEXT, protocol=TEXT), "containerPort", "protocol", protocol="TCP")
+PORTS = keyed(
+    struct(name=TEXT, containerPort=TEXT, protocol=TEXT, hostPort=TEXT, hostIP=TEXT),
+    "containerPort",
+    "protocol",
+    unique=(Unique("name"), Unique("hostPort", within=("protocol", "hostIP"))),
+    protocol="TCP",
+)
 CONTAINER = struct(
     name=TEXT,
     image=TEXT,
@@ -76,7 +82,13 @@ DEPLOYMENT = struct(
         template=struct(metadata=METADATA, spec=POD_SPEC),
     ),
 )
-SERVICE_PORTS = keyed(struct(port=TEXT, protocol=TEXT, name=TEXT, nodePort=TEXT, targetPort=TEXT), "port", "protocol", protocol="TCP")
+SERVICE_PORTS = keyed(
+    struct(port=TEXT, protocol=TEXT, name=TEXT, nodePort=TEXT, targetPort=TEXT),
+    "port",
+    "protocol",
+    unique=(Unique("name", required=True), Unique("nodePort", sharing=("port",))),
+    protocol="TCP",
+)
 SERVICE = struct(
     metadata=METADATA, spec=struct(ports=SERVICE_PORTS, selector=Shape(type="object", atomic=True, values=TEXT), clusterIP=TEXT)
 )

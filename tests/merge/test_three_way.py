@@ -82,8 +82,9 @@ def test_a_port_without_protocol_is_the_tcp_port_on_either_side(live_port, wante
 
 
 def test_a_port_of_another_protocol_in_the_place_of_ours_is_not_ours():
-    live, wanted = {"spec": {"ports": [{"port": 53, "protocol": "UDP"}]}}, {"spec": {"ports": [{"port": 53}]}}
-    assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]}}
+    theirs, ours = {"port": 53, "protocol": "UDP", "name": "theirs"}, {"port": 53, "name": "ours"}
+    live, wanted = {"spec": {"ports": [theirs]}}, {"spec": {"ports": [ours]}}
+    assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [theirs, ours]}}
 
 
 def test_a_union_that_is_an_item_keeps_its_keys():

@@ -273,11 +273,11 @@ def test_server_side_sends_all_that_is_wanted_with_uid_and_record():
     world.edit({"v": "2"})
     (apply,) = world.plan().actions
     assert isinstance(apply, ServerSideApply)
+    assert apply.recorded == record(world).fields
     assert apply.object["metadata"]["uid"] == world.objects[key("a")]["metadata"]["uid"]
     assert "resourceVersion" not in apply.object["metadata"]
     assert apply.object["data"] == {"v": "2"}
     assert APPLIED in apply.object["metadata"]["annotations"]
-    assert apply.migrate
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "2"}
     assert world.plan().quiet
@@ -427,7 +427,7 @@ def immutable(world: World, where=A_KEY) -> World:
 def test_an_immutable_field_fails_and_names_the_way_out():
     world = immutable(one())
     way = "`apply.onImmutable: recreate` would delete and create it again"
-    assert world.ready() == ("False", "ApplyFailed", f"a: templates/a.yaml:1: field is immutable; {way}")
+    assert world.ready() == ("False", "ApplyFailed", f'a: templates/a.yaml:1: field is immutable; change refused: data.v: "1" → "2"; {way}')
     assert world.condition("Stalled")["status"] == "True"
     assert world.plan().actions == ()
 
@@ -457,7 +457,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     world.failed = {key("a"): Failed(Failure.IMMUTABLE, "field is immutable", delete and world_digest(world))}
     world.change(key("a"), {"data": {"v": "9"}})
     assert world.plan().actions == ()
-    assert world.plan().problems[0].message == "field is immutable"
+    assert world.plan().problems[0].message == 'field is immutable; change refused: data.v: "9" → "2"'
 
 
 def world_digest(world: World) -> str:
@@ -489,6 +489,87 @@ def test_what_holds_data_is_recreated_only_if_the_child_itself_says_so():
     assert "only deleted and created again if the child itself says" in shared.ready()[2]
     own = one("{onImmutable: recreate}", claim)
     assert isinstance(immutable(own, where).plan().actions[0], Delete)
+
+
+DB = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a}
+spec:
+  replicas: {{ spec.replicas | default(1) }}
+  serviceName: a
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: app, image: "app:{{ spec.image | default(1) }}"}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "{{ spec.v }}"}}}
+  - metadata: {name: wal}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+DB_KEY = key("a", "StatefulSet", group="apps")
+DB_SAYS = (
+    'patch statefulsets.apps shop/a: StatefulSet.apps "a" is invalid: spec: Forbidden: updates to statefulset spec for fields other than '
+    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+    "'minReadySeconds' are forbidden (422 Invalid)"
+)
+
+
+def as_the_server_keeps(claim):
+    """A claim template with what the API server fills in."""
+    spec = {**claim["spec"], "volumeMode": "Filesystem"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def grown(apply: str = "{}", **more: object) -> World:
+    world = World.of(f"children: {{a: {{template: a.yaml, apply: {apply}}}}}", {"v": "1Gi"}, a=DB)
+    world.step()
+    claims = world.objects[DB_KEY]["spec"]["volumeClaimTemplates"]
+    world.change(DB_KEY, {"spec": {"volumeClaimTemplates": list(map(as_the_server_keeps, claims))}})
+    world.settle()
+    world.edit({"v": "2Gi", **more})
+    world.refuse[DB_KEY] = Failed(Failure.IMMUTABLE, DB_SAYS)
+    world.step()
+    return world
+
+
+@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+def test_an_immutable_change_is_named_beside_what_the_server_says_may_change(strategy: str):
+    world = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
+    refused = "change refused: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
+    assert world.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
+
+
+def test_of_an_immutable_secret_the_names_are_told_and_no_values():
+    world = immutable(
+        one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"), key("a", "Secret")
+    )
+    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+
+
+def test_a_child_that_reads_a_secret_tells_no_values():
+    body = """
+    observe: {s: {version: v1, kind: Secret, name: s}}
+    children: {a: {template: a.yaml}}
+    """
+    world = World.of(
+        body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', p: '{{ s.data.p }}'}\n"
+    )
+    world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"p": "aHVudGVyMg=="}})
+    world.settle()
+    world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
+    world.refuse[A_KEY] = Failed(Failure.IMMUTABLE, 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set')
+    world.step()
+    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+    assert not any(word in world.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))
+
+
+def test_of_many_changes_the_first_are_told_and_of_long_values_the_beginning():
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {% raw %}{{% endraw %}{% for n in range(9) %}k{{ n }}: '{{ spec.v * 60 }}', {% endfor %}{% raw %}}{% endraw %}\n"
+    message = immutable(one(text=text)).ready()[2]
+    assert "data.k3: " in message
+    assert "data.k4" not in message
+    assert " and 5 more; `apply" in message
+    assert "1" * 60 not in message
 
 
 # -- writes that fail ------------------------------------------------------------------------------------------------------------------------

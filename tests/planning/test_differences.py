@@ -51,6 +51,18 @@ def test_items_with_names_of_their_own_are_known_by_them_where_nothing_is_declar
     ]
 
 
+def test_claim_templates_are_known_by_the_names_in_their_metadata() -> None:
+    def claims(size: str) -> dict[str, Any]:
+        return {"a": [{"metadata": {"name": "data"}, "size": size}, {"metadata": {"name": "wal"}, "size": "1Gi"}]}
+
+    assert found(claims("1Gi"), claims("2Gi")) == [("a[data].size", "1Gi", "2Gi")]
+
+
+def test_a_default_that_the_server_fills_in_again_is_no_difference() -> None:
+    shape = Shape(type="object", defaults={"mode": "plain", "other": "x"})
+    assert found({"mode": "plain", "other": "z"}, {}, shape) == [("other", "z", "")]
+
+
 def test_two_items_of_one_name_are_known_by_position() -> None:
     assert found({"a": [{"name": "x", "v": 1}, {"name": "x", "v": 1}]}, {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}) == [
         ("a[1].v", "1", "2")

@@ -104,7 +104,13 @@ def test_what_a_watch_reaches_touches_it_alone(path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("SHARED:-none", "SHARED:-other"), ("common: ", "uncommon: "), ("[spec.clusterIP]", "[spec.ports]")]
+    ("old", "new"),
+    [
+        ("SHARED:-none", "SHARED:-other"),
+        ("common: ", "uncommon: "),
+        ("[spec.clusterIP]", "[spec.ports]"),
+        ("[spec.clusterIP]", "[spec.clusterIP], own: [spec.ports]"),
+    ],
 )
 def test_what_all_share_touches_all(old, new):
     assert touched(edited("watches.yaml", old, new)) == {"App", "Other"}

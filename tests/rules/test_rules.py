@@ -129,6 +129,16 @@ def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
     assert inherits.ignore[1].when.evaluate({"spec": {"auto": True}}) is True
 
 
+def test_owned_lists_are_joined_from_the_file_the_watch_and_the_child() -> None:
+    project = load(
+        "apply: {own: [spec.ports]}\nwatches:\n"
+        + watch("apply: {own: [spec.template.spec.containers]}\nchildren: {a: {template: a.yaml}, d: {template: d.yaml}}"),
+        {"templates/d.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"},
+    )
+    for child in project.rules[0].children.values():
+        assert child.apply.own == (parse_path("spec.ports"), parse_path("spec.template.spec.containers"))
+
+
 def test_what_the_watch_says_wins_over_what_its_file_shares() -> None:
     project = load(
         "vars: {a: shared, b: shared}\nlet: {x: shared, w: '{{ x }}'}\nwatches:\n"

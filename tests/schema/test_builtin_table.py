@@ -9,6 +9,7 @@ import pytest
 
 from ruleop.kinds import GroupKind, Kind
 from ruleop.schema.fields import shape_at
+from ruleop.schema.shape import Unique
 from ruleop.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
 
 if TYPE_CHECKING:
@@ -57,6 +58,21 @@ def at(kind: Kind, *path: str) -> Shape:
 def test_these_lists_are_maps_by_all_their_keys(kind: Kind, path: tuple[str, ...], keys: tuple[str, ...], defaults: dict[str, str]):
     shape = at(kind, *path)
     assert (shape.type, shape.list_type, shape.keys, dict(shape.key_defaults)) == ("list", "map", keys, defaults)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "unique"),
+    [
+        (SERVICE, ("spec", "ports"), (Unique("name", required=True), Unique("nodePort", sharing=("port",)))),
+        (DEPLOYMENT, (*CONTAINER, "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
+        (STATEFUL_SET, (*POD_SPEC, "initContainers", "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
+        (DEPLOYMENT, (*CONTAINER, "volumeDevices"), (Unique("name"),)),
+        (DEPLOYMENT, (*CONTAINER, "volumeMounts"), ()),
+        (DEPLOYMENT, CONTAINER, ()),
+    ],
+)
+def test_these_fields_identify_an_item_beside_its_keys(kind: Kind, path: tuple[str, ...], unique: tuple[Unique, ...]):
+    assert at(kind, *path).unique == unique
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""`apply.own`: a list that is this child's as a whole, so that items of others go."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from ruleop.merge import FieldSet, create_fields, parse_path, three_way
+from tests.merge.shapes import DEPLOYMENT, SERVICE, SET, TEXT, keyed, struct
+from tests.merge.test_edited_properties import MANY, any_ports, desired_ports, ports, states
+
+POSTGRES = {"name": "postgres", "port": 5432}
+METRICS = {"name": "metrics", "port": 9187}
+OWN = [parse_path("spec.ports")]
+
+
+def merge(live, wanted, before, shape=SERVICE, *, own=OWN, **options):
+    return three_way(live, wanted, None if before is None else create_fields(before, shape), shape, own=own, **options).object
+
+
+@pytest.mark.parametrize("before", [None, ports([POSTGRES]), ports([POSTGRES, METRICS])], ids=["no record", "recorded", "given up"])
+def test_items_of_others_go(before):
+    assert merge(ports([METRICS, POSTGRES, {"name": "x", "port": 1}]), ports([POSTGRES]), before) == ports([POSTGRES])
+
+
+def test_without_it_they_stay():
+    assert merge(ports([METRICS, POSTGRES]), ports([POSTGRES]), None, own=[]) == ports([METRICS, POSTGRES])
+
+
+def test_what_others_set_in_our_items_stays():
+    live = ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}, METRICS])
+    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}])
+
+
+def test_an_item_that_stands_in_the_place_of_ours_without_a_record_goes():
+    assert merge(ports([{**POSTGRES, "port": 6000}]), ports([POSTGRES]), None) == ports([POSTGRES])
+
+
+def test_an_edited_item_is_put_right_and_keeps_its_node_port():
+    live = ports([{**POSTGRES, "port": 6000, "nodePort": 30001}, METRICS])
+    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "nodePort": 30001, "protocol": "TCP"}])
+
+
+def test_a_list_that_is_as_it_should_be_is_no_difference():
+    live = ports([{**POSTGRES, "protocol": "TCP"}])
+    applied = create_fields(ports([POSTGRES]), SERVICE)
+    merged = three_way(live, ports([POSTGRES]), applied, SERVICE, own=OWN)
+    assert merged.object is live
+    assert merged.fields is applied
+
+
+def test_one_of_two_copies_goes():
+    live = ports([{**POSTGRES, "targetPort": 1}, {**POSTGRES, "targetPort": 2}])
+    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "targetPort": 1}])
+
+
+def test_a_list_that_is_left_out_is_empty():
+    assert merge({"spec": {"ports": [METRICS], "clusterIP": "None"}}, {"spec": {}}, None) == {"spec": {"clusterIP": "None"}}
+    live = {"spec": {"clusterIP": "None"}}
+    assert merge(live, {"spec": {}}, None) is live
+
+
+def test_where_the_rule_has_not_even_what_holds_the_list_nothing_goes():
+    live = {"metadata": {}, **ports([METRICS])}
+    assert merge(live, {"metadata": {}}, None) is live
+
+
+def test_the_list_of_one_item_of_another_list():
+    def app(*containers):
+        return {"spec": {"template": {"spec": {"containers": list(containers)}}}}
+
+    a, b = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
+    live = app({"name": "app", "env": [a, b]}, {"name": "sidecar", "env": [b]})
+    own = [parse_path("spec.template.spec.containers[name=app].env")]
+    assert merge(live, app({"name": "app", "env": [a]}), None, DEPLOYMENT, own=own) == app(
+        {"name": "app", "env": [a]}, {"name": "sidecar", "env": [b]}
+    )
+    assert merge(live, app({"name": "app"}), None, DEPLOYMENT, own=own) == app({"name": "app"}, {"name": "sidecar", "env": [b]})
+
+
+def test_what_is_ignored_stays():
+    live = ports([METRICS, {"name": "x", "port": 1}, POSTGRES])
+    assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS, POSTGRES])
+    assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports")]) is live
+    assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports")]) is live
+    assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS])
+    kept = ports([METRICS])
+    assert merge(kept, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) is kept
+
+
+def test_members_of_a_set():
+    shape = struct(hosts=SET, other=SET)
+    merged = three_way({"hosts": ["c", "a"], "other": ["c"]}, {"hosts": ["a", "b"]}, None, shape, own=[parse_path("hosts")])
+    assert merged.object == {"hosts": ["a", "b"], "other": ["c"]}
+
+
+def test_what_others_made_before_us_goes_with_its_keys():
+    """Without `own` an item that was there before us keeps its keys when it is given up."""
+    shape = struct(list=keyed(struct(k=TEXT, v=TEXT), "k"))
+    existing = three_way({"list": [{"k": 1, "v": 1}]}, {"list": [{"k": 1, "v": 1}]}, None, shape)
+    for own, left in ((), [{"k": 1}]), ([parse_path("list")], []):
+        assert three_way(existing.object, {"list": []}, existing.fields, shape, own=own).object["list"] == left
+
+
+@MANY
+@given(states())
+def test_the_list_is_what_we_want_and_a_second_merge_finds_nothing_to_do(t):
+    desired = ports(t.desired)
+    first = three_way(t.live, desired, t.applied, t.shape, own=OWN)
+    listed = first.object["spec"]["ports"]
+    assert [(item["port"], item.get("protocol", "TCP")) for item in listed] == [
+        (item["port"], item.get("protocol", "TCP")) for item in t.desired
+    ]
+    assert all(item.items() <= found.items() for item, found in zip(t.desired, listed, strict=True))
+    second = three_way(first.object, desired, first.fields, t.shape, own=OWN)
+    assert second.object is first.object
+    assert second.fields == first.fields
+
+
+@MANY
+@given(any_ports, desired_ports, desired_ports)
+def test_what_we_record_is_the_same_with_and_without(live, before, desired):
+    def fields(own) -> FieldSet:
+        return three_way(ports(live), ports(desired), create_fields(ports(before), SERVICE), SERVICE, own=own).fields
+
+    assert fields(OWN) == fields([])

@@ -1,0 +1,66 @@
+"""When a merge removes what server-side apply would leave: items that are not ours by the record."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from ruleop.merge import create_fields, parse_path, three_way
+from ruleop.merge.removals import removes_items_of_others
+from tests.merge.shapes import DEPLOYMENT, SERVICE, SET, struct
+from tests.merge.test_edited_properties import MANY, edits, ports, states
+from tests.merge.test_properties import triples
+
+POSTGRES, METRICS = {"name": "postgres", "port": 5432}, {"name": "metrics", "port": 9187}
+
+
+def removes(live, desired, before, shape=SERVICE, own=()):
+    applied = create_fields(before, shape)
+    return removes_items_of_others(live, three_way(live, desired, applied, shape, own=own).object, applied.root, shape)
+
+
+def test_an_edited_key_that_is_put_right():
+    assert removes(ports([{**POSTGRES, "port": 6000}]), ports([POSTGRES]), ports([POSTGRES]))
+
+
+def test_items_of_others_in_a_list_of_our_own():
+    live, own = ports([POSTGRES, METRICS]), [parse_path("spec.ports")]
+    assert removes(live, ports([POSTGRES]), ports([POSTGRES]), own=own)
+    assert not removes(live, ports([POSTGRES]), ports([POSTGRES, METRICS]), own=own), "which we gave up"
+    assert not removes(live, ports([POSTGRES]), ports([POSTGRES]))
+    assert removes(live, {"spec": {"clusterIP": "None"}}, {"spec": {}}, own=own)
+
+
+def test_items_deep_inside():
+    def app(*env):
+        return {"spec": {"template": {"spec": {"containers": [{"name": "app", "env": list(env)}]}}}}
+
+    a, b = {"name": "A"}, {"name": "B"}
+    own = [parse_path("spec.template.spec.containers[name=app].env")]
+    assert removes(app(a, b), app(a), app(a), DEPLOYMENT, own)
+
+
+def test_members_of_a_set():
+    shape, own = struct(hosts=SET), [parse_path("hosts")]
+    assert removes({"hosts": ["a", "b"]}, {"hosts": ["a"]}, {"hosts": ["a"]}, shape, own)
+    assert not removes({"hosts": ["a", "b"]}, {"hosts": ["a"]}, {"hosts": ["a", "b"]}, shape, own)
+
+
+@MANY
+@given(edits().filter(lambda edit: edit.live != edit.before))
+def test_every_edit_that_is_put_right(edit):
+    merged = three_way(edit.live, ports(edit.desired), edit.applied, SERVICE)
+    assert removes_items_of_others(edit.live, merged.object, edit.applied.root, SERVICE)
+
+
+@MANY
+@given(triples())
+def test_a_merge_without_edits_and_own_lists_removes_nothing_of_others(t):
+    merged = three_way(t.live, t.wanted, t.applied, t.shape)
+    assert not removes_items_of_others(t.live, merged.object, t.applied.root, t.shape)
+
+
+@MANY
+@given(states())
+def test_nothing_is_removed_where_nothing_changes(t):
+    first = three_way(t.live, ports(t.desired), t.applied, t.shape)
+    assert not removes_items_of_others(first.object, first.object, first.fields.root, t.shape)
