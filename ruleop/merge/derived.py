@@ -1,9 +1,8 @@
-"""Fields that the server filled in follow their source.
+"""Fields that the server derived from others are updated with their source.
 
-What the server derives from a field that we set stays when that field changes or goes, and may even restore it
-(`ruleop.schema.derived`). So where a merge changes the source, the derived field becomes what the server would make of the new source,
-or goes with it. It stays where the rule sets it or ignores it, and where its value is not what the server derived from the old source:
-then somebody else set it.
+A derived field stays when its source changes or is removed, and may even restore it (`ruleop.schema.derived`). So when a merge changes
+the source, it also sets the derived field to what the server would derive now, or removes it. The field stays as it is if the rule sets
+it or ignores it, and if its value is not the one that the server derived from the old source: then somebody else has set it.
 
 Only what a merge changes is visited, so a merge without a difference costs nothing here.
 """
@@ -39,7 +38,7 @@ class _Place(NamedTuple):
 
 
 def with_derived(live: Object, merged: Object, wanted: Object, shape: Shape, ignored: Ignored | None) -> Object:
-    """`merged`, with the fields that follow what was changed in it."""
+    """`merged`, with the fields updated that depend on what the merge changes."""
     result: Object = _followed(_Place(live, merged, wanted, shape, ignored))
     return result
 
@@ -67,18 +66,18 @@ def _with_row(place: _Place, row: Derived, within: tuple[str, ...], before: Obje
 
 
 def _value(place: _Place, row: Derived, before: Object, after: Object) -> JSON:
-    """What the field is to be; None if it is to be absent."""
+    """The value that the field should have; None if it should be absent."""
     found, was = place.merged.get(row.field), place.live.get(row.field)
     if found is None:
         return row.value(place.merged, after) if row.restored and was is not None else None
     derived, now = row.value(place.live, before), row.value(place.merged, after)
     if same(derived, now) or not _is_made_of(found, derived):
         return found
-    ours = _members(place.wanted).get(row.field)
-    if not ours:  # empty is absent in all of these
+    desired = _members(place.wanted).get(row.field)
+    if not desired:  # in all of these fields, empty means absent
         return now
-    # What the server once made of our value is no answer any more: it would make something else of it now.
-    return ours if type(ours) is not dict and same(found, was) else found
+    # The live value was learned as the server's answer to the desired one. With another source the answer would be another.
+    return desired if type(desired) is not dict and same(found, was) else found
 
 
 def _with_value(holder: Object, name: str, value: JSON) -> Object:
@@ -88,7 +87,7 @@ def _with_value(holder: Object, name: str, value: JSON) -> Object:
 
 
 def _is_made_of(found: JSON, derived: JSON) -> bool:
-    """Whether a live value is what the server derived. Of a map it may have filled in less: defaults differ between releases."""
+    """Whether a live value is what the server derived. It may have filled in fewer members of a map: defaults differ between releases."""
     if derived is ANYTHING:
         return True
     if type(found) is dict and type(derived) is dict:
@@ -97,15 +96,15 @@ def _is_made_of(found: JSON, derived: JSON) -> bool:
 
 
 def _each(place: _Place, visit: Callable[[_Place], JSON], *, only: str | None = None) -> JSON:
-    """The merged map or list with each member or item visited that was there before too, or only the one of this name."""
+    """The merged map or list after a visit to each container in it that is not ignored, or only to the one of this name."""
     live, merged, shape = place.live, place.merged, place.shape
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         changes: dict[str, Any] = {}
         for name, value in merged.items():
             if (only is None or name == only) and type(value) in (dict, list) and not _is_ignored(place.ignored, name):
                 inner = place.ignored.names.get(name) if place.ignored is not None else None
-                ours = _members(place.wanted).get(name)
-                member = _Place(live.get(name), value, ours, shape.fields.get(name) or shape.values or UNKNOWN, inner)
+                desired = _members(place.wanted).get(name)
+                member = _Place(live.get(name), value, desired, shape.fields.get(name) or shape.values or UNKNOWN, inner)
                 if (after := visit(member)) is not value:
                     changes[name] = after
         return {**merged, **changes} if changes else merged

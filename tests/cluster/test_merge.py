@@ -295,8 +295,8 @@ def derived_field(situation: Situation) -> Iterator[Path]:
     for path in {**situation.record, **situation.wants}:
         for length in range(len(path)):
             for row in DERIVED.get(shape_at(situation.shape, path[:length]).derived, ()):
-                if row.source == path[-1] and row.within == names(path[length:-1]):
-                    yield from ((*path[:-1], row.field), path)
+                if row.within == names(path[length:-1]):
+                    yield (*path[:-1], row.field)
 
 
 def equal_value(difference: Difference, shape: Shape) -> bool:

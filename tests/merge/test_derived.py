@@ -1,4 +1,4 @@
-"""Fields that the server fills in from others follow them, for each row of `ruleop.schema.derived`."""
+"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ CASES = {
         {"spec": {"podSelector": {}, **EGRESS}},
         {"spec": {"podSelector": {}, **EGRESS, "policyTypes": ["Ingress", "Egress"]}},
     ),
-    "the source of a claim has two names": Case(
+    "the newer name of a claim's source goes with the older one": Case(
         ("PersistentVolumeClaimSpec", "dataSourceRef"),
         CLAIM,
         {"spec": {"dataSource": SOURCE}},
@@ -163,7 +163,7 @@ CASES = {
         {"spec": {}},
         unless={"spec": {"dataSource": SOURCE_AS_SERVED, "dataSourceRef": {**SOURCE, "name": "other"}}},
     ),
-    "and the other way round": Case(
+    "the older name of a claim's source goes with the newer one": Case(
         ("PersistentVolumeClaimSpec", "dataSource"),
         CLAIM,
         {"spec": {"dataSourceRef": SOURCE}},
@@ -206,7 +206,7 @@ CASES = {
         ON_DELETE,
         unless=rolling(partition=3),
     ),
-    "nor if some of them were of the rule": Case(
+    "a StatefulSet without rolling updates keeps no setting of the rule": Case(
         ("StatefulSetUpdateStrategy", "rollingUpdate"),
         STATEFUL_SET,
         rolling(partition=2),
@@ -214,7 +214,7 @@ CASES = {
         ON_DELETE,
         ON_DELETE,
     ),
-    "nor has a DaemonSet": Case(
+    "a DaemonSet without rolling updates has no settings of them": Case(
         ("DaemonSetUpdateStrategy", "rollingUpdate"),
         DAEMON_SET,
         ROLLING,
@@ -295,7 +295,7 @@ def test_a_derived_field_that_the_rule_sets_is_as_the_rule_says() -> None:
     assert merged(DEPLOYMENT, container(image="app"), live, wanted) == wanted
 
 
-def test_a_derived_field_that_was_ours_goes_without_its_source() -> None:
+def test_a_derived_field_that_the_rule_had_set_goes_with_its_source() -> None:
     applied = pod(serviceAccountName="one", serviceAccount="one")
     assert merged(DEPLOYMENT, applied, applied, pod()) == pod()
 
@@ -344,10 +344,26 @@ def test_the_tag_decides_whether_an_image_is_pulled(image: str, policy: str) -> 
     assert result == container(image=image, imagePullPolicy=policy)
 
 
-def test_settings_that_the_server_had_filled_in_before_they_were_ours_go_with_ours() -> None:
+def test_settings_that_the_server_filled_in_before_the_rule_set_them_go_too() -> None:
     shape = shape_of(STATEFUL_SET)
     first = three_way(rolling(partition=0), rolling(partition=2), create_fields(ROLLING, shape), shape)
     assert three_way(first.object, ON_DELETE, first.fields, shape).object == ON_DELETE
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENT, STATEFUL_SET, DAEMON_SET, SERVICE, CLAIM, POD, CONTROLLER, POLICY, ROLE])
+@pytest.mark.parametrize("wrong", ["text", 1, [1], {"spec": "text"}, {"spec": [1]}, {"metadata": []}])
+def test_a_value_of_the_wrong_type_is_left_to_the_server_to_reject(kind: Kind, wrong: Any) -> None:
+    template = {"metadata": {"labels": {"a": "1"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+    live = {"spec": {"template": template, "updateStrategy": {"type": "OnDelete"}, "selector": {"a": "1"}}, "rules": [RULE]}
+    for wanted in (
+        {"spec": wrong},
+        {"spec": {"template": wrong}},
+        {"spec": {"template": {"spec": wrong}}},
+        {"spec": {"updateStrategy": wrong}},
+    ):
+        shape = shape_of(kind)
+        result = three_way(live, wanted, None, shape)
+        assert three_way(result.object, wanted, result.fields, shape).object == result.object
 
 
 def test_without_a_record_nothing_is_known_to_be_given_up() -> None:
