@@ -74,7 +74,9 @@ def _value(place: _Place, row: Derived, before: Object, after: Object) -> JSON:
     if same(derived, now) or not _is_made_of(found, derived):
         return found
     desired = _members(place.wanted).get(row.field)
-    if not desired:  # in all of these fields, empty means absent
+    if not desired and (
+        type(desired) is not dict or (place.shape.fields.get(row.field) or UNKNOWN).drops_empty
+    ):  # empty means absent, but for a struct
         return now
     # The live value was learned as the server's answer to the desired one. With another source the answer would be another.
     return desired if type(desired) is not dict and same(found, was) else found

@@ -35,8 +35,8 @@ class Kept:
     """A difference that stays, by the name that it has in docs/merge.md."""
 
     name: str
-    kind: str
-    path: str  # a regular expression
+    kind: str  # regular expressions
+    path: str
     live: Sequence[JSON]
     afresh: Sequence[JSON]
 
@@ -49,6 +49,7 @@ KEPT = [
     Kept("The pull policy of a Pod", "Pod", r"spec\.containers\[\d+\]\.imagePullPolicy", ["Always"], ["IfNotPresent"]),
     Kept("The completions of a Job", "Job", r"spec\.completions", [1], [None]),
     Kept("A traffic policy beside ExternalName", "Service", r"spec\.internalTrafficPolicy", ["Local"], ["Cluster"]),
+    Kept("Fields of features that are off", ".*", r".*\.lifecycle", [{}], [None]),
     Kept("The address of a Service", "Service", r"spec\.clusterIPs?(\[0\])?", ["None"], ["allocated"]),
 ]
 
@@ -144,7 +145,7 @@ class Walk:
 
     def _is_kept(self, difference: Difference) -> bool:
         for each in KEPT:
-            known = self.kind.kind == each.kind and re.fullmatch(each.path, difference.path)
+            known = re.fullmatch(each.kind, self.kind.kind) and re.fullmatch(each.path, difference.path)
             if known and difference.live in each.live and difference.afresh in each.afresh:
                 self.kept[each.name] += 1
                 return True

@@ -390,6 +390,11 @@ def test_an_empty_value_of_the_rule_is_an_absent_one() -> None:
     assert merged(CONTROLLER, applied, live, wanted, learned=learned) == controller("2", selector={"a": "2"})
 
 
+def test_an_empty_struct_of_the_rule_is_one() -> None:
+    wanted = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}}}
+    assert _found(merged(DAEMON_SET, ROLLING, rolling(maxSurge=0, maxUnavailable=1), wanted), "rollingUpdate") != []
+
+
 def test_the_patch_names_what_goes_with_a_field() -> None:
     live = pod(serviceAccountName="one", serviceAccount="one")
     patch = merge_patch(live, merged(DEPLOYMENT, pod(serviceAccountName="one"), live, pod()))
