@@ -74,12 +74,15 @@ def _value(place: _Place, row: Derived, before: Object, after: Object) -> JSON:
     if same(derived, now) or not _is_made_of(found, derived):
         return found
     desired = _members(place.wanted).get(row.field)
-    if not desired and (
-        type(desired) is not dict or (place.shape.fields.get(row.field) or UNKNOWN).drops_empty
-    ):  # empty means absent, but for a struct
+    if _is_absent(desired, place.shape.fields.get(row.field) or UNKNOWN):
         return now
     # The live value was learned as the server's answer to the desired one. With another source the answer would be another.
     return desired if type(desired) is not dict and same(found, was) else found
+
+
+def _is_absent(desired: JSON, shape: Shape) -> bool:
+    """Whether a desired value amounts to none. An empty list or open map does, an empty struct does not."""
+    return not desired and (type(desired) is not dict or shape.drops_empty)
 
 
 def _with_value(holder: Object, name: str, value: JSON) -> Object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,6 +280,12 @@ def test_the_result_is_not_written_twice(case: Case) -> None:
 def test_each_row_is_tried() -> None:
     rows = {(name.rpartition(".")[2], row.field) for name, rows in DERIVED.items() for row in rows}
     assert rows == {case.row for case in CASES.values()}
+
+
+def test_each_row_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "merge.md").read_text(encoding="utf-8")
+    table = text.partition("## Fields that the server derives from others")[2].partition("\n\nA derived field")[0]
+    assert [row.field for rows in DERIVED.values() for row in rows if f"`{row.field}`" not in table] == []
 
 
 def _found(value: Any, name: str) -> list[Any]:
