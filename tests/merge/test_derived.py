@@ -207,14 +207,6 @@ CASES = {
         ON_DELETE,
         unless=rolling(partition=3),
     ),
-    "a StatefulSet without rolling updates keeps no setting of the rule": Case(
-        ("StatefulSetUpdateStrategy", "rollingUpdate"),
-        STATEFUL_SET,
-        rolling(partition=2),
-        rolling(partition=2),
-        ON_DELETE,
-        ON_DELETE,
-    ),
     "a DaemonSet without rolling updates has no settings of them": Case(
         ("DaemonSetUpdateStrategy", "rollingUpdate"),
         DAEMON_SET,
