@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.merge.at_rest import at_rest
 from ruleop.merge.creation import create_fields, fields_of_new
+from ruleop.merge.derived import with_derived
 from ruleop.merge.edited import edited_items, with_keys_of
 from ruleop.merge.equality import fingerprint, same
 from ruleop.merge.fields import NO_MEMBERS, Fields, FieldSet, ItemKey, KeyedFields, Leaf, MapFields, SetFields
@@ -101,6 +102,8 @@ def three_way(
         return Merged(live, applied)
     before = applied.root if applied is not None else NO_MEMBERS
     merged, fields = _map(live, wanted, before, shape, notes)
+    if merged is not live:
+        merged = with_derived(live, merged, wanted, shape, notes.ignored if notes is not None else None)
     return Merged(merged, applied if applied is not None and fields is before else FieldSet(fields))
 
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ruleop.kinds import Kind, Object
+from ruleop.schema.derived import DERIVED
 from ruleop.schema.filled import FILLED_IN
 from ruleop.schema.shape import EMPTY, UNKNOWN, Shape
 from ruleop.schema.unique import UNIQUE
@@ -117,6 +118,8 @@ class ShapeBuilder:
             self._of_go = outer
             if name in FILLED_IN:
                 self._built[key].defaults = {**self._built[key].defaults, **FILLED_IN[name]}
+            if name in DERIVED:
+                self._built[key].derived = name
         return self._built[key]
 
     def _fill(self, shape: Shape, schema: Schema, *, map_type: str, retain_keys: bool) -> None:

@@ -40,6 +40,7 @@ class Shape:
     atomic: bool = False  # x-kubernetes-map-type: atomic
     retain_keys: bool = False  # x-kubernetes-patch-strategy has retainKeys: members exclude each other (a volume's source)
     defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # what an absent property amounts to, e.g. {"scope": "*"}
+    derived: str = ""  # the type's name, if the server derives fields of it from others: a key of `ruleop.schema.derived.DERIVED`
     # lists
     items: Shape | None = None
     list_type: Literal["atomic", "set", "map"] = "atomic"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _LOCAL_ATTRIBUTES = (
-    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "drops_empty", "list_type", "keys", "key_defaults", "unique", "scalar",
-    "format",
+    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "derived", "drops_empty", "list_type", "keys", "key_defaults",
+    "unique", "scalar", "format",
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Client:
     ) -> Any:
         """The answer's JSON; raises RefusedError for whatever is not a success."""
         headers = {**self._headers, "Accept": accept, **({"Content-Type": content_type} if body is not None else {})}
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        data = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         if time.monotonic() - self._used > IDLE:  # other tests have taken their time, and the server may have closed it
             self._connection.close()
         self._used = time.monotonic()
@@ -77,6 +77,13 @@ class Client:
         """A JSON merge patch, RFC 7386."""
         query = f"fieldManager={manager}&fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
         return self.send("PATCH", f"{path}?{query}", patch, MERGE)
+
+    def schemas(self) -> dict[str, Any]:
+        """The types that the server publishes, by their names."""
+        found: dict[str, Any] = {}
+        for entry in self.get("/openapi/v3")["paths"].values():
+            found |= (self.get(entry["serverRelativeURL"]).get("components") or {}).get("schemas") or {}
+        return found
 
     def define(self, crd: dict[str, Any]) -> str:
         """Makes a CRD, and returns the path of its objects in the default namespace once the server serves them."""

@@ -29,6 +29,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.lists import item_key, item_keys
 from ruleop.schema.crds import parse_crd
+from ruleop.schema.derived import DERIVED
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import builtin_shape
 from tests.cluster import everything, objects
@@ -310,6 +311,15 @@ def value_at(value: JSON, path: Path, shape: Shape) -> JSON:
     return value
 
 
+def derived_field(situation: Situation) -> Iterator[Path]:
+    """13. What the server derived from a field follows it, and under server-side apply stays, or restores it."""
+    for path in {**situation.record, **situation.wants}:
+        for length in range(len(path)):
+            for row in DERIVED.get(shape_at(situation.shape, path[:length]).derived, ()):
+                if row.within == names(path[length:-1]):
+                    yield (*path[:-1], row.field)
+
+
 def equal_value(difference: Difference, shape: Shape) -> bool:
     """7. A quantity that amounts to the same stays as it is spelled."""
     return shape_at(shape, difference.path).format == "quantity" and quantity_equal(difference.ours, difference.theirs)
@@ -335,10 +345,10 @@ def within(inner: Path, outer: Path) -> bool:
 
 # What may be there on one side only: after ruleop's merge, and after server-side apply.
 ONLY_OURS = [there_before, emptied, filled_anew]
-ONLY_THEIRS = [whole, emptied, shared_field, exclusive, empty_list]
+ONLY_THEIRS = [whole, emptied, shared_field, exclusive, empty_list, derived_field]
 # Whose result may be refused for what is there, or is missing.
 REFUSED_OURS = [shared_field, there_before]
-REFUSED_THEIRS = [edited_key, whole, emptied, shared_field, exclusive]
+REFUSED_THEIRS = [edited_key, whole, emptied, shared_field, exclusive, derived_field]
 
 
 # What the server makes of one field by another: where the one differs for a reason, so does the other.
@@ -628,6 +638,11 @@ def stateful_set(**spec: JSON) -> JSON:
     return deployment(APP, serviceName="db", **spec)
 
 
+def with_account(part: JSON) -> JSON:
+    part["spec"]["template"]["spec"]["serviceAccountName"] = "one"
+    return part
+
+
 def share(*containers: JSON) -> JSON:
     return {"spec": {"template": {"spec": {"containers": list(containers)}}}}
 
@@ -741,6 +756,16 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
         objects.SERVICE,
         {"applied": service(5432), "edited": service(6000), "wanted": service(5432)},
         "edited_key",
+    ),
+    "the name of a service account that the server restores": (
+        objects.DEPLOYMENT,
+        {"applied": with_account(deployment(APP)), "wanted": deployment(APP)},
+        "derived_field",
+    ),
+    "a StatefulSet without rolling updates, which the server refuses beside their settings": (
+        objects.STATEFUL_SET,
+        {"applied": stateful_set(), "wanted": stateful_set(updateStrategy={"type": "OnDelete"})},
+        "derived_field",
     ),
     "a set that we wanted to be empty": (
         objects.EVERYTHING,
