@@ -5,7 +5,7 @@ from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate,
 from ruleop.templating.environment import TemplateFunction
 from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
-from ruleop.templating.references import Reference
+from ruleop.templating.references import SAME_ITEMS, Reference
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.yaml_writer import yaml_text
@@ -26,6 +26,7 @@ __all__ = [
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
+    "SAME_ITEMS",
     "Absent",
     "Broken",
     "Expression",

@@ -31,6 +31,7 @@ from ruleop.templating.operators import comparable, contains, given, joined, ope
 from ruleop.templating.quantity import Exact
 from ruleop.templating.syntax import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.templating.text import Place, Slot, Text
+from ruleop.templating.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.templating.values import Lazy
 from ruleop.templating.wording import reworded
 
@@ -114,7 +115,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.without_context = 0  # how many templates are being made for all resources at once
         self.constants: dict[str, list[Any]] = {}
         self.marked: Marked | None = None
-        self.filters = {**build_filters(self, read_captured), PASSES: passes}
+        self.filters = {**build_filters(self, read_captured), PASSES: passes, ROWS: rows, UNPACKED: unpacked}
         self.tests = build_tests(self)  # type: ignore[assignment]
         self.globals = {
             "omit": OMIT,
@@ -230,6 +231,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
+_UNPACKING = re.compile(r"values to unpack \(expected|cannot unpack non-iterable")  # Python's own; the passes of a recursive loop
 _SAYS_NO_VALUE = ("takes not more than", "was invoked with two values")  # of a macro; Jinja's own words
 
 
@@ -237,6 +239,8 @@ def as_fault(error: Exception) -> Fault:
     """Any error of an expression, in words that hold none of its values."""
     if isinstance(error, Fault):
         return error
+    if isinstance(error, (TypeError, ValueError)) and _UNPACKING.search(str(error)):
+        return Fault("the values do not fit the names that they are unpacked into")
     if isinstance(error, TypeError):
         text = str(error)
         if macro := re.match(r"(macro '\w*' takes no keyword argument) ", text):
