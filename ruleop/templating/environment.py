@@ -81,6 +81,7 @@ class CompiledTemplate(jinja2.Template):
     """A template whose code has its literals and places beside it."""
 
     environment: Environment
+    stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend on nothing but their arguments
 
     @classmethod
     def build(cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]) -> CompiledTemplate:
@@ -90,14 +91,25 @@ class CompiledTemplate(jinja2.Template):
         return template
 
     def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; our contexts have no globals of their own
-        """What the template is without a context: made once, so nothing of any one resource may get into it."""
-        if self._module is None:
-            self.environment.without_context += 1
-            try:
-                self._module = self.make_module()
-            finally:
-                self.environment.without_context -= 1
-        return self._module
+        """What the template is without a context. One that stands alone is made once, so nothing of any one resource may get into it."""
+        if self._module is not None:
+            return self._module
+        self.environment.without_context += 1
+        try:
+            module = self._make_module()
+        finally:
+            self.environment.without_context -= 1
+        if self.stands_alone():
+            self._module = module
+        return module
+
+    def make_module(self, *context: Any) -> TemplateModule:
+        return self._get_default_module() if self.stands_alone() else self._make_module(*context)
+
+    def _make_module(self, *context: Any) -> TemplateModule:
+        module = super().make_module(*context)
+        METER.spend(8 + 2 * len(vars(module)))
+        return module
 
 
 class Environment(ImmutableSandboxedEnvironment):
