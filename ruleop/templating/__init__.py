@@ -5,6 +5,7 @@ from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate,
 from ruleop.templating.environment import TemplateFunction
 from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
+from ruleop.templating.other_tools import instead_of
 from ruleop.templating.references import SAME_ITEMS, Reference
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
@@ -52,6 +53,7 @@ __all__ = [
     "View",
     "Waiting",
     "YamlNode",
+    "instead_of",
     "partial_view",
     "plain",
     "read_yaml",

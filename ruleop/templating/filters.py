@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 
 Filter = Callable[..., Any]
 
-OTHER_NAMES = {  # what people type who come from Helm or Ansible, and what it is called here
-    "toYaml": "to_yaml", "toJson": "to_json", "fromYaml": "from_yaml", "fromJson": "from_json", "toPrettyJson": "to_json",
-    "to_nice_yaml": "to_yaml", "to_nice_json": "to_json", "toRawJson": "to_json",
-    "b64enc": "b64encode", "b64dec": "b64decode", "sha256sum": "sha256", "hash": "sha256", "squote": "quote",
-    "regexMatch": "regex_match", "regexReplaceAll": "regex_replace", "regexFindAll": "regex_findall",
-    "mergeOverwrite": "combine", "merge": "combine", "mustMerge": "combine", "kebabcase": "dns_label", "trunc": "truncate",
-    "mandatory": "required", "nindent": "indent", "trimSuffix": "regex_replace", "splitList": "split",
-    "quantity_to_int": "quantity",
-}  # fmt: skip
-REFUSED = {
-    "escape": "it makes HTML", "e": "it makes HTML", "forceescape": "it makes HTML", "safe": "it is for HTML", "urlize": "it makes HTML",
-    "xmlattr": "it makes HTML", "striptags": "it is for HTML", "pprint": "it shows Python; use to_yaml or to_json",
-    "attr": "use a['b'], which takes any key", "random": "it would differ at every render; use random_password in a create-only child",
-    "shuffle": "it would differ at every render",
-}  # fmt: skip
 _TAKES_ABSENT = frozenset({"default", "d", "required"})
 _MAY_GIVE_AN_ARGUMENT = frozenset({*_TAKES_ABSENT, "ternary"})
 _TAKES_TEXT = frozenset({"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"})
@@ -217,6 +202,8 @@ _FILTERS: dict[str, Filter] = {
 _BY_NAME: dict[str, Filter] = {"map": map_, "select": select, "reject": reject, "selectattr": selectattr, "rejectattr": rejectattr}
 _JINJAS = ("abs", "capitalize", "count", "filesizeformat", "float", "int", "length", "lower", "title", "truncate", "upper", "wordcount")
 
+
+FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJAS, "from_yaml", "from_json"})
 
 _BY_WORDS = {"title": 2, "wordcount": 4}  # Python's work for each word, which may be one character
 

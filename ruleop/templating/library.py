@@ -20,7 +20,15 @@ from ruleop.templating.compiled import Expression, SlottedKeys, StringTemplate, 
 from ruleop.templating.compiler import attach_places
 from ruleop.templating.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.faults import Fault, RuleErrors, mistake
-from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, refused_tags, syntax, unknown_functions
+from ruleop.templating.mistakes import (
+    check_reserved,
+    has_templates,
+    kind_of,
+    misplaced_words,
+    refused_tags,
+    syntax,
+    unknown_functions,
+)
 from ruleop.templating.named import Named, check_dynamic_names, named_templates
 from ruleop.templating.references import Reads, read_tree
 from ruleop.templating.renderer import Renderer
@@ -172,9 +180,10 @@ class Library:
                 *unknown_functions(tree, self.environment.filters, self.environment.tests),
                 *check_dynamic_names(tree),
                 *refused_tags(tree),
+                *misplaced_words(tree),
             ]
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax(error), Site(path, error.lineno)) from None
+            raise mistake(syntax(error, text), Site(path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", Site(path, 1)) from None
         if found:
