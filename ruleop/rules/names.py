@@ -49,7 +49,7 @@ def check_given(draft: Draft, findings: Findings) -> None:
 
 
 def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
-    whose = "ruleop's own" if name in RESERVED else "one of Jinja's" if name in JINJA_NAMES else ""
+    whose = "ruleop's own" if name in RESERVED or name in FUNCTIONS else "one of Jinja's" if name in JINJA_NAMES else ""
     if whose:
         findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {whose}: choose another name', site)
     return bool(whose)

@@ -12,15 +12,17 @@ from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_
 from ruleop.templating.yaml_writer import yaml_text
 
 _WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
-_GLOBALS = "omit range dict namespace cycler joiner file render lipsum has_kind random_password now"
+_GLOBALS = (
+    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now genCA genSignedCert genSelfSignedCert htpasswd"
+)
 JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
 """Jinja's own words and globals, and our functions: what no id or name may be called."""
 
-FUNCTIONS = frozenset({"has_kind", "random_password", "now"})
-"""Functions that a scope brings along, because what they give depends on the cluster, a seed or the clock."""
+NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+"""Functions that give something else every time: only for a child that is created once and then left alone."""
 
-NONDETERMINISTIC = frozenset({"random_password", "now"})
-"""Those that give something else every time: only for a child that is created once and then left alone."""
+FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
+"""Functions that a scope brings along, because what they give depends on the cluster, a seed or the clock."""
 
 __all__ = [
     "FUNCTIONS",

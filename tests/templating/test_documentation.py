@@ -9,7 +9,7 @@ import jinja2.filters
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.templating import Library, read_yaml
+from ruleop.templating import NONDETERMINISTIC, Library, read_yaml
 from tests.templating.rendering import documents, evaluate, scope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()
@@ -56,10 +56,15 @@ def test_every_filter_of_ruleops_own_has_an_example():
     assert {name for name, _ in ROWS} - jinjas == {name for name in Library({}).environment.filters if name.isidentifier()} - jinjas
 
 
+def test_the_functions_of_the_page_are_those_that_there_are():
+    table = PAGE.split("## Passwords and certificates")[1].split("```")[0]
+    assert set(re.findall(r"^\| `(\w+)\(", table, re.MULTILINE)) == NONDETERMINISTIC
+
+
 def test_no_block_of_the_page_is_left_out():
     assert len(EXAMPLES) >= 10
     assert PAGE.count("\n```") == 2 * len(BLOCKS), "each block says what it is"
-    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file"}
+    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file", "create-only"}
 
 
 def test_the_filters_of_the_page_are_those_that_there_are():
