@@ -129,7 +129,7 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
 
 def items(value: Any) -> list[Entry]:
     if isinstance(value, Mapping):
-        return [Entry(*entry) for entry in value.items()]
+        return list(map(Entry._make, value.items()))
     raise Fault("items takes a mapping")
 
 

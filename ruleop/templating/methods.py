@@ -78,7 +78,7 @@ def joined_by(separator: Any, values: Any) -> str:
 
 def _items(mapping: Mapping[str, Any]) -> list[Entry]:
     METER.items(len(mapping))
-    return [Entry(*entry) for entry in mapping.items()]
+    return list(map(Entry._make, mapping.items()))
 
 
 def _keys(mapping: Mapping[str, Any]) -> list[str]:

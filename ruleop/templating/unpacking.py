@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 from jinja2 import nodes
 
 from ruleop.templating.faults import Fault
+from ruleop.templating.fields import Entry, Group
 from ruleop.templating.operators import given, passes
 from ruleop.templating.values import ListView, noun
 
 ROWS = " rows"  # names of filters that no template can write
 UNPACKED = " unpacked"
 _ENTRY = {"key", "value"}
+_PLAIN_ROWS = frozenset({Entry, Group, tuple})
 
 Names: TypeAlias = tuple[Any, ...]
 """The names to be filled: texts, and a tuple for names in brackets."""
@@ -66,7 +68,8 @@ def rows(value: Any, names: Names, source: str) -> list[tuple[Any, ...]]:
     if isinstance(found, Mapping):
         pair = names if len(names) == 2 and all(isinstance(name, str) for name in names) else ("key", "value")
         raise Fault(f"a loop over a mapping gives its keys: write `for {pair[0]}, {pair[1]} in {source}.items()`")
-    return [unpacked(row, names) for row in found]
+    size = len(names) if all(isinstance(name, str) for name in names) else -1
+    return [row if type(row) in _PLAIN_ROWS and len(row) == size else unpacked(row, names) for row in found]  # nearly always the first
 
 
 def unpacked(value: Any, names: Names) -> tuple[Any, ...]:
