@@ -59,7 +59,7 @@ FUNCTIONS = {  # what to write
     "env": "read the environment in `vars`: `name: ${NAME}`", "randAlphaNum": _PASSWORD, "randAlpha": _PASSWORD, "randAscii": _PASSWORD,
     "randNumeric": _PASSWORD, "uuidv4": _PASSWORD, "derivePassword": _PASSWORD, "password": _PASSWORD,
 }  # fmt: skip
-_NOBODY = "there is no inventory of hosts here; what a rule needs is in `spec` or `vars`"
+_NOBODY = "ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`"
 NAMES = {  # what to write
     "Values": "write spec.x", "Release": "write metadata.name and metadata.namespace", "Chart": "write vars.x, with `vars` in watches.yaml",
     "Files": "write `file('x')`", "Template": "write the name out", "Capabilities": "write `has_kind('group/v1', 'Kind')`",

@@ -80,7 +80,7 @@ children:
             'watches.yaml:8:44: "null" is not known in `when`: write none',
             'watches.yaml:8:61: there is no function "empty": write `not x`',
             'watches.yaml:8:78: there is no function "len": write `x | length`',
-            'watches.yaml:8:106: "hostvars" is not known in `deletion`: there is no inventory of hosts here; what a rule needs is in `spec` or `vars`',
+            'watches.yaml:8:106: "hostvars" is not known in `deletion`: ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`',
             'watches.yaml:9:86: "sepc" is not known in the child "e" (did you mean "spec"?)',
             "watches.yaml:9:105: there is no function \"trimSuffix\": write `x.removesuffix('a')`",
         ],
