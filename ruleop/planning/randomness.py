@@ -1,34 +1,132 @@
-"""What differs each time and yet is planned: passwords are drawn from the pass's seed, so that a recorded pass replays."""
+"""What differs each time and yet is planned: passwords, keys and salts are drawn from the pass's seed, so that a recorded pass replays.
+
+A create-only child is rendered in every pass, and its values count only in the one that creates it. So what takes long to make (a key, a
+certificate, the hash of a password) is made only then. In all other renders something stands in for it that takes no time, and says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import string
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ruleop.templating import Fault
+from ruleop.planning.certificates import Authority, Request, authority, issue, request
+from ruleop.planning.passwords import password_line
+from ruleop.templating import Fault, TemplateFunction
+from ruleop.templating.budget import FUEL, METER, Exhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ALPHABET = string.ascii_letters + string.digits
 MAX_LENGTH = 256
+COSTLY = frozenset({"genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+"""What stands in for itself until the object is created."""
+
+
+def draw(seed: bytes, purpose: str, size: int) -> bytes:
+    """Bytes that nobody can guess who does not know the seed, which the operator draws anew for each pass from the system's randomness."""
+    blocks = (hmac.new(seed, f"{purpose}/{number}".encode(), hashlib.sha256).digest() for number in range(-(-size // 32)))
+    return b"".join(blocks)[:size]
 
 
 def random_password(seed: bytes, purpose: str, length: Any) -> str:
-    """`length` letters and digits. The seed is the secret: the operator draws it anew for each pass, from the system's randomness."""
+    """`length` letters and digits."""
     if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= MAX_LENGTH:
         raise Fault(f"random_password takes a length from 1 to {MAX_LENGTH}")
-    letters: list[str] = []
-    block = 0
-    while len(letters) < length:
-        digest = hmac.new(seed, f"{purpose}/{block}".encode(), hashlib.sha256).digest()
-        # Bytes past the largest multiple of the alphabet's size are dropped: they would favour its first letters.
-        letters.extend(ALPHABET[byte % len(ALPHABET)] for byte in digest if byte < 256 - 256 % len(ALPHABET))
-        block += 1
-    return "".join(letters[:length])
+    # Bytes past the largest multiple of the alphabet's size are dropped: they would favour its first letters.
+    fair = 256 - 256 % len(ALPHABET)
+    size = 32
+    while True:
+        size += length
+        letters = [ALPHABET[byte % len(ALPHABET)] for byte in draw(seed, purpose, size) if byte < fair]
+        if len(letters) >= length:
+            return "".join(letters[:length])
 
 
 def another_moment(now: str) -> str:
     """One of which every part differs: a year and 32 or 33 days later are another year, month and day."""
     later = datetime.fromisoformat(now) + timedelta(days=365 + 33, hours=1, minutes=1, seconds=1)
     return later.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Allowance:
+    """How much one pass over one CR may spend on what is costly, whatever the number of its items."""
+
+    def __init__(self) -> None:
+        self.left = FUEL // 2  # about a second
+
+    def spend(self, amount: int) -> None:
+        METER.spend(amount)
+        self.left -= amount
+        if self.left < 0:
+            raise Exhausted(
+                "the certificates and password hashes of this resource take too long to make in one pass: "
+                "make fewer of them, or hashes of fewer rounds"
+            )
+
+
+@dataclass(slots=True)
+class Drawn:
+    """The functions of one render that give something else each time."""
+
+    seed: bytes
+    purpose: str
+    now: str
+    allowance: Allowance
+    is_real: bool  # whether what is costly is made, or stands in for itself
+    count: int = 0
+
+    def functions(self) -> dict[str, TemplateFunction]:
+        found: dict[str, Callable[..., Any]] = {
+            "random_password": self.random_password,
+            "now": lambda: self.now,
+            "genCA": self.gen_ca,
+            "genSignedCert": self.gen_signed_cert,
+            "genSelfSignedCert": self.gen_self_signed_cert,
+            "htpasswd": self.htpasswd,
+        }
+        return {name: TemplateFunction(name, function) for name, function in found.items()}
+
+    def _purpose(self) -> str:
+        self.count += 1
+        return f"{self.purpose}/{self.count}"
+
+    def random_password(self, length: Any = 24) -> str:
+        return random_password(self.seed, self._purpose(), length)
+
+    # As in Helm, order of arguments and all.
+
+    def gen_ca(self, cn: Any, days: Any = 3650, *, key_type: Any = "ecdsa") -> dict[str, str]:
+        return self._issued("genCA", request("genCA", cn, days, key_type, is_ca=True), None)
+
+    def gen_signed_cert(
+        self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, ca: Any = None, *, key_type: Any = "ecdsa"
+    ) -> dict[str, str]:
+        wanted = request("genSignedCert", cn, days, key_type, ips=ips, dns=dns)
+        return self._issued("genSignedCert", wanted, authority("genSignedCert", ca))
+
+    def gen_self_signed_cert(self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, *, key_type: Any = "ecdsa") -> dict[str, str]:
+        return self._issued("genSelfSignedCert", request("genSelfSignedCert", cn, days, key_type, ips=ips, dns=dns), None)
+
+    def _issued(self, name: str, wanted: Request, by: Authority | None) -> dict[str, str]:
+        purpose = self._purpose()
+        if not self.is_real:
+            stand_in = draw(self.seed, purpose, 16).hex()
+            return {
+                part: f"-----BEGIN {title}-----\nmade when the object is created: {stand_in}\n-----END {title}-----\n"
+                for part, title in (("Cert", "CERTIFICATE"), ("Key", "PRIVATE KEY"))
+            }
+        self.allowance.spend(wanted.cost + (by.cost if by else 0))
+        return issue(name, wanted, by, datetime.fromisoformat(self.now), lambda what, size: draw(self.seed, f"{purpose}/{what}", size))
+
+    def htpasswd(self, username: Any, password: Any, *, rounds: Any = 10) -> str:
+        line = password_line(username, password, rounds)
+        salt = draw(self.seed, self._purpose(), 16)
+        if not self.is_real:
+            return f"{line.user}:made when the object is created: {salt.hex()}"
+        self.allowance.spend(line.cost)
+        return line.hashed(salt)

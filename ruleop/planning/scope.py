@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.observed import Observed, Served
-from ruleop.planning.randomness import random_password
+from ruleop.planning.randomness import Allowance, Drawn
 from ruleop.planning.selectors import compile_selector
 from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.faults import fault_of
@@ -31,6 +31,7 @@ class Scope:
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
+        self.allowance = Allowance()
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
         self.names: dict[str, Any] = {
@@ -51,19 +52,10 @@ class Scope:
     def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
         return {**self.names, name: item, "index": index}
 
-    def random(self, names: Mapping[str, Any], purpose: str, now: str) -> dict[str, Any]:
-        """The names for a create-only child, which may be different each time: once it exists, it is never changed."""
-        count = [0]
-
-        def password(length: Any = 24) -> str:
-            count[0] += 1
-            return random_password(self.observed.seed, f"{purpose}/{count[0]}", length)
-
-        return {
-            **names,
-            "random_password": TemplateFunction("random_password", password),
-            "now": TemplateFunction("now", lambda: now),
-        }
+    def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
+        """The names for a create-only child, which may be different each time: once it exists, it is never changed. `is_real`: with what
+        takes long to make, where otherwise something stands in for it."""
+        return {**names, **Drawn(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
 
     def _let(self, tree: Any) -> Callable[[], Any]:
         def force() -> Any:

@@ -19,7 +19,7 @@ from ruleop.merge.equality import canonical
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.planning.randomness import another_moment
+from ruleop.planning.randomness import COSTLY, another_moment
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
     """The objects of one item. What is random in them may be no part of what they are: each pass would make others, without end. So such
-    a child is rendered once more, as at another time, and both have to give the same objects."""
+    a child is rendered once more, as at another time, and both have to give the same objects. What takes long to make is made only if one
+    of them is to be created."""
     drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
     if not drawn:
         return _rendered(child, scope, names)
@@ -126,7 +127,9 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives an object of another kind, namespace or name each time: make these from the CR"
         raise ChildFails(message, child.body.site)
-    return wanted
+    if COSTLY.isdisjoint(drawn) or all(scope.observed.objects.get(each.key, version=each.kind.version) for each in wanted):
+        return wanted
+    return _rendered(child, scope, scope.random(names, purpose, now, is_real=True))
 
 
 def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Wanted]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.rules.findings import Findings, meant
 from ruleop.rules.views import ALWAYS, RESERVED, Part
-from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference
+from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,7 @@ def check_given(draft: Draft, findings: Findings) -> None:
 
 
 def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
-    whose = "ruleop's own" if name in RESERVED else "one of Jinja's" if name in JINJA_NAMES else ""
+    whose = "ruleop's own" if name in RESERVED or name in FUNCTIONS else "one of Jinja's" if name in JINJA_NAMES else ""
     if whose:
         findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {whose}: choose another name', site)
     return bool(whose)
@@ -92,11 +92,11 @@ def _refuse(draft: Draft, part: Part, name: str, findings: Findings) -> None:
     if reason := _why_unseen(draft, part, name):
         findings.mistake("out-of-place", reason, site, word=name, start=part.site)
     elif any(called == name for called, _ in part.compiled.calls):
-        findings.mistake("unknown-name", f'there is no function "{name}"{meant(name, _FUNCTIONS)}', site, word=name, start=part.site)
+        instead = f": {hint}" if (hint := instead_of(name)) else meant(name, _FUNCTIONS)
+        findings.mistake("unknown-name", f'there is no function "{name}"{instead}', site, word=name, start=part.site)
     else:
-        findings.mistake(
-            "unknown-name", f'"{name}" is not known in {part.view.title}{meant(name, part.view.names)}', site, word=name, start=part.site
-        )
+        instead = meant(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
+        findings.mistake("unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site)
 
 
 def _why_unseen(draft: Draft, part: Part, name: str) -> str:

@@ -3,6 +3,7 @@ be done."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ _KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
 _INLINE_NAME = re.compile(r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)")
 
 
+_EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
+
+
 def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
     for part in parts:
         calls = [(name, site) for name, site in part.compiled.calls if name in NONDETERMINISTIC]
@@ -33,6 +37,10 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
                 )
                 findings.mistake("random", message, site, word=name, start=part.site)
             continue
+        for name, site in calls:
+            if name in _EXTRAS and importlib.util.find_spec(_EXTRAS[name]) is None:
+                message = f"`{name}` needs the Python package {_EXTRAS[name]}, which is not installed: pip install 'ruleop[certificates]'"
+                findings.mistake("template", message, site, word=name, start=part.site)
         for name, site in _in_names(part, templates):
             message = f"`{name}` in metadata.name gives another object each time: make the name from the CR"
             findings.mistake("random", message, site, word=name, start=part.site)

@@ -14,7 +14,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from ruleop.errors import Site
 from ruleop.kinds import GroupKind
-from ruleop.templating import Reference, TextTemplate
+from ruleop.templating import SAME_ITEMS, Reference, TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SECRET = GroupKind("", "Secret")
 _SHOWN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
-_SAME_ITEMS = frozenset({"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d"})
 _PARSER = Environment(autoescape=False)  # noqa: S701 - it only parses
 
 
@@ -122,7 +121,7 @@ def _is_harmless(use: list[nodes.Node]) -> bool:
             return any(pair.key == "attribute" for pair in node.kwargs)
         if node.name in ("length", "count"):
             return True
-        if node.name not in _SAME_ITEMS:
+        if node.name not in SAME_ITEMS:
             break
         inner = node
     return False

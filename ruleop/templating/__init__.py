@@ -5,27 +5,31 @@ from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate,
 from ruleop.templating.environment import TemplateFunction
 from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
-from ruleop.templating.references import Reference
+from ruleop.templating.other_tools import instead_of
+from ruleop.templating.references import SAME_ITEMS, Reference
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.yaml_writer import yaml_text
 
 _WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
-_GLOBALS = "omit range dict namespace cycler joiner file render lipsum has_kind random_password now"
+_GLOBALS = (
+    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now genCA genSignedCert genSelfSignedCert htpasswd"
+)
 JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
 """Jinja's own words and globals, and our functions: what no id or name may be called."""
 
-FUNCTIONS = frozenset({"has_kind", "random_password", "now"})
-"""Functions that a scope brings along, because what they give depends on the cluster, a seed or the clock."""
+NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+"""Functions that give something else every time: only for a child that is created once and then left alone."""
 
-NONDETERMINISTIC = frozenset({"random_password", "now"})
-"""Those that give something else every time: only for a child that is created once and then left alone."""
+FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
+"""Functions that a scope brings along, because what they give depends on the cluster, a seed or the clock."""
 
 __all__ = [
     "FUNCTIONS",
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
+    "SAME_ITEMS",
     "Absent",
     "Broken",
     "Expression",
@@ -51,6 +55,7 @@ __all__ = [
     "View",
     "Waiting",
     "YamlNode",
+    "instead_of",
     "partial_view",
     "plain",
     "read_yaml",

@@ -18,6 +18,7 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 
 from ruleop.errors import Site
 from ruleop.templating.text import Lit, Place
+from ruleop.templating.unpacking import add_unpacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,8 +68,10 @@ class Generator(CodeGenerator):
         self.simple_write(f"Slot({value}, {self._place(node)})", frame, node)
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        add_unpacking(node)
         for loop in node.find_all(nodes.For):
-            loop.iter = nodes.Filter(loop.iter, PASSES, [], [], None, None, lineno=loop.lineno)
+            if not isinstance(loop.target, nodes.Tuple):
+                loop.iter = nodes.Filter(loop.iter, PASSES, [], [], None, None, lineno=loop.lineno)
         super().visit_Template(node, frame)
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:

@@ -13,31 +13,71 @@ import orjson
 
 from ruleop.templating.budget import METER, weigh
 from ruleop.templating.faults import Fault
+from ruleop.templating.list_filters import identity
 from ruleop.templating.quantity import Exact, in_unit, parse_quantity
 from ruleop.templating.text import Dump, Text
 from ruleop.templating.values import plain, scalar_text
 from ruleop.templating.yaml_writer import yaml_text
 
 
-def combine(value: Any, *others: Any) -> dict[str, Any]:
-    """A deep merge of mappings; of two values the later counts."""
-    result = plain(value)
-    for other in others:
-        result = _combined(result, plain(other))
-    if not isinstance(result, dict):
-        raise Fault("combine takes mappings")
+def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = "replace") -> dict[str, Any]:
+    """Mappings in one; of two values the later counts, and two mappings are combined in turn unless `recursive` is false."""
+    if list_merge not in _LIST_MERGES:
+        raise Fault("combine: list_merge is replace, keep, append, prepend, append_rp or prepend_rp")
+    result: dict[str, Any] = {}
+    for given in map(plain, (value, *others)):
+        for each in given if isinstance(given, list) else [given]:
+            result = _combined(result, each, bool(recursive), _LIST_MERGES[list_merge])
     return result
 
 
-def _combined(one: Any, two: Any) -> dict[str, Any]:
+def _combined(one: Any, two: Any, recursive: bool, lists: Callable[[list[Any], list[Any]], list[Any]]) -> dict[str, Any]:
     if not isinstance(one, dict) or not isinstance(two, dict):
         raise Fault("combine takes mappings")
     METER.spend(len(one) + len(two))
     result = dict(one)
     for key, value in two.items():
         mine = result.get(key)
-        result[key] = _combined(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+        if recursive and isinstance(mine, dict) and isinstance(value, dict):
+            result[key] = _combined(mine, value, recursive, lists)
+        elif isinstance(mine, list) and isinstance(value, list):
+            METER.items(len(mine) + len(value))
+            result[key] = lists(mine, value)
+        else:
+            result[key] = value
     return result
+
+
+def _without(items: list[Any], others: list[Any]) -> list[Any]:
+    gone = set(map(identity, others))
+    return [item for item in items if identity(item) not in gone]
+
+
+_LIST_MERGES: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
+    "replace": lambda _, new: new,
+    "keep": lambda old, _: old,
+    "append": lambda old, new: old + new,
+    "prepend": lambda old, new: new + old,
+    "append_rp": lambda old, new: _without(old, new) + new,
+    "prepend_rp": lambda old, new: new + _without(old, new),
+}
+"""What becomes of two lists, by the names that Ansible has for it."""
+
+
+# -- truth -------------------------------------------------------------------------------------------------------------------------------
+
+_TRUTHS = {**dict.fromkeys(("true", "yes", "on", "y", "t", "1"), True), **dict.fromkeys(("false", "no", "off", "n", "f", "0", ""), False)}
+
+
+def boolean(value: Any) -> bool | None:
+    """What people write for true and false, as a boolean; null stays null."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _TRUTHS:
+        return _TRUTHS[value.lower()]
+    if isinstance(value, (int, float)) and value in {0, 1}:
+        return bool(value)
+    raise Fault("bool takes true, yes, on, y, t, 1 and false, no, off, n, f, 0, as text or not")
 
 
 # -- other forms -------------------------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from ruleop.templating.operators import comparable, contains, given, joined, ope
 from ruleop.templating.quantity import Exact
 from ruleop.templating.syntax import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.templating.text import Place, Slot, Text
+from ruleop.templating.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.templating.values import Lazy
 from ruleop.templating.wording import reworded
 
@@ -80,6 +81,7 @@ class CompiledTemplate(jinja2.Template):
     """A template whose code has its literals and places beside it."""
 
     environment: Environment
+    stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend on nothing but their arguments
 
     @classmethod
     def build(cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]) -> CompiledTemplate:
@@ -89,14 +91,25 @@ class CompiledTemplate(jinja2.Template):
         return template
 
     def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; our contexts have no globals of their own
-        """What the template is without a context: made once, so nothing of any one resource may get into it."""
-        if self._module is None:
-            self.environment.without_context += 1
-            try:
-                self._module = self.make_module()
-            finally:
-                self.environment.without_context -= 1
-        return self._module
+        """What the template is without a context. One that stands alone is made once, so nothing of any one resource may get into it."""
+        if self._module is not None:
+            return self._module
+        self.environment.without_context += 1
+        try:
+            module = self._make_module()
+        finally:
+            self.environment.without_context -= 1
+        if self.stands_alone():
+            self._module = module
+        return module
+
+    def make_module(self, *context: Any) -> TemplateModule:
+        return self._get_default_module() if self.stands_alone() else self._make_module(*context)
+
+    def _make_module(self, *context: Any) -> TemplateModule:
+        module = super().make_module(*context)
+        METER.spend(8 + 2 * len(vars(module)))
+        return module
 
 
 class Environment(ImmutableSandboxedEnvironment):
@@ -114,7 +127,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.without_context = 0  # how many templates are being made for all resources at once
         self.constants: dict[str, list[Any]] = {}
         self.marked: Marked | None = None
-        self.filters = {**build_filters(self, read_captured), PASSES: passes}
+        self.filters = {**build_filters(self, read_captured), PASSES: passes, ROWS: rows, UNPACKED: unpacked}
         self.tests = build_tests(self)  # type: ignore[assignment]
         self.globals = {
             "omit": OMIT,
@@ -230,6 +243,7 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
+_UNPACKING = re.compile(r"values to unpack \(expected|cannot unpack non-iterable")  # Python's own; the passes of a recursive loop
 _SAYS_NO_VALUE = ("takes not more than", "was invoked with two values")  # of a macro; Jinja's own words
 
 
@@ -237,6 +251,8 @@ def as_fault(error: Exception) -> Fault:
     """Any error of an expression, in words that hold none of its values."""
     if isinstance(error, Fault):
         return error
+    if isinstance(error, (TypeError, ValueError)) and _UNPACKING.search(str(error)):
+        return Fault("the values do not fit the names that they are unpacked into")
     if isinstance(error, TypeError):
         text = str(error)
         if macro := re.match(r"(macro '\w*' takes no keyword argument) ", text):

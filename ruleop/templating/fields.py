@@ -25,6 +25,13 @@ class Group(NamedTuple):
     list: Any
 
 
+class Entry(NamedTuple):
+    """An entry of a mapping, as `items`, `.items()` and `dictsort` give it: unpacked in a loop, or by these names, as in `forEach`."""
+
+    key: str
+    value: Any
+
+
 def field_of(obj: Any, key: Any) -> Any:
     if type(obj) is MapView and type(key) is str:  # nearly always; `MapView.field` in line
         try:
@@ -56,7 +63,7 @@ def field_by_value(obj: Any, key: Any) -> Any:
 
 def _inside(obj: Any, key: Any) -> Any:
     """A field of a mapping, list or text that the template made itself."""
-    if isinstance(obj, Group) and key in Group._fields:
+    if isinstance(obj, (Group, Entry)) and key in obj._fields:
         return getattr(obj, key)
     if isinstance(key, str) and key.isdecimal() and not isinstance(obj, dict):
         key = int(key)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import jinja2.filters
 import jinja2.tests
 
-from ruleop.templating import data_filters, list_filters, text_filters
+from ruleop.templating import data_filters, list_filters, set_filters, text_filters
 from ruleop.templating.absent import Absent
 from ruleop.templating.budget import METER, Exhausted
 from ruleop.templating.faults import Fault
@@ -34,28 +34,14 @@ if TYPE_CHECKING:
 
 Filter = Callable[..., Any]
 
-OTHER_NAMES = {  # what people type who come from Helm or Ansible, and what it is called here
-    "toYaml": "to_yaml", "toJson": "to_json", "fromYaml": "from_yaml", "fromJson": "from_json", "toPrettyJson": "to_json",
-    "to_nice_yaml": "to_yaml", "to_nice_json": "to_json", "toRawJson": "to_json",
-    "b64enc": "b64encode", "b64dec": "b64decode", "sha256sum": "sha256", "hash": "sha256", "squote": "quote",
-    "regexMatch": "regex_match", "regexReplaceAll": "regex_replace", "regexFindAll": "regex_findall", "regex_search": "regex_match",
-    "mergeOverwrite": "combine", "merge": "combine", "mustMerge": "combine", "kebabcase": "dns_label", "trunc": "truncate",
-    "mandatory": "required", "nindent": "indent", "trimSuffix": "regex_replace", "splitList": "split", "dict2items": "items",
-    "ternary": "an inline if: {{ a if b else c }}", "quantity_to_int": "quantity",
-}  # fmt: skip
-REFUSED = {
-    "escape": "it makes HTML", "e": "it makes HTML", "forceescape": "it makes HTML", "safe": "it is for HTML", "urlize": "it makes HTML",
-    "xmlattr": "it makes HTML", "striptags": "it is for HTML", "pprint": "it shows Python; use to_yaml or to_json",
-    "attr": "use a['b'], which takes any key", "random": "it would differ at every render; use random_password in a create-only child",
-    "shuffle": "it would differ at every render",
-}  # fmt: skip
 _TAKES_ABSENT = frozenset({"default", "d", "required"})
+_MAY_GIVE_AN_ARGUMENT = frozenset({*_TAKES_ABSENT, "ternary"})
 _TAKES_TEXT = frozenset({"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"})
 
 
 def _guarded(name: str, function: Filter) -> Filter:
     takes_absent, takes_text = name in _TAKES_ABSENT, name in _TAKES_TEXT
-    argument = _as_it_is if takes_absent else given
+    argument = _as_it_is if name in _MAY_GIVE_AN_ARGUMENT else given
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) is str:
@@ -124,6 +110,12 @@ def required(value: Any, message: Any = "a value is required here") -> Any:
     if value is None or (isinstance(value, (str, Text)) and not value):
         raise Fault(scalar_text(message))
     return value
+
+
+def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> Any:
+    if value is None and none_val is not None:
+        return none_val
+    return true_val if value else false_val
 
 
 # -- filters and tests by name -----------------------------------------------------------------------------------------------------------
@@ -195,10 +187,14 @@ _FILTERS: dict[str, Filter] = {
     "split": text_filters.split, "quote": text_filters.quote, "shell_quote": text_filters.shell_quote, "join": text_filters.join,
     "replace": replaced, "wordwrap": text_filters.wordwrap, "urlencode": text_filters.urlencode, "regex_match": text_filters.regex_match,
     "regex_replace": text_filters.regex_replace, "regex_findall": text_filters.regex_findall,
+    "regex_search": text_filters.regex_search, "basename": text_filters.basename, "dirname": text_filters.dirname,
     "list": list, "first": list_filters.first, "last": list_filters.last, "items": list_filters.items, "dictsort": list_filters.dictsort,
     "reverse": list_filters.reverse, "sort": list_filters.sort, "unique": list_filters.unique, "min": list_filters.least,
     "max": list_filters.greatest, "sum": list_filters.total, "groupby": list_filters.groupby, "batch": list_filters.batch,
-    "slice": list_filters.slices, "round": round_,
+    "slice": list_filters.slices, "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict,
+    "difference": set_filters.difference, "intersect": set_filters.intersect, "union": set_filters.union,
+    "symmetric_difference": set_filters.symmetric_difference, "flatten": set_filters.flatten, "zip": set_filters.zipped,
+    "zip_longest": set_filters.zipped_to_the_longest, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
     "combine": data_filters.combine, "to_yaml": data_filters.to_yaml, "to_json": data_filters.to_json, "tojson": data_filters.to_json,
     "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode, "sha256": data_filters.sha256,
     "dns_label": data_filters.dns_label, "quantity": data_filters.quantity, "condition": data_filters.condition,
@@ -206,6 +202,8 @@ _FILTERS: dict[str, Filter] = {
 _BY_NAME: dict[str, Filter] = {"map": map_, "select": select, "reject": reject, "selectattr": selectattr, "rejectattr": rejectattr}
 _JINJAS = ("abs", "capitalize", "count", "filesizeformat", "float", "int", "length", "lower", "title", "truncate", "upper", "wordcount")
 
+
+FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJAS, "from_yaml", "from_json"})
 
 _BY_WORDS = {"title": 2, "wordcount": 4}  # Python's work for each word, which may be one character
 

@@ -7,6 +7,7 @@ its line.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -19,7 +20,15 @@ from ruleop.templating.compiled import Expression, SlottedKeys, StringTemplate, 
 from ruleop.templating.compiler import attach_places
 from ruleop.templating.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.faults import Fault, RuleErrors, mistake
-from ruleop.templating.mistakes import check_reserved, has_templates, kind_of, refused_tags, syntax, unknown_functions
+from ruleop.templating.mistakes import (
+    check_reserved,
+    has_templates,
+    kind_of,
+    misplaced_words,
+    refused_tags,
+    syntax,
+    unknown_functions,
+)
 from ruleop.templating.named import Named, check_dynamic_names, named_templates
 from ruleop.templating.references import Reads, read_tree
 from ruleop.templating.renderer import Renderer
@@ -31,6 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.templating.yaml_reader import YamlNode
+
+
+_PER_RENDER = frozenset({"namespace", "cycler", "joiner", "render"})
+"""Functions whose results belong to one render: they remember what was done with them, or read the names of the render at hand."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +74,7 @@ class Library:
 
     def text(self, name: str) -> TextTemplate:
         """A template file that gives objects."""
-        files = self._closure([name])
+        files = self._files([name])
         main = self.source(name)
         mistakes: list[RuleError] = []
         in_document = self._laid_into(name)
@@ -76,7 +89,7 @@ class Library:
 
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that gives one mapping which is no object: a status."""
-        files = self._closure([name])
+        files = self._files([name])
         return TextTemplate(self.renderer, Site(self.source(name).path, 1), self._reads_of(files), self._load(name), name, files)
 
     def computed_fields(self, name: str) -> list[RuleError]:
@@ -167,9 +180,10 @@ class Library:
                 *unknown_functions(tree, self.environment.filters, self.environment.tests),
                 *check_dynamic_names(tree),
                 *refused_tags(tree),
+                *misplaced_words(tree),
             ]
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax(error), Site(path, error.lineno)) from None
+            raise mistake(syntax(error, text), Site(path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", Site(path, 1)) from None
         if found:
@@ -190,7 +204,9 @@ class Library:
         attach_places(tree, printed, site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
-        files = self._closure(each.name for each in named if each.is_run)
+        files = self._files(each.name for each in named if each.is_run)
+        if mistakes := self._hidden_names(named, site):
+            raise RuleErrors(mistakes)
         return tree, Reads.joined([self._read_tree(tree, site), self._reads_of(files)])
 
     def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
@@ -216,7 +232,13 @@ class Library:
         source = self.source(name)
         if source.compiled is None:
             source.compiled = self._compile(source.tree, source.path)
+            source.compiled.stands_alone = cache(partial(self._stands_alone, name))
         return source.compiled
+
+    def _stands_alone(self, name: str) -> bool:
+        """Whether a template reads nothing of a resource and remembers nothing: then what it is can be made once for all resources."""
+        sources = [self.source(each) for each in self._closure([name])]
+        return not any(source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name)) for source in sources)
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
@@ -229,6 +251,27 @@ class Library:
         ]
         if mistakes:
             raise RuleErrors(mistakes)
+
+    def _files(self, names: Iterable[str]) -> frozenset[str]:
+        """As `_closure`, with no name hidden from those that read it."""
+        files = self._closure(names)
+        mistakes = [
+            mistake for name in sorted(files) for mistake in self._hidden_names(self.source(name).named, Site(self.source(name).path))
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return files
+
+    def _hidden_names(self, named: Iterable[Named], site: Site) -> list[RuleError]:
+        mistakes = []
+        for each in named:
+            hidden = self._reads_of(self._closure([each.name])).names if each.hides_names and each.name in self.texts else None
+            if hidden:
+                message = (
+                    f"{each.name} reads {', '.join(sorted(hidden))}, which an import `without context` hides: remove `without context`"
+                )
+                mistakes.append(RuleError(message, site if site.line else Site(site.path, each.line)))
+        return mistakes
 
     def _closure(self, names: Iterable[str]) -> frozenset[str]:
         """The templates and all that they include, import, extend or render; each compiled, each name known to exist."""

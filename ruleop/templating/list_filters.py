@@ -10,9 +10,9 @@ import orjson
 from ruleop.templating.absent import Absent, Unknown
 from ruleop.templating.budget import METER
 from ruleop.templating.faults import Fault
-from ruleop.templating.fields import Group, reach
+from ruleop.templating.fields import Entry, Group, field_of, reach
 from ruleop.templating.operators import comparable, given, operate
-from ruleop.templating.values import plain
+from ruleop.templating.values import plain, scalar_text
 
 
 def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:
@@ -53,10 +53,15 @@ def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = Fal
     return _sorted(_having(value, attribute), _order(attribute, case_sensitive), reverse=bool(reverse))
 
 
+def identity(value: Any) -> bytes:
+    """What two items share that are the same JSON."""
+    return orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS)
+
+
 def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
     order, seen, result = _order(attribute, case_sensitive), set(), []
     for item in _having(value, attribute):
-        key = orjson.dumps(plain(order(item)), option=orjson.OPT_SORT_KEYS)
+        key = identity(order(item))
         if key not in seen:
             seen.add(key)
             result.append(item)
@@ -118,22 +123,37 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
 
     groups: dict[bytes, list[Any]] = {}
     for item in _sorted([item for item in value if not isinstance(key_of(item), Absent)], order):
-        groups.setdefault(orjson.dumps(plain(order(item)), option=orjson.OPT_SORT_KEYS), []).append(item)
+        groups.setdefault(identity(order(item)), []).append(item)
     return [Group(key_of(members[0]), members) for members in groups.values()]
 
 
-def items(value: Any) -> list[tuple[str, Any]]:
+def items(value: Any) -> list[Entry]:
     if isinstance(value, Mapping):
-        return list(value.items())
+        return list(map(Entry._make, value.items()))
     raise Fault("items takes a mapping")
 
 
-def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[tuple[str, Any]]:
+def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[Entry]:
     position = {"key": 0, "value": 1}.get(by)
     if position is None:
         raise Fault("dictsort: by is 'key' or 'value'")
     order = _order(None, case_sensitive)
     return _sorted(items(value), lambda entry: order(entry[position]), reverse=bool(reverse))
+
+
+def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise Fault("dict2items takes a mapping")
+    if key_name == value_name:
+        raise Fault("dict2items: the key and the value need different names")
+    return [{key_name: key, value_name: item} for key, item in value.items()]
+
+
+def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> dict[str, Any]:
+    """The other way about; of two equal keys the later counts."""
+    if isinstance(value, (str, Mapping)):
+        raise Fault("items2dict takes a list")
+    return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
 
 
 def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[list[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from ruleop.templating.absent import Absent, Missing
 from ruleop.templating.budget import METER
 from ruleop.templating.faults import Fault
+from ruleop.templating.fields import Entry
 from ruleop.templating.operators import comparable, given, passes
 from ruleop.templating.text import Dump, Text
 from ruleop.templating.values import ListView, MapView, scalar_text
@@ -75,9 +76,9 @@ def joined_by(separator: Any, values: Any) -> str:
     return between.join(texts)
 
 
-def _items(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _items(mapping: Mapping[str, Any]) -> list[Entry]:
     METER.items(len(mapping))
-    return list(mapping.items())
+    return list(map(Entry._make, mapping.items()))
 
 
 def _keys(mapping: Mapping[str, Any]) -> list[str]:

@@ -12,8 +12,8 @@ from ruleop.errors import RuleError, Site
 from ruleop.kinds import Kind
 from ruleop.schema.nearest import did_you_mean
 from ruleop.templating.faults import mistake
-from ruleop.templating.filters import OTHER_NAMES, REFUSED
 from ruleop.templating.layout import RESERVED
+from ruleop.templating.other_tools import REFUSED, TESTS, instead_of_text, misplaced, other_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,6 +51,16 @@ def _names_in_arguments(node: nodes.Filter) -> bool:
     return inner or any(isinstance(argument, nodes.Name) or argument.find(nodes.Name) is not None for argument in arguments)
 
 
+def misplaced_words(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """The line and words for what Jinja takes for a name, and Go for the beginning of a block: `{{ if .x }}`, `{{ else }}`."""
+    for name in tree.find_all(nodes.Name):
+        if name.ctx == "load" and (instead := misplaced(name.name)):
+            yield name.lineno, f"template syntax: {instead}"
+    for field in tree.find_all(nodes.Getattr):
+        if isinstance(field.node, nodes.Name) and field.node.name == "range":
+            yield field.lineno, f"template syntax: {misplaced('range', always=True)}"
+
+
 def unknown_functions(tree: nodes.Template, filters: Mapping[str, Any], tests: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """The line and words for each filter and test that there is not."""
     for found in tree.find_all(nodes.Filter):
@@ -62,22 +72,22 @@ def unknown_functions(tree: nodes.Template, filters: Mapping[str, Any], tests: M
 def _unknown(what: str, name: str, line: int, known: Iterable[str]) -> Iterator[tuple[int, str]]:
     if name in known:
         return
-    if name in OTHER_NAMES:
-        yield line, f"there is no {what} {name}; here it is {OTHER_NAMES[name]}"
+    last = name.rpartition(".")[2]  # Ansible's names may have their collection before them
+    if ours := last if last in known else (TESTS.get(last) if what == "test" else None) or other_filter(last):
+        yield line, f"there is no {what} {name}; here it is {ours}"
     elif what == "filter" and name in REFUSED:
         yield line, f"the filter {name} is not offered: {REFUSED[name]}"
     else:
         yield line, f"there is no {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
 
 
-def syntax(error: jinja2.TemplateSyntaxError) -> str:
+def syntax(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
+    """What is wrong with a text that cannot be parsed, and what to write instead."""
     message = str(error.message or "").rstrip(".")
+    if instead := instead_of_text(text, error.lineno):
+        return f"template syntax: {instead}"
     if match := _TAG.match(message):
         return f"there is no tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
-    if "unexpected char '$'" in message:
-        return "template syntax: $ has no meaning in an expression: write spec.x, not $x or .Values.x"
-    if "unexpected '.'" in message or "got '.'" in message:
-        return "template syntax: a name cannot begin with a dot: write spec.x, not .Values.x"
     return f"template syntax: {message}"
 
 

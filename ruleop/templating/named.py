@@ -18,6 +18,7 @@ class Named:
     line: int
     optional: bool = False  # it may be missing
     is_run: bool = True  # it is a template too; `file` takes it as it is
+    hides_names: bool = False  # an import `without context`
     is_laid: bool = True  # its text may become a part of the document; `render` makes a string of it
 
 
@@ -28,9 +29,10 @@ def named_templates(tree: nodes.Template) -> Iterator[Named]:
     for tag in tree.find_all(_TAGS):
         options = _options(tag)
         optional = len(options) > 1 or bool(getattr(tag, "ignore_missing", False))
+        hides_names = isinstance(tag, (nodes.Import, nodes.FromImport)) and not tag.with_context
         for option in options:
             if isinstance(option, nodes.Const):
-                yield Named(str(option.value), tag.lineno, optional)
+                yield Named(str(option.value), tag.lineno, optional, hides_names=hides_names)
     for word, call in _calls(tree):
         for arg in call.args[:1]:
             if isinstance(arg, nodes.Const):

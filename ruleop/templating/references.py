@@ -61,7 +61,9 @@ def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozen
 
 
 _ATTRIBUTE_FILTERS = frozenset({"map", "selectattr", "rejectattr", "sort", "sum", "groupby", "unique", "min", "max", "join"})
-_LIKE_ITS_INPUT = frozenset({"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d"})
+SAME_ITEMS = frozenset(
+    {"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d", "difference", "intersect"}
+)
 """Filters whose items are items of their input: a loop over them reads what a loop over the input would."""
 _ITEM: str | None = None
 
@@ -204,7 +206,7 @@ class _Walker:
                 self.references.append(Reference((*found.path, _ITEM, *steps), found.site))
         for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
             self.expression(arg, known)
-        return chain if node.name in _LIKE_ITS_INPUT else None
+        return chain if node.name in SAME_ITEMS else None
 
     def _quiet(self, node: nodes.Node, known: Known) -> Path | None:
         """A value of which only the presence or number counts: its chain is recorded with a last step `?`."""

@@ -1,10 +1,11 @@
 """What is done to a template's tokens before Jinja parses them.
 
-Three things that Jinja itself has no setting for:
+Four things that Jinja itself has no setting for:
 
 - a line that holds nothing but tags, comments and blanks vanishes whole, newline and all, while a tag in the middle of a line leaves all
   white space as written (`trim_blocks` and `lstrip_blocks` would join `{% if a %}x{% endif %}` with the next line);
 - `${#` is shell, not a comment: `echo ${#args[@]}`;
+- an import is `with context` unless it says `without context`: a macro that reads `spec` works in a file of its own too;
 - the text of each `{{ ... }}` is kept, so that an error can quote it, together with whether it stands alone on its line.
 
 Tags whose result is printed where they stand (`include`, and the whole of a `filter` or `call` block) count as printed, not as tags: the
@@ -27,6 +28,9 @@ STAND_IN = "$\ufdd2"  # reserved: no template may hold it (see text.RESERVED)
 _BLANK = re.compile(r"[ \t]*\Z")
 _PRINTED_BLOCKS = frozenset({"filter", "call"})
 _CLOSING = frozenset({"endfilter", "endcall", "endset", "endmacro"})
+_IMPORT = re.compile(r"import\b.+\bas\b.+|from\b.+\bimport\b.*\w")
+_SAYS_CONTEXT = re.compile(r"\bwith(out)? context\Z")
+_WITH_CONTEXT = (("whitespace", " "), ("name", "with"), ("whitespace", " "), ("name", "context"))
 _SET_BLOCK = re.compile(r"set\b[^=|]*(\||\Z)")
 
 
@@ -105,6 +109,10 @@ class _Marker:
         elif kind == "block_begin":
             end, source = self._until(number, "block_end")
             self._tag(line, source)
+            if _IMPORT.fullmatch(source) and not _SAYS_CONTEXT.search(source):
+                at = self.tokens[end - 1][0]
+                self.tokens[end:end] = [(at, kind, value) for kind, value in _WITH_CONTEXT]
+                end += len(_WITH_CONTEXT)
             return end + 1
         else:
             self.here.tags = True  # a comment, or one of raw's own tags

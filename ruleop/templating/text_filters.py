@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from textwrap import TextWrapper
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlencode as form_encoded
 
@@ -19,7 +20,7 @@ from ruleop.templating.faults import Fault
 from ruleop.templating.fields import reach
 from ruleop.templating.methods import joined_by
 from ruleop.templating.text import Dump, Indent, Text
-from ruleop.templating.values import plain, scalar_text
+from ruleop.templating.values import noun, plain, scalar_text
 
 
 def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
@@ -87,8 +88,23 @@ def urlencode(value: Any) -> str:
     return percent_encoded(scalar_text(data))
 
 
+def basename(value: Any) -> str:
+    return posixpath.basename(_path("basename", value))
+
+
+def dirname(value: Any) -> str:
+    return posixpath.dirname(_path("dirname", value))
+
+
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Fault(f"{name} takes text, not {noun(value)}")
+    return value
+
+
 # -- regular expressions: RE2, whose time for one match is linear in the text whatever the pattern ---------------------------------------
 
+_GROUP = re.compile(r"\\(?:g<(\w+)>|([0-9]{1,3}))")
 _LONG_COUNT = re.compile(r"\{(?:\d*,)?(?:[89]|\d\d+)\}")
 
 
@@ -103,17 +119,28 @@ def _compiled(pattern: str) -> Any:
         raise Fault("not a regular expression of RE2 (which has no lookaround and no backreferences)") from None
 
 
-def _pattern(pattern: Any) -> Any:
-    text = scalar_text(pattern)
+class Flags(NamedTuple):
+    """How a pattern is read."""
+
+    ignorecase: bool = False
+    multiline: bool = False  # ^ and $ are the ends of each line
+
+    def __str__(self) -> str:
+        letters = ("i" if self.ignorecase else "") + ("m" if self.multiline else "")
+        return f"(?{letters})" if letters else ""
+
+
+def _pattern(pattern: Any, flags: Flags) -> Any:
+    text = f"{flags}{scalar_text(pattern)}"
     if len(text) > 4096:
         raise Exhausted("a regular expression of more than 4,096 characters")
     return _compiled(text)
 
 
-def _matches(pattern: Any, text: str) -> Iterator[Any]:
+def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
     """Each match may have looked at all of the rest (`a.*z|a`), at 2 ns a byte by RE2's automaton; without a repetition, at no more than
     the pattern is long. A pattern that counts can make so many states that RE2 falls back on a search that is slower by far."""
-    compiled = _pattern(pattern)
+    compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
     METER.spend(size * compiled.programsize >> 9)
     looks_ahead = any(each in compiled.pattern for each in "*+{")
@@ -123,14 +150,28 @@ def _matches(pattern: Any, text: str) -> Iterator[Any]:
         yield match
 
 
-def regex_match(value: Any, pattern: str) -> bool:
+def regex_match(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
     """Whether the pattern is found anywhere; anchor it with ^ and $."""
-    return next(_matches(pattern, scalar_text(value)), None) is not None
+    return next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None) is not None
 
 
-def regex_replace(value: Any, pattern: str, replacement: str) -> str:
+def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False) -> Any:
+    """The first match, or a list of the groups that are asked for; null where there is none."""
+    references = [_GROUP.fullmatch(scalar_text(group)) for group in groups]
+    if None in references:
+        raise Fault(r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'")
+    match = next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None)
+    if match is None or not references:
+        return match and match.group()
+    try:
+        return [match.group(found[1] or int(found[2])) for found in references if found]
+    except (re2.error, LookupError):
+        raise Fault("regex_search: the pattern has no such group") from None
+
+
+def regex_replace(value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False) -> str:
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
-    for match in _matches(pattern, text):
+    for match in _matches(pattern, text, Flags(ignorecase, multiline)):
         try:
             instead = match.expand(new)
         except (re2.error, LookupError, ValueError):
@@ -144,10 +185,10 @@ def regex_replace(value: Any, pattern: str, replacement: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def regex_findall(value: Any, pattern: str) -> list[Any]:
+def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
     """All matches: the text of each, or of its group, or a list of its groups."""
     found: list[Any] = []
-    for match in _matches(pattern, scalar_text(value)):
+    for match in _matches(pattern, scalar_text(value), Flags(ignorecase, multiline)):
         if len(found) >= MAX_ITEMS:
             METER.items(len(found) + 1)
         groups = match.groups(default="")

@@ -285,9 +285,12 @@ def test_each_item_of_a_list_makes_an_object_and_one_that_goes_is_pruned():
     assert world.names() == ["ConfigMap/n-b"]
 
 
-def test_a_mapping_gives_key_and_value_by_key():
+@pytest.mark.parametrize("entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"])
+def test_a_mapping_gives_key_and_value_by_key(entries: str):
     world = World.of(
-        EACH % "", {"items": {"b": {"v": "2"}, "a": {"v": "1"}}}, x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}")
+        EACH.replace("spec.items", f'"{entries}"') % "",
+        {"items": {"b": {"v": "2"}, "a": {"v": "1"}}},
+        x=plain("{{ item.key }}", "{v: '{{ item.value.v }}{{ index }}'}"),
     )
     world.settle()
     assert {name.name: obj["data"]["v"] for name, obj in world.objects.items()} == {"a": "10", "b": "21"}

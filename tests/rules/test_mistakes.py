@@ -333,9 +333,11 @@ children:
         watch("""
 children:
   spec: {template: a.yaml}
+  htpasswd: {template: a.yaml}
 """),
         [
             'watches.yaml:5:5: a child cannot be named "spec", which is ruleop\'s own: choose another name',
+            'watches.yaml:6:5: a child cannot be named "htpasswd", which is ruleop\'s own: choose another name',
         ],
     ),
     Row(

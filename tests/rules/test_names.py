@@ -58,6 +58,34 @@ children:
         ],
     ),
     Row(
+        "names and functions of Helm and Ansible",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ Release.Name }}"}, data: {x: "{{ Values.x }}", w: "{{ ansible_operator_meta.name }}"}}}
+  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {x: "{{ lookup('file', 'x') }}", w: "{{ include('x') }}", z: "{{ hasKey(spec, 'x') }}"}}}
+  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {x: "{{ default('a', spec.x) }}", w: "{{ toYaml(spec) }}", z: "{{ quote .Values }}"}}}
+  d: {template: a.yaml, when: "spec.x == null", waitFor: "empty(spec.x) or len(spec.y)", deletion: "{{ hostvars.a }}"}
+  e: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {x: "{{ sepc.x }}", w: "{{ trimSuffix('a', spec.x) }}"}}}
+"""),
+        [
+            'watches.yaml:5:72: "Release" is not known in the child "a": write metadata.name and metadata.namespace',
+            'watches.yaml:5:105: "Values" is not known in the child "a": write spec.x',
+            'watches.yaml:5:126: "ansible_operator_meta" is not known in the child "a": write metadata.name and metadata.namespace',
+            "watches.yaml:6:86: there is no function \"lookup\": read objects of the cluster through `observe` in the watch, a file of templates/ by `file('x')`, the environment by `vars`",
+            "watches.yaml:6:118: there is no function \"include\": write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`",
+            "watches.yaml:6:143: there is no function \"hasKey\": write `'key' in x`, or `x.key is defined`",
+            "watches.yaml:7:86: there is no function \"default\": write `x | default('a')`",
+            'watches.yaml:7:119: there is no function "toYaml": write `x | to_yaml`',
+            'watches.yaml:7:144: "quote" is not known in the child "c": write `x | quote`',
+            'watches.yaml:8:44: "null" is not known in `when`: write none',
+            'watches.yaml:8:61: there is no function "empty": write `not x`',
+            'watches.yaml:8:78: there is no function "len": write `x | length`',
+            'watches.yaml:8:106: "hostvars" is not known in `deletion`: ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`',
+            'watches.yaml:9:86: "sepc" is not known in the child "e" (did you mean "spec"?)',
+            "watches.yaml:9:105: there is no function \"trimSuffix\": write `x.removesuffix('a')`",
+        ],
+    ),
+    Row(
         "block scalar",
         watch("""
 status:

@@ -54,6 +54,21 @@ spec: {a: '{{ now() }}'}
         },
     ),
     Row(
+        "certificates and hashes of passwords",
+        watch("""
+let: {x: "{{ genCA('x').Cert }}"}
+children:
+  a: {object: {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}}
+  b: {object: {apiVersion: v1, kind: Secret, metadata: {name: "{{ genSelfSignedCert('x').Key | sha256(8) }}"}}, apply: {strategy: create-only}}
+  c: {object: {apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}, apply: {strategy: create-only}}
+"""),
+        [
+            "watches.yaml:4:16: `genCA` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:6:89: `htpasswd` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:7:65: `genSelfSignedCert` in metadata.name gives another object each time: make the name from the CR",
+        ],
+    ),
+    Row(
         "random in lists and branches",
         watch("""
 children:

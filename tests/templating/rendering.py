@@ -37,3 +37,9 @@ def tree(source: str, **names: Any) -> Any:
 
 def evaluate(expression: str, **names: Any) -> Any:
     return library().expression(expression, HERE).evaluate(scope(names))
+
+
+def paths_read(source: str, files: dict[str, str] | None = None) -> set[tuple[str | None, ...]]:
+    """What a template is known to read, without running it."""
+    template = library(source, files).text_mapping("main.j2")
+    return {tuple(reference.path) for reference in template.references}

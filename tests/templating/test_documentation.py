@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import jinja2.filters
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.templating import Library, read_yaml
-from tests.templating.rendering import documents, scope
+from ruleop.templating import NONDETERMINISTIC, Library, read_yaml
+from tests.templating.rendering import documents, evaluate, scope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -36,10 +37,34 @@ def test_an_example_gives_what_the_page_says(number):
         assert documents(template, FILES, **resource) == data_of(expected)
 
 
+ROWS = [
+    (name, found.groups())
+    for row in re.findall(r"^\| (`.*?`.*) \|$", PAGE.split("## Filters")[1].split("\n## ")[0], re.MULTILINE)
+    for name in re.findall(r"`(\w+)", row.split(" | ")[0])
+    if (found := re.search(r"\| `([^`]+)` gives `([^`]+)`$", row))
+]
+
+
+@pytest.mark.parametrize(("expression", "gives"), {example for _, example in ROWS})
+def test_the_example_of_a_filter_gives_what_the_page_says(expression, gives):
+    (resource,) = data_of(next(text for _, kind, text in BLOCKS if kind == "resource"))
+    assert [evaluate(expression.replace("\\|", "|"), **resource)] == data_of(f"[{gives}]")[0]
+
+
+def test_every_filter_of_ruleops_own_has_an_example():
+    jinjas = {*jinja2.filters.FILTERS, "tojson"}
+    assert {name for name, _ in ROWS} - jinjas == {name for name in Library({}).environment.filters if name.isidentifier()} - jinjas
+
+
+def test_the_functions_of_the_page_are_those_that_there_are():
+    table = PAGE.split("## Passwords and certificates")[1].split("```")[0]
+    assert set(re.findall(r"^\| `(\w+)\(", table, re.MULTILINE)) == NONDETERMINISTIC
+
+
 def test_no_block_of_the_page_is_left_out():
     assert len(EXAMPLES) >= 10
     assert PAGE.count("\n```") == 2 * len(BLOCKS), "each block says what it is"
-    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file"}
+    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file", "create-only"}
 
 
 def test_the_filters_of_the_page_are_those_that_there_are():

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.errors import RenderError
-from ruleop.templating import Library
-from ruleop.templating.filters import OTHER_NAMES, REFUSED
 from tests.exploration import examples
 from tests.templating.rendering import evaluate, render
 
@@ -133,14 +131,6 @@ def test_a_filter_says_what_is_wrong_with_its_arguments():
     ]:  # fmt: skip
         with pytest.raises(RenderError, match=message):
             evaluate(expression, l=[1])
-
-
-def test_every_name_of_another_tool_leads_to_one_that_there_is():
-    filters = Library({}).environment.filters
-    for name, ours in OTHER_NAMES.items():
-        assert name not in filters
-        assert ours in filters or "{{" in ours
-    assert not set(REFUSED) & set(filters)
 
 
 def test_template_functions_see_values_not_views_of_text():

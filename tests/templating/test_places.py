@@ -102,7 +102,6 @@ def test_of_several_mistakes_the_first_is_said():
         ("a: {{ v | toYaml | nindent(4) }}", "main.j2:1: there is no filter toYaml; here it is to_yaml"),
         ("\na: {{ v | nindent(4) }}", "main.j2:2: there is no filter nindent; here it is indent"),
         ("a: {{ v | b64enc }}", "here it is b64encode"),
-        ("a: {{ v | ternary(1, 2) }}", "here it is an inline if"),
         ("a: {{ v | safe }}", "the filter safe is not offered: it is for HTML"),
         ("a: {{ v | attr('x') }}", r"the filter attr is not offered: use a\['b'\]"),
         ("a: {{ [1] | random }}", "use random_password in a create-only child"),

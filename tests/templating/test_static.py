@@ -7,7 +7,7 @@ import pytest
 from ruleop.errors import Site
 from ruleop.kinds import Kind
 from ruleop.templating import Library, RuleErrors, read_yaml
-from tests.templating.rendering import HERE, library
+from tests.templating.rendering import HERE, library, paths_read
 
 DEPLOYMENT, SERVICE, SECRET = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Service"), Kind("", "v1", "Secret")
 
@@ -97,11 +97,6 @@ def test_the_kind_of_a_tree_and_what_is_wrong_with_it():
     assert str(tree_of("'a{{ 1 }}'").view({})) == "a1"
 
 
-def paths(source, files=None):
-    template = library(source, files).text_mapping("main.j2")
-    return {tuple(reference.path) for reference in template.references}
-
-
 REFERENCES = {
     "{{ a.b.c }}": {("a", "b", "c")},
     "{{ a['b']['c/d'] }}": {("a", "b", "c/d")},
@@ -145,7 +140,7 @@ REFERENCES = {
 
 @pytest.mark.parametrize("source", REFERENCES)
 def test_the_chains_of_fields_that_are_read(source):
-    found = paths(source, {"i": "{{ v.w }}"})
+    found = paths_read(source, {"i": "{{ v.w }}"})
     assert {path for path in found if path[0] not in {"m", "f"}} == REFERENCES[source]
 
 

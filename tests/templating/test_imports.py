@@ -1,0 +1,101 @@
+"""Imported macros see the resource at hand, as those of the same file do, and nothing of one resource gets into another."""
+
+from __future__ import annotations
+
+import pytest
+
+from ruleop.errors import RenderError
+from ruleop.templating import Library, RuleErrors, TemplateFunction
+from tests.templating.rendering import library, paths_read, render, scope
+
+READS = {"m": "{% macro f() %}{{ v.x }}{% endmacro %}{% set top = v.x %}"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% import 'm' as m %}\na: {{ m.f() }}",
+        "{% from 'm' import f %}\na: {{ f() }}",
+        "{%- from 'm' import f as g, top -%}\na: {{ g() }}",
+        "{% import 'm' as m with context %}\na: {{ m.f() }}",
+        "{% from 'm' import f with context %}\na: {{ f() }}",
+        "{% import 'm' as m %}\na: {{ m.top }}",
+        "{% from 'n' import g %}\na: {{ g() }}",
+    ],
+)
+def test_an_imported_macro_sees_the_resource_at_hand(source):
+    template = library(source, {**READS, "n": "{% from 'm' import f %}{% macro g() %}{{ f() }}{% endmacro %}"}).text_mapping("main.j2")
+    assert [template.render(scope({"v": {"x": value}})) for value in ("1a", "2a", "1a")] == [[{"a": "1a"}], [{"a": "2a"}], [{"a": "1a"}]]
+    assert ("v", "x") in {reference.path for reference in template.references}
+
+
+def test_it_sees_what_its_importer_has_set_before():
+    files = {"m": "{% macro f() %}{{ w }}{% endmacro %}"}
+    assert render("{% set w = 1 %}{% import 'm' as m %}\na: {{ m.f() }}", files) == {"a": "1"}
+    assert render("{% for w in ['x', 'y'] %}{% from 'm' import f %}\n- {{ f() }}\n{% endfor %}", files) == ["x", "y"]
+
+
+def test_the_functions_of_the_pass_are_there():
+    names = {"now": TemplateFunction("now", lambda: "today")}
+    assert render("{% from 'm' import f %}\na: {{ f() }}", {"m": "{% macro f() %}{{ now() }}{% endmacro %}"}, **names) == {"a": "today"}
+
+
+def test_without_context_a_macro_that_reads_something_is_refused_with_its_place():
+    for source, line in [("a: 1\n{% import 'm' as m without context %}", 2), ("{% from 'm' import f without context %}", 1)]:
+        with pytest.raises(RuleErrors) as caught:
+            library(source, READS).text_mapping("main.j2")
+        assert (
+            str(caught.value) == f"templates/main.j2:{line}: m reads v, which an import `without context` hides: remove `without context`"
+        )
+    with pytest.raises(RuleErrors, match="n reads v, x, which an import"):
+        library("{% import 'n' as n without context %}", {**READS, "n": "{% import 'm' as m %}{{ x }}"}).text_mapping("main.j2")
+    assert render("{% import 'm' as m without context %}\na: {{ m.f(1) }}", {"m": "{% macro f(v) %}{{ v }}{% endmacro %}"}) == {"a": "1"}
+
+
+def test_macros_of_nothing_but_their_arguments_are_made_once():
+    made = Library(
+        {"main.j2": "{% from 'm' import f %}\na: {{ f(v) }}", "m": "{% macro f(x) %}{{ x | upper }}{{ range(2) | length }}{% endmacro %}"}
+    )
+    template = made.text_mapping("main.j2")
+    assert template.render(scope({"v": "a"})) == [{"a": "A2"}]
+    module = made.source("m").compiled._module
+    assert module is not None
+    assert template.render(scope({"v": "b"})) == [{"a": "B2"}]
+    assert made.source("m").compiled._module is module
+
+
+@pytest.mark.parametrize(
+    "macros",
+    [
+        "{% set ns = namespace(n=0) %}{% macro f() %}{% set ns.n = ns.n + 1 %}{{ ns.n }}{% endmacro %}",
+        "{% set c = cycler('1', '2') %}{% macro f() %}{{ c.next() }}{% endmacro %}",
+        "{% set j = joiner('2') %}{% macro f() %}{{ j() }}1{% endmacro %}",
+    ],
+)
+def test_what_macros_remember_ends_with_the_render(macros):
+    template = library("{% from 'm' import f %}\na: {{ f() }}", {"m": macros}).text_mapping("main.j2")
+    assert [template.render({}) for _ in range(3)] == [[{"a": "1"}]] * 3
+
+
+def test_an_import_in_each_pass_of_a_loop_counts():
+    macros = "".join(f"{{% macro m{number}() %}}{{{{ v }}}}{{% endmacro %}}" for number in range(200))
+    with pytest.raises(RenderError, match="the template does too much work"):
+        render("{% for i in range(10000) %}{% import 'm' as m %}{% endfor %}", {"m": macros}, v=1)
+
+
+def test_what_a_macro_reads_is_known_before_it_runs():
+    assert paths_read("{% from 'm' import f %}{{ f() }}", READS) == {("v", "x")}
+    assert paths_read(
+        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}", {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"}
+    ) == {("pods",)}
+    template = library(
+        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}", {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"}
+    ).text_mapping("main.j2")
+    assert [reference.passes for reference in template.references] == [False], "the whole of each pod may be read"
+
+
+def test_a_slip_in_an_import_is_said_in_jinjas_words_as_before():
+    with pytest.raises(RuleErrors, match="expected token 'as', got 'end of statement block'"):
+        library("{% import 'm' %}", READS).text_mapping("main.j2")
+    with pytest.raises(RuleErrors, match="expected token 'name', got 'end of statement block'"):
+        library("{% from 'm' import %}", READS).text_mapping("main.j2")
