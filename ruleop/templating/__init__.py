@@ -8,7 +8,7 @@ from ruleop.templating.library import Library
 from ruleop.templating.references import Reference
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
-from ruleop.templating.yaml_writer import yaml_text
+from ruleop.templating.yaml_writer import yaml_document, yaml_text
 
 _WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
 _GLOBALS = "omit range dict namespace cycler joiner file render lipsum has_kind random_password now"
@@ -56,5 +56,6 @@ __all__ = [
     "read_yaml",
     "resolve_scalar",
     "view",
+    "yaml_document",
     "yaml_text",
 ]
