@@ -58,10 +58,13 @@ class YamlNode:
         return value
 
     def texts(self) -> Iterator[tuple[str, Site]]:
-        """Each text in it, with its place; keys are none."""
+        """Each text in it that may hold a template, with its place: the values, and of the keys those that do."""
         value = self.value
         if isinstance(value, str):
             yield value, self.site
+        for key, site in self.key_sites.items():
+            if "{{" in key or "{%" in key:
+                yield key, site
         for node in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             yield from node.texts()
 
