@@ -141,7 +141,7 @@ def test_a_kind_that_no_rule_watches(project, ruleop, text, said):
     [
         ("metadata:\n  name: blog\n", "", "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n"),
         ("  name: blog\n", "  labels: {}\n", "site.yaml:3:1: error: metadata.name: is required, and must be a string\n"),
-        ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is no name: "),
+        ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is not valid: a name has "),
         ("name: blog", "name: blog\n  labels: {a: 1}", "site.yaml:5:12: error: metadata.labels.a: must be a string: put it in quotes\n"),
         ("spec:\n  page: hello\n", "spec: 3\n", "site.yaml:5:1: error: spec: must be an object\n"),
         ("page: hello", "page: 3", "site.yaml:6:3: error: spec.page: must be a string, not 3\n"),
