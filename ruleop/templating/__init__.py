@@ -6,6 +6,7 @@ from ruleop.templating.environment import TemplateFunction
 from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
 from ruleop.templating.references import Reference
+from ruleop.templating.resource_reader import read_resources
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.yaml_writer import yaml_document, yaml_text
@@ -53,6 +54,7 @@ __all__ = [
     "YamlNode",
     "partial_view",
     "plain",
+    "read_resources",
     "read_yaml",
     "resolve_scalar",
     "view",

@@ -1,0 +1,62 @@
+"""Reads files of objects as kubectl does: custom resources, definitions, what a cluster holds.
+
+Tools write these files, so JSON is read as JSON, and anchors, aliases and merge keys are followed. All else is as strict as in the rules:
+nothing is read that could be read in two ways."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ruleop.errors import RuleError, Site
+from ruleop.templating.json_reader import NotJsonText, read_json
+from ruleop.templating.yaml_reader import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.templating.yaml_reader import YamlNode
+
+_SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_LOOKS_LIKE_JSON = re.compile(r"(?:---)?[ \t\r\n]*[{\[]")
+
+
+def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError]]:
+    """The documents of a text, each JSON or YAML, empty ones left out; and the mistakes in it."""
+    parts = list(_parts(text))
+    if not any(_LOOKS_LIKE_JSON.match(text, start, end) for start, end in parts):
+        return read_yaml(text, path, anchors=True)
+    documents: list[YamlNode] = []
+    mistakes: list[RuleError] = []
+    for start, end in parts:
+        found, wrong = _part(text, path, start, end)
+        documents += found
+        mistakes += wrong
+    return documents, mistakes
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Where each document begins and ends. In neither language does a line of a value begin with the separator."""
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
+    yield from zip(starts, [*starts[1:], len(text)], strict=True)
+
+
+def _part(text: str, path: str, start: int, end: int) -> tuple[list[YamlNode], list[RuleError]]:
+    above = text.count("\n", 0, start)
+
+    def as_yaml() -> tuple[list[YamlNode], list[RuleError]]:
+        return read_yaml(text[start:end], path, locate=lambda line, column: Site(path, line + above, column), anchors=True)
+
+    if not _LOOKS_LIKE_JSON.match(text, start, end):
+        return as_yaml()
+    begin = start + 3 if text.startswith("---", start) else start
+    try:
+        return read_json(text, begin, end, lambda line, column: Site(path, line, column))
+    except NotJsonText as error:
+        documents, mistakes = as_yaml()  # {a: b} is YAML, and no mistake
+        first = mistakes[0].site if mistakes else None
+        if first is not None and (first.line, first.column) < (error.site.line, error.site.column):
+            # It is JSON as far as the one reader came, and YAML not even so far.
+            message = "not JSON: a value, a comma, a colon or a bracket is missing or too many here, or a text is not closed"
+            return documents, [RuleError(message, error.site)]
+        return documents, mistakes
