@@ -6,6 +6,7 @@ they mean."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
@@ -38,6 +39,8 @@ from ruleop.templating.mistakes import has_templates
 from ruleop.templating.static_fields import COMPUTED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.kinds import JSON
     from ruleop.merge import Path
 
@@ -270,6 +273,9 @@ APPLY = TableOf(ApplyTable)
 class WatchTable(Table):
     TITLE: ClassVar[str] = "a watch"
     DEFINITION: ClassVar[str] = "watch"
+    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"schema": "write the CustomResourceDefinition into a file of crds/, and remove this key"}
+    )
 
     group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)
@@ -311,7 +317,6 @@ class WatchTable(Table):
     reach: Reach = key(
         "reach", Choice(get_args(Reach)), "cluster: children may be cluster-scoped or in other namespaces.", default="namespace"
     )
-    schema: YamlNode | None = key("schema", Verbatim(), "The kind's spec in short form, for `ruleop generate crd`.")
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")
