@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ruleop.kinds import SERVER_METADATA
 from ruleop.rules import ProjectErrors
 from ruleop.rules.language import TABLES, ChildTable, WatchTable
 from ruleop.rules.tables import keys
@@ -666,38 +667,13 @@ children:
     ),
     Row(
         "fields in an object that only the API server sets",
-        watch("""
-children:
-  a:
-    object:
-      apiVersion: v1
-      kind: Service
-      metadata:
-        name: x
-        uid: x
-        resourceVersion: "1"
-        generation: 1
-        creationTimestamp: x
-        deletionTimestamp: x
-        deletionGracePeriodSeconds: 1
-        managedFields: []
-        selfLink: x
-"""),
+        watch(
+            "children:\n  a:\n    object:\n      apiVersion: v1\n      kind: Service\n      metadata:\n        name: x\n"
+            + "".join(f"        {field}: x\n" for field in sorted(SERVER_METADATA))
+        ),
         [
             f"watches.yaml:{line}:11: `metadata.{field}` is ruleop's or the API server's to write: remove it"
-            for line, field in enumerate(
-                [
-                    "uid",
-                    "resourceVersion",
-                    "generation",
-                    "creationTimestamp",
-                    "deletionTimestamp",
-                    "deletionGracePeriodSeconds",
-                    "managedFields",
-                    "selfLink",
-                ],
-                11,
-            )
+            for line, field in enumerate(sorted(SERVER_METADATA), 11)
         ],
     ),
     Row(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ruleop.templating import read_resources, read_yaml
 from ruleop.templating.yaml_reader import MAX_DEPTH
+from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
 
 OBJECT = st.dictionaries(st.text(max_size=5), JSON | st.text(), min_size=1, max_size=4)
@@ -20,14 +21,11 @@ UNICODE = OBJECT.filter(lambda value: not any(0xD800 <= ord(sign) < 0xE000 for s
 
 
 def read(text):
-    documents, mistakes = read_resources(text, "f")
-    assert not mistakes, mistakes[0]
-    return [document.data() for document in documents]
+    return data_of(read_resources(text, "f"))
 
 
 def refused(text):
-    _, mistakes = read_resources(text, "f")
-    return [(mistake.site.line, mistake.site.column, mistake.message) for mistake in mistakes]
+    return mistakes_of(read_resources(text, "f"))
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------------------------

@@ -12,17 +12,15 @@ from ruleop.errors import Site
 from ruleop.templating import NotJson, read_yaml, resolve_scalar
 from ruleop.templating.yaml_reader import MAX_DEPTH
 from tests.templating.hostile import HOSTILE
+from tests.templating.rendering import data_of, mistakes_of
 
 
 def read(text):
-    documents, mistakes = read_yaml(text, "f.yaml")
-    assert not mistakes, mistakes[0]
-    return [document.data() for document in documents]
+    return data_of(read_yaml(text, "f.yaml"))
 
 
 def refused(text):
-    _, mistakes = read_yaml(text, "f.yaml")
-    return [(mistake.site.line, mistake.site.column, mistake.message) for mistake in mistakes]
+    return mistakes_of(read_yaml(text, "f.yaml"))
 
 
 TYPING = {

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from ruleop.planning.differences import flow
 from ruleop.templating import read_yaml, yaml_document, yaml_text
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
-from tests.templating.rendering import render
+from tests.templating.rendering import data_of, render
 
 
 def by_ruleop(text):
-    documents, mistakes = read_yaml(text, "f.yaml")
-    assert not mistakes, mistakes[0]
-    return [document.data() for document in documents]
+    return data_of(read_yaml(text, "f.yaml"))
 
 
 def by_pyyaml(text):
