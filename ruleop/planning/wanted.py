@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
-from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
+from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
@@ -224,6 +224,8 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
         raise ChildFails(
             f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site
         )
+    if place != scope.namespace and not is_label(place):
+        raise ChildFails(f"{title}: {place!r} is not the name of a namespace: up to 63 small letters, digits and `-`", site)
     return place, said != place
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.templating.yaml_reader import YamlNode
 
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_LOOKS_LIKE_JSON = re.compile(r"(?:---)?[ \t\r\n]*[{\[]")
+_LOOKS_LIKE_JSON = re.compile(r"(?:---)?(?:[ \t\r\n]++|#[^\n]*+)*+(?=[{\[])")  # comments may stand before it
 
 
 def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError]]:
@@ -47,11 +47,11 @@ def _part(text: str, path: str, start: int, end: int) -> tuple[list[YamlNode], l
     def as_yaml() -> tuple[list[YamlNode], list[RuleError]]:
         return read_yaml(text[start:end], path, locate=lambda line, column: Site(path, line + above, column), anchors=True)
 
-    if not _LOOKS_LIKE_JSON.match(text, start, end):
+    like_json = _LOOKS_LIKE_JSON.match(text, start, end)
+    if like_json is None:
         return as_yaml()
-    begin = start + 3 if text.startswith("---", start) else start
     try:
-        return read_json(text, begin, end, lambda line, column: Site(path, line, column))
+        return read_json(text, like_json.end(), end, lambda line, column: Site(path, line, column))
     except NotJsonText as error:
         documents, mistakes = as_yaml()  # {a: b} is YAML, and no mistake
         first = mistakes[0].site if mistakes else None

@@ -50,6 +50,12 @@ def test_another_namespace_needs_reach():
     assert [str(each) for each in same.objects] == ["ConfigMap/shop/a"]
 
 
+@pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
+def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
+    message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
+    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 small letters, digits and `-`"
+
+
 def test_a_cluster_scoped_object_needs_reach():
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"

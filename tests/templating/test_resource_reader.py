@@ -43,6 +43,10 @@ def test_an_emoji_as_tools_write_it():
     assert read(json.dumps({"a": "\U0001f600"})) == [{"a": "\U0001f600"}]
 
 
+def test_comments_may_stand_before_json():
+    assert read('# one\n\n# two\n{"a": "\\ud83d\\ude00"}\n---  # three\n# four\n{"b": 1}\n') == [{"a": "\U0001f600"}, {"b": 1}]
+
+
 def test_a_key_of_more_than_1024_characters():
     key = "k" * 5000
     assert read(json.dumps({key: 1})) == [{key: 1}]
