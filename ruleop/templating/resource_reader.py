@@ -9,8 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleError, Site
+from ruleop.templating.anchors import Anchors
 from ruleop.templating.json_reader import NotJsonText, read_json
-from ruleop.templating.yaml_reader import read_yaml
+from ruleop.templating.yaml_reader import MAX_DEPTH, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,14 @@ _LOOKS_LIKE_JSON = re.compile(r"(?:---)?(?:[ \t\r\n]++|#[^\n]*+)*+(?=[{\[])")  #
 
 def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError]]:
     """The documents of a text, each JSON or YAML, empty ones left out; and the mistakes in it."""
+    anchors = Anchors(max_depth=MAX_DEPTH)  # its bounds are those of the file
     parts = list(_parts(text))
     if not any(_LOOKS_LIKE_JSON.match(text, start, end) for start, end in parts):
-        return read_yaml(text, path, anchors=True)
+        return read_yaml(text, path, anchors=anchors)
     documents: list[YamlNode] = []
     mistakes: list[RuleError] = []
     for start, end in parts:
-        found, wrong = _part(text, path, start, end)
+        found, wrong = _part(text, path, start, end, anchors)
         documents += found
         mistakes += wrong
     return documents, mistakes
@@ -41,11 +43,11 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 
-def _part(text: str, path: str, start: int, end: int) -> tuple[list[YamlNode], list[RuleError]]:
+def _part(text: str, path: str, start: int, end: int, anchors: Anchors) -> tuple[list[YamlNode], list[RuleError]]:
     above = text.count("\n", 0, start)
 
     def as_yaml() -> tuple[list[YamlNode], list[RuleError]]:
-        return read_yaml(text[start:end], path, locate=lambda line, column: Site(path, line + above, column), anchors=True)
+        return read_yaml(text[start:end], path, locate=lambda line, column: Site(path, line + above, column), anchors=anchors)
 
     like_json = _LOOKS_LIKE_JSON.match(text, start, end)
     if like_json is None:

@@ -71,9 +71,11 @@ class YamlNode:
             yield from node.texts()
 
 
-def read_yaml(text: str, path: str, *, locate: Locate | None = None, anchors: bool = False) -> tuple[list[YamlNode], list[RuleError]]:
-    """The documents of a text, empty ones left out, and the mistakes in it. `anchors`: they and merge keys are followed."""
-    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), Anchors(max_depth=MAX_DEPTH) if anchors else None)
+def read_yaml(
+    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
+) -> tuple[list[YamlNode], list[RuleError]]:
+    """The documents of a text, empty ones left out, and the mistakes in it. With `anchors`, they and merge keys are followed."""
+    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
     reader.read(text)
     return reader.documents, reader.mistakes
 
