@@ -8,6 +8,7 @@ in quotes, a text says itself where it ends.
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -23,8 +24,8 @@ _TEXT: Final = "tag:yaml.org,2002:str"
 _resolve_1_1: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = yaml.resolver.Resolver().resolve
 _END: Final = "...\n"
 _NUMBERS: Final = yaml.representer.SafeRepresenter()
-_BREAKS: Final = frozenset("\r\x85\u2028\u2029")  # line breaks to YAML 1.1 only, or turned into \n by a parser
-_ESCAPED: Final = _BREAKS | {"\ufeff"}
+_NEVER_IN_BLOCKS: Final = re.compile("[\r\x85\u2028\u2029\ufeff]")  # line breaks to YAML 1.1 only, or turned into \n by a parser
+_ESCAPED: Final = re.compile("[\n\r\x85\u2028\u2029\ufeff]")
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -33,12 +34,12 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    if _is_block(text):
+    if text.isprintable():
+        style = None if _is_text_to_kubectl(text) else '"'
+    elif _is_block(text):
         style = "|"
-    elif "\n" in text or not _ESCAPED.isdisjoint(text) or not _is_text_to_kubectl(text):
-        style = '"'
     else:
-        style = None
+        style = '"' if _ESCAPED.search(text) or not _is_text_to_kubectl(text) else None
     node: yaml.ScalarNode = dumper.represent_scalar(_TEXT, text, style=style)
     return node
 
@@ -61,7 +62,7 @@ def _is_text_to_kubectl(text: str) -> bool:
 def _is_block(text: str) -> bool:
     """Whether a block scalar holds this text exactly, also when it is indented further line by line. No line is all
     blanks, and the text ends in a line, or in one line break."""
-    if "\n" not in text or not _ESCAPED.isdisjoint(text):
+    if "\n" not in text or _NEVER_IN_BLOCKS.search(text):
         return False
     lines = text.removesuffix("\n").split("\n")
     return bool(lines[-1]) and all(not line or line.strip() for line in lines)
