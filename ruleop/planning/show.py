@@ -131,12 +131,12 @@ class _Shown:
                 Span("└─ " if last else "├─ ", Tone.FAINT),
                 Span(f"{child.id:<{wide}}  "),
                 Span(f"{child.state.value:<11}  ", _TONES[child.state]),
-                *self._said_of(child),
+                *self._description(child),
             )
             if len(child.objects) > 1:
                 yield from self._objects(child, "   " if last else "│  ")
 
-    def _said_of(self, child: ChildReport) -> Iterator[Span]:
+    def _description(self, child: ChildReport) -> Iterator[Span]:
         spans = [span for span in self._said(child) if span.text]
         yield from spans
         if child.state in {State.FAILED, State.UNWANTED}:

@@ -105,7 +105,7 @@ class StringTemplate(_Compiled):
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT where the field is to be left out."""
-        with self.renderer, placed(self.site, self.said()):
+        with self.renderer, placed(self.site, self.quoted()):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
@@ -122,7 +122,7 @@ class StringTemplate(_Compiled):
 
     def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
         """The mapping that a key without a value stands for. Longer text is a key like any other, and null leaves it out."""
-        with self.renderer, placed(self.site, self.said()):
+        with self.renderer, placed(self.site, self.quoted()):
             assert self.compiled is not None
             parts = self.renderer.run(self.compiled, scope, self.site)
             if len(parts) != 1 or not isinstance(parts[0], Slot):
@@ -139,10 +139,10 @@ class StringTemplate(_Compiled):
     def string(self, scope: Mapping[str, Any]) -> str:
         """The value as text, for reasons, messages and names; '' where it is left out."""
         value = self.evaluate(scope)
-        with placed(self.site, self.said()):
+        with placed(self.site, self.quoted()):
             return "" if isinstance(value, Omit) else scalar_text(value)
 
-    def said(self) -> str:
+    def quoted(self) -> str:
         """What an error about the whole quotes: the expression, if it is no more than one."""
         text = self.source.strip()
         return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1 else text
@@ -228,7 +228,7 @@ class Tree(_Compiled):
         computed = isinstance(key, StringTemplate)
         if isinstance(key, StringTemplate) and member.value is None:
             members = key.mapping(scope)
-            with placed(key.site, key.said()):
+            with placed(key.site, key.quoted()):
                 spread_into(result, members)
             return
         name, value = self._value(key, scope, lenient), self._value(member.value, scope, lenient)
