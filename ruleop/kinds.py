@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen: never mutate one you were given."""
 
 Object: TypeAlias = Mapping[str, Any]
 """A Kubernetes object as plain JSON."""
+
+
+SERVER_METADATA: Final = frozenset(
+    {
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
+        "selfLink",
+    }
+)
+"""The fields of metadata that only the API server sets."""
 
 
 class Kind(NamedTuple):

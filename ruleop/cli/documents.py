@@ -11,7 +11,7 @@ from ruleop.cli.findings import excerpt, mistake
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import remark
 from ruleop.errors import RuleError, Site
-from ruleop.templating import YamlNode, read_yaml
+from ruleop.templating import YamlNode, read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ruleop.schema.findings import Path as FieldPath
 
 STDIN = "-"
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,15 @@ class Document:
 
 
 def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -> list[Document]:
-    """All objects of the files, those of a `kind: List` one by one. Raises UsageError after having said what is wrong with them.
+    """All objects of the files and folders, those of a `kind: List` one by one. Raises UsageError after a report of what is wrong.
 
     `quoting`: lines of the files may be shown. Those of a cluster's objects may not, for there are Secrets among them.
     """
     found: list[Document] = []
     unusable = []
-    for file in files:
+    for file in _expanded(files):
         name, text = "stdin" if file == STDIN else file, _text(file, folder)
-        nodes, mistakes = read_yaml(text, name)
+        nodes, mistakes = read_resources(text, name)
         for node in nodes:
             try:
                 found.extend(_objects(node, text))
@@ -66,6 +67,22 @@ def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -
     return found
 
 
+def _expanded(files: Iterable[str]) -> Iterator[str]:
+    """The files of a folder in its place, as kubectl takes them: those that end like YAML or JSON, in order, none of its folders."""
+    for file in files:
+        if file == STDIN or not Path(file).is_dir():
+            yield file
+            continue
+        try:
+            entries = sorted(entry for entry in Path(file).iterdir() if entry.suffix in SUFFIXES and not entry.name.startswith("."))
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+        found = [entry.as_posix() for entry in entries if entry.is_file()]
+        if not found:
+            raise UsageError(f"{file}: no .yaml, .yml or .json file in this folder")
+        yield from found
+
+
 def _text(file: str, folder: str) -> str:
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
@@ -73,8 +90,6 @@ def _text(file: str, folder: str) -> str:
         inside = Path(folder) / file
         hint = f" (files are named as seen from here: do you mean {inside.as_posix()}?)" if inside.exists() else ""
         raise UsageError(f"{file}: there is no such file{hint}") from None
-    except IsADirectoryError:
-        raise UsageError(f"{file}: is a folder: name a file in it") from None
     except OSError as error:
         raise UsageError(f"{'stdin' if file == STDIN else file}: cannot be read: {error.strerror}") from None
     try:

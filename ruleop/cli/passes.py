@@ -31,11 +31,11 @@ def pass_options(command: F) -> F:
         "--with",
         "existing",
         multiple=True,
-        metavar="FILE",
-        help="Objects that exist already, such as `kubectl get -o yaml` prints them. Repeatable.",
+        metavar="PATH",
+        help="A file or folder of objects that exist already, as `kubectl get -o yaml` prints them. Repeatable.",
     )(command)
     return click.option(
-        "-f", "files", multiple=True, required=True, metavar="FILE", help="A file of custom resources; - is stdin. Repeatable."
+        "-f", "files", multiple=True, required=True, metavar="PATH", help="A file or folder of custom resources; - is stdin. Repeatable."
     )(command)
 
 

@@ -13,7 +13,7 @@ from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command
 from ruleop.cli.project import project_options
 from ruleop.cli.terminal import comment, remark, write
-from ruleop.templating import yaml_text
+from ruleop.templating import yaml_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
     plan = planned.plan
     whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""
     for child, template, obj in plan.rendered:
-        yield f"{comment(f'{whose}{child}, from {template}')}{yaml_text(obj)}\n"
+        yield f"{comment(f'{whose}{child}, from {template}')}{yaml_document(obj)}"
     waits = []
     for wait in plan.waits:
         site = f"  {passes.folder.place(wait.site)}" if wait.site is not None else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from ruleop.engine.manager import Manager
 from ruleop.engine.options import Options
 from ruleop.errors import RuleopError
 from ruleop.kube.lease import Timing
+from ruleop.names import is_label
 from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
 
 
 def _name(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", text, re.ASCII):  # the finalizer has room for 63
+    if not is_label(text, most=40):  # the finalizer has room for 63
         raise click.BadParameter(f'"{text}" cannot name objects: up to 40 small letters, digits and "-"', param_hint="--name")
     return text
 
@@ -105,7 +105,7 @@ def _namespaces(text: str) -> tuple[str, ...]:
 
 
 def _namespace(name: str, origin: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name, re.ASCII):
+    if not is_label(name):
         message = f'"{name}" is not the name of a namespace: up to 63 small letters, digits and "-"'
         raise click.BadParameter(message, param_hint=origin)
     return name

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.planning.show import Line
 
+_UNSAFE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _STYLES: Final[dict[Tone, dict[str, Any]]] = {
     Tone.TITLE: {"bold": True},
     Tone.ADD: {"fg": "green"},
@@ -73,7 +74,7 @@ def _stripped(line: Line) -> Line:
 
 
 def _harmless(text: str) -> str:
-    """A name or a value may hold what a terminal would obey."""
+    """A name or a value may hold what a terminal would obey, or what YAML takes for the end of a comment."""
     if text.isprintable():
         return text
-    return "".join(f"\\x{ord(sign):02x}" if unicodedata.category(sign)[0] == "C" and sign != "\t" else sign for sign in text)
+    return "".join(f"\\x{ord(sign):02x}" if unicodedata.category(sign) in _UNSAFE and sign != "\t" else sign for sign in text)

@@ -21,7 +21,7 @@ from ruleop.engine.obstacles import Obstacles
 from ruleop.engine.pass_log import PassLog, status_fields
 from ruleop.engine.referee import Referee
 from ruleop.engine.routes import Request, Routes
-from ruleop.engine.sight import Seen, interest_of
+from ruleop.engine.sight import Seen, target_of
 from ruleop.engine.tide import CHANGED, WRITTEN
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
@@ -440,8 +440,8 @@ class Reconciler:
     def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
         kinds = self.world.seen_from(request.namespace)
         scope = Scope(rule, resource, Observed(Seen(self.world, memory), kinds)) if rule.observe else None
-        interests = [interest for observe in rule.observe.values() if scope and (interest := interest_of(scope, observe)) is not None]
-        self.routes.keep(request, Owner.of(resource).part_of, interests)
+        targets = [target for observe in rule.observe.values() if scope and (target := target_of(scope, observe)) is not None]
+        self.routes.keep(request, Owner.of(resource).part_of, targets)
 
 
 def _ends(planned: Plan, resource: Object) -> bool:

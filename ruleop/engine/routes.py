@@ -3,7 +3,6 @@ selector."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ruleop.kinds import GroupKind, Object, ObjectKey
@@ -12,6 +11,8 @@ from ruleop.planning.scope import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ruleop.planning.targets import Target
 
 
 class Request(NamedTuple):
@@ -28,40 +29,30 @@ class Request(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Interest:
-    """What a CR observes: one object, or those of a kind with certain labels."""
-
-    kind: GroupKind
-    namespace: str | None  # None: all
-    name: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-
-
 class Routes:
-    """For one watched kind. The engine says what each CR is interested in after each pass; events ask."""
+    """For one watched kind. The engine says what each CR observes after each pass; events ask."""
 
     def __init__(self) -> None:
         self._part_of: dict[str, Request] = {}
-        self._interests: dict[Request, tuple[str, tuple[Interest, ...]]] = {}
+        self._targets: dict[Request, tuple[str, tuple[Target, ...]]] = {}
         self._observers: dict[_Place, set[Request]] = {}
 
-    def keep(self, request: Request, part_of: str, interests: Iterable[Interest] = ()) -> None:
-        wanted = (part_of, tuple(interests))
-        if self._interests.get(request) == wanted:
+    def keep(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> None:
+        wanted = (part_of, tuple(targets))
+        if self._targets.get(request) == wanted:
             return
         self.forget(request)
-        self._interests[request] = wanted
+        self._targets[request] = wanted
         self._part_of[part_of] = request
-        for interest in wanted[1]:
-            self._observers.setdefault(_place(interest), set()).add(request)
+        for target in wanted[1]:
+            self._observers.setdefault(_place(target), set()).add(request)
 
     def forget(self, request: Request) -> None:
-        part_of, interests = self._interests.pop(request, ("", ()))
+        part_of, targets = self._targets.pop(request, ("", ()))
         if self._part_of.get(part_of) == request:
             del self._part_of[part_of]
-        for interest in interests:
-            place = _place(interest)
+        for target in targets:
+            place = _place(target)
             observers = self._observers.get(place, set())
             observers.discard(request)
             if not observers:  # names come and go with CRs, and must not be kept for ever
@@ -87,5 +78,7 @@ _Place: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
 """Kind, namespace, and a name, a label, or None for all."""
 
 
-def _place(interest: Interest) -> _Place:
-    return interest.kind, interest.namespace, interest.name or (interest.labels[-1] if interest.labels else None)
+def _place(target: Target) -> _Place:
+    if target.name is not None:
+        return target.kind, target.namespace, target.name
+    return target.kind, target.namespace, target.labels[-1] if target.labels else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.engine.routes import Interest
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import GroupKind, Object
     from ruleop.planning import Objects
     from ruleop.planning.scope import Scope
+    from ruleop.planning.targets import Target
     from ruleop.rules import Observe
 
 
@@ -47,18 +47,9 @@ class Seen:
         return self.world.select(kind, namespace, version=version, partial=partial)
 
 
-def interest_of(scope: Scope, observe: Observe) -> Interest | None:
-    """What an `observe` looks for, for this CR; None while that cannot be told."""
+def target_of(scope: Scope, observe: Observe) -> Target | None:
+    """What an `observe` refers to, for this CR; None while that cannot be told."""
     try:
-        namespaced = scope.observed.kinds.info(observe.kind).namespaced
-        namespace: str | None = ""
-        if namespaced:
-            namespace = observe.namespace.string(scope.names) if observe.namespace is not None else scope.namespace
-        if observe.name is not None:
-            return Interest(observe.kind.versionless, namespace, observe.name.string(scope.names))
-        labels = observe.selector.match_labels if observe.selector is not None else {}
-        return Interest(
-            observe.kind.versionless, namespace or None, "", tuple((key, value.string(scope.names)) for key, value in labels.items())
-        )
+        return scope.target(observe)
     except RuleopError:
         return None

@@ -20,7 +20,7 @@ from ruleop.merge.whole import stands_for
 from ruleop.planning.masking import MASK
 from ruleop.schema.findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.templating.yaml_reader import resolve_scalar
+from ruleop.templating.yaml_writer import number_text, reads_as_text
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -83,18 +83,16 @@ def _inside(value: Value) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_inside(item) for item in value) + "]"
     if isinstance(value, str):
-        return _quoted(value) if any(sign in value for sign in ",[]{}:") and not value.startswith(MASK) else _word(value)
+        return _quoted(value) if any(sign in value for sign in ",[]{}:?") and not value.startswith(MASK) else _word(value)
+    if isinstance(value, float):
+        return number_text(value)
     return "" if value is NOTHING else orjson.dumps(value).decode()
 
 
 def _word(text: str) -> str:
     if text.startswith(MASK):
         return text
-    try:
-        plain = bool(text) and resolve_scalar(text) == text
-    except ValueError:  # a number that JSON has no word for
-        plain = False
-    plain = plain and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
+    plain = bool(text) and reads_as_text(text) and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
     return text if plain and not any(sign in text for sign in (": ", " #", " -> ")) and text[-1] != ":" else _quoted(text)
 
 

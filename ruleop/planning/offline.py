@@ -8,11 +8,11 @@ asks the clock.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.planning.observed import KindInfo, Kinds, Served
 from ruleop.schema.findings import Finding
 from ruleop.schema.nearest import did_you_mean
@@ -29,8 +29,6 @@ NAMESPACE = "default"
 """Where a namespaced object goes that says nothing else, as with kubectl."""
 
 EPOCH = "1970-01-01T00:00:00Z"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_SERVERS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers")
 _TEXTS = ("labels", "annotations")
 
 
@@ -129,7 +127,7 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
             theirs = obj["metadata"]
             changed = resource.get("spec") != obj.get("spec")
             generation = theirs.get("generation", 1) + (1 if changed else 0)
-            kept = {name: theirs[name] for name in _SERVERS if name in theirs}
+            kept = {name: value for name, value in theirs.items() if name in SERVER_METADATA or name == "finalizers"}
             status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
             return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
     for obj in live:
@@ -163,8 +161,8 @@ def _malformed(resource: Object) -> Iterator[Finding]:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         yield Finding(("metadata", "name"), "is required, and must be a string")
-    elif len(name) > 253 or not _NAME.match(name):
-        yield Finding(("metadata", "name"), f"{name!r} is no name: it may have lower-case letters, digits, - and . only, at most 253")
+    elif not is_object_name(Kind.of(resource).group, name):
+        yield Finding(("metadata", "name"), f"{name!r} is not valid: a name has {SUBDOMAIN_IN_WORDS}")
     namespace = metadata.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         yield Finding(("metadata", "namespace"), "must be a string")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
-from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kinds import Kind, Object
 from ruleop.planning.observed import Observed, Served
 from ruleop.planning.randomness import Allowance, Drawn
-from ruleop.planning.selectors import compile_selector
+from ruleop.planning.targets import Target, target_of
 from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.faults import fault_of
 
@@ -81,38 +81,27 @@ class Scope:
             if state is Served.FORBIDDEN:
                 raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})", why="right")
             try:
-                return self._look_up(observe, namespaced=self.observed.kinds.info(observe.kind).namespaced)
+                return self._look_up(observe)
             except RenderError as error:
                 raise fault_of(error) from None
 
         return force
 
-    def _look_up(self, observe: Observe, *, namespaced: bool) -> Any:
-        query = self.query(observe, namespaced=namespaced)
+    def _look_up(self, observe: Observe) -> Any:
+        target = self.target(observe)
         objects, shown = self.observed.objects, partial_view if observe.metadata_only else view
-        if isinstance(query, ObjectKey):
-            found = objects.get(query, version=observe.kind.version, partial=observe.metadata_only)
+        if (key := target.key) is not None:
+            found = objects.get(key, version=observe.kind.version, partial=observe.metadata_only)
             if found is None:
-                raise NotThereYet(f"{observe.id} ({query})", why="object")
+                raise NotThereYet(f"{observe.id} ({key})", why="object")
             return shown(observe.id, without_server_noise(found), Origin.LATER)
-        kind, namespace, matches = query
-        selected = objects.select(kind, namespace, version=observe.kind.version, partial=observe.metadata_only)
-        return shown(observe.id, [without_server_noise(obj) for obj in selected if matches(labels_of(obj))], Origin.LATER)
+        selected = objects.select(target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only)
+        return shown(observe.id, [without_server_noise(obj) for obj in selected if target.matches(labels_of(obj))], Origin.LATER)
 
-    def query(self, observe: Observe, *, namespaced: bool) -> ObjectKey | tuple[GroupKind, str | None, Callable[[Mapping[str, str]], bool]]:
-        """What to look for: one object, or those of a kind that a selector matches."""
-        namespace = ""
-        if namespaced:
-            namespace = (observe.namespace.string(self.names) if observe.namespace is not None else "") or self.namespace
-            if not namespace:
-                message = (
-                    f'the observed resource "{observe.id}" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
-                )
-                raise RenderError(message, observe.site)
-        if observe.name is not None:
-            return ObjectKey(observe.kind.group, observe.kind.kind, namespace, observe.name.string(self.names))
-        assert observe.selector is not None
-        return observe.kind.versionless, namespace if namespaced else None, compile_selector(observe.selector, self.names)
+    def target(self, observe: Observe) -> Target:
+        """What an `observe` refers to. Raises RenderError."""
+        namespaced = self.observed.kinds.info(observe.kind).namespaced
+        return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
 
 
 def labels_of(obj: Object) -> Mapping[str, str]:

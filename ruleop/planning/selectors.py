@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ruleop.rules import Selector
 
 Matcher = Callable[[Mapping[str, str]], bool]
+Requirement = tuple[str, str, frozenset[str]]
+"""Of `matchExpressions`: a label, an operator, and the values that it compares with."""
 
 
 def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
     """The selector with its strings evaluated, as a test of labels."""
     labels = {key: value.string(names) for key, value in selector.match_labels.items()}
-    requirements = [
-        (each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions
-    ]
+    requirements = requirements_of(selector, names)
 
     def matches(found: Mapping[str, str]) -> bool:
-        return all(found.get(key) == value for key, value in labels.items()) and all(
-            _holds(found, key, operator, values) for key, operator, values in requirements
-        )
+        return all(found.get(key) == value for key, value in labels.items()) and meets(found, requirements)
 
     return matches
+
+
+def requirements_of(selector: Selector, names: Mapping[str, Any]) -> tuple[Requirement, ...]:
+    return tuple((each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions)
+
+
+def meets(found: Mapping[str, str], requirements: Iterable[Requirement]) -> bool:
+    return all(_holds(found, key, operator, values) for key, operator, values in requirements)
 
 
 def _holds(found: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:

@@ -126,10 +126,16 @@ class _Shown:
                 Span("└─ " if last else "├─ ", Tone.FAINT),
                 Span(f"{child.id:<{wide}}  "),
                 Span(f"{child.state.value:<11}  ", _TONES[child.state]),
-                *self._said(child),
+                *self._description(child),
             )
             if len(child.objects) > 1:
                 yield from self._objects(child, "   " if last else "│  ")
+
+    def _description(self, child: ChildReport) -> Iterator[Span]:
+        spans = [span for span in self._said(child) if span.text]
+        yield from spans
+        if child.state in {State.FAILED, State.UNWANTED}:
+            yield Span(f"{'  ' if spans else ''}{child.template}", Tone.FAINT)
 
     def _said(self, child: ChildReport) -> Iterator[Span]:
         waits = [wait for wait in self.plan.waits if wait.child == child.id]
@@ -143,8 +149,6 @@ class _Shown:
             yield Span(self._object(child.objects[0]))
         elif all(problem.child != child.id for problem in self.plan.problems):
             yield Span(child.message)
-        if child.state in {State.FAILED, State.UNWANTED}:
-            yield Span(child.template, Tone.FAINT)
 
     def _object(self, report: ObjectReport) -> str:
         if not report.message or any(report.message == problem.message for problem in self.plan.problems):

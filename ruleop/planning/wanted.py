@@ -7,7 +7,6 @@ and without the fields that belong to the server, to the garbage collector or to
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
+from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
 from ruleop.planning.errors import ChildFails, ChildWaits, stopped
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
 from ruleop.planning.randomness import COSTLY, another_moment
+from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from ruleop.rules import Child
 
 MAX_OBJECTS = 5000
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
-_PATH_NAME = re.compile(r"[^/%]{1,253}\Z")  # kinds such as Role take any name that can stand in a path
-_FREE_NAMES = frozenset({"rbac.authorization.k8s.io"})
-_SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +172,8 @@ def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ChildFails(f"the {kind.kind} has no metadata.name, or one that is no text", site)
-    pattern = _PATH_NAME if kind.group in _FREE_NAMES else _NAME
-    if not pattern.match(name) or name in {".", ".."}:
-        raise ChildFails(f"{title}: a name has lower-case letters, digits, - and . only, at most 253; make one with dns_label", site)
+    if not is_object_name(kind.group, name):
+        raise ChildFails(f"{title}: a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
     place, changed = _place(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
@@ -198,17 +194,9 @@ def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
 
 
 def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: str, site: Site) -> None:
-    for field in ("generateName", "ownerReferences", "finalizers"):
-        if field in metadata:
-            way = {
-                "generateName": "give it a name: without one ruleop could not find it again",
-                "ownerReferences": "ruleop writes the owner itself",
-                "finalizers": "they belong to whoever removes them",
-            }[field]
-            raise ChildFails(f"{title} has metadata.{field}, which is refused: {way}", site)
-    for field in _SERVERS:
-        if field in metadata:
-            raise ChildFails(f"{title} has metadata.{field}, which the API server sets: remove it", site)
+    for field in metadata:
+        if field in REFUSED_METADATA:
+            raise ChildFails(f"{title} has metadata.{field}, which is refused: {REFUSED_METADATA[field]}", site)
     if "status" in document:
         raise ChildFails(f"{title} has a status, which belongs to its controller: remove it", site)
     for marks in ("labels", "annotations"):
@@ -243,6 +231,8 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
         raise ChildFails(
             f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site
         )
+    if place != scope.namespace and not is_label(place):
+        raise ChildFails(f"{title}: {place!r} is not the name of a namespace: up to 63 small letters, digits and `-`", site)
     return place, said != place
 
 

@@ -1,5 +1,6 @@
 """watches.yaml, templates/ and crds/ as typed, frozen rules; every mistake in them with its place."""
 
+from ruleop.rules.bodies import REFUSED_METADATA
 from ruleop.rules.durations import parse_duration
 from ruleop.rules.files import MAX_CRD_BYTES, read_regular
 from ruleop.rules.findings import Finding, ProjectErrors
@@ -22,6 +23,7 @@ from ruleop.rules.schema_json import watches_schema
 
 __all__ = [
     "MAX_CRD_BYTES",
+    "REFUSED_METADATA",
     "Apply",
     "Child",
     "Condition",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ruleop.kinds import GroupKind, Kind
+from ruleop.kinds import SERVER_METADATA, GroupKind, Kind
+from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.schema.table import builtin_resource
+from ruleop.templating.mistakes import has_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +23,16 @@ if TYPE_CHECKING:
     from ruleop.templating import StringTemplate, YamlNode
 
 OWN_PREFIX = "ruleop.dev/"
+REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
+    {
+        "generateName": "give it a name: without one ruleop could not find it again",
+        "ownerReferences": "ruleop writes the owner itself",
+        "finalizers": "they belong to whoever removes them",
+        **dict.fromkeys(SERVER_METADATA, "the API server sets it; remove it"),
+    }
+)
+"""The fields of metadata that a child cannot have, and what to do instead."""
+
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
 _REACH = "say `reach: cluster` in the watch if that is meant"
 
@@ -85,15 +98,27 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     for path, site in _own_fields(node, metadata):
         findings.mistake("wrong-value", f"`{path}` is ruleop's or the API server's to write: remove it", site)
     if metadata is None or not isinstance(metadata.value, dict):
-        if metadata is None:
+        if metadata is None and not _has_computed_keys(node):
             findings.mistake("missing-key", "the object needs metadata.name", node.site)
         return
-    if "name" not in metadata.value and not any("{{" in key for key in metadata.value):
+    name = _member(metadata, "name")
+    if name is None and not _has_computed_keys(metadata):
         findings.mistake("missing-key", "the object needs metadata.name", metadata.site)
+    elif name is not None and isinstance(name.value, str) and not _may_be_name(name.value, child.kinds):
+        findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {SUBDOMAIN_IN_WORDS}', name.site)
     namespace = _member(metadata, "namespace")
     if namespace is not None and not _stays_at_home(draft, namespace):
         message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
         findings.mistake("reach", message, namespace.site)
+
+
+def _may_be_name(text: str, kinds: Iterable[Kind]) -> bool:
+    """Whether an object may have this name, as far as that can be told before it is rendered."""
+    return has_templates(text) or all(is_object_name(kind.group, text) for kind in kinds)
+
+
+def _has_computed_keys(node: YamlNode) -> bool:
+    return isinstance(node.value, dict) and any(has_templates(key) for key in node.value)
 
 
 def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str, Site]]:
@@ -101,9 +126,9 @@ def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str
         yield "status", node.key_sites["status"]
     if metadata is None:
         return
-    for name in ("generateName", "ownerReferences", "finalizers"):
-        if name in metadata.key_sites:
-            yield f"metadata.{name}", metadata.key_sites[name]
+    for name, site in metadata.key_sites.items():
+        if name in REFUSED_METADATA:
+            yield f"metadata.{name}", site
     for name in ("labels", "annotations"):
         below = _member(metadata, name)
         for key, site in below.key_sites.items() if below is not None else ():

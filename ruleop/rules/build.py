@@ -49,7 +49,6 @@ def build_rule(draft: Draft, parts: Iterable[Part]) -> Rule:
         reach=table.reach,
         order=order(draft.children, read),
         final_order=order(draft.final, read),
-        schema=table.schema.data() if table.schema else None,
     )
 
 

@@ -12,7 +12,7 @@ from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.findings import Path, SchemaError
 from ruleop.schema.structural import has_room
 from ruleop.schema.table import builtin_kinds, builtin_release
-from ruleop.templating import YamlNode, read_yaml
+from ruleop.templating import YamlNode, read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ def read_crds(files: Mapping[str, str], findings: Findings) -> tuple[CustomResou
     """The definitions in these files. What the API server would refuse in one is only a warning: the rules do not depend on it."""
     crds: dict[str, CustomResourceDefinition] = {}
     for path in sorted(files):
-        documents, mistakes = read_yaml(files[path], path)
+        documents, mistakes = read_resources(files[path], path)
         findings.take(mistakes, "yaml")
         for node in documents if not mistakes else ():
             crd = _read(node, findings)

@@ -109,7 +109,7 @@ class _Reader:
         if self._real(folder, "crds", folder) is None:
             return
         for name in self._names(folder, "crds"):
-            if name.endswith((".yaml", ".yml")):
+            if name.endswith((".yaml", ".yml", ".json")):
                 self._file(folder / name, f"crds/{name}", folder)
 
     def _names(self, folder: Path, path: str) -> list[str]:

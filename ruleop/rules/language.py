@@ -6,8 +6,10 @@ they mean."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from ruleop.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.rules.model import Strategy
 from ruleop.rules.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
 from ruleop.rules.values import (
@@ -39,6 +41,8 @@ from ruleop.templating.mistakes import has_templates
 from ruleop.templating.static_fields import COMPUTED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.kinds import JSON
     from ruleop.merge import Path
 
@@ -48,14 +52,12 @@ OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans"]
 Propagation = Literal["background", "foreground"]
 
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
-_DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-GROUP = Text(rf"|{_DNS}(\.{_DNS})*", 'an API group like "apps" or "cache.example.com"')
-VERSION = Text(_DNS, 'a version without its group, like "v1"')
+GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
+VERSION = Text(LABEL, 'a version without its group, like "v1"')
 KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
-LABEL_KEY = Text(rf"({_DNS}(\.{_DNS})*/)?{_LABEL}", 'a label like "app.kubernetes.io/name"')
+LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
 REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
-NAMESPACE = Text(_DNS, "a name of small letters, digits and dashes")
+NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of small letters, digits and dashes, at most 63")
 ID = Text(NAME, "a name that begins with a small letter")
 
 
@@ -254,9 +256,7 @@ class ConditionTable(Table):
     TITLE: ClassVar[str] = "a condition"
     DEFINITION: ClassVar[str] = "condition"
 
-    type: Word | None = key(
-        "type", Text(rf"({_DNS}(\.{_DNS})*/)?{_LABEL}", 'a condition type like "Available"'), "Its type.", required=True
-    )
+    type: Word | None = key("type", Text(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True)
     status: Templated[Expression] | None = key("status", Bare(), "Whether it is True or False; not there yet is Unknown.", required=True)
     reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
     message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
@@ -280,11 +280,16 @@ APPLY = TableOf(ApplyTable)
 class WatchTable(Table):
     TITLE: ClassVar[str] = "a watch"
     DEFINITION: ClassVar[str] = "watch"
+    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"schema": "write the CustomResourceDefinition into a file of crds/, and remove this key"}
+    )
 
     group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "Its kind.", required=True)
-    name: Word | None = key("name", Text(_LABEL, "a name of letters, digits, dots and dashes"), "Needed where a kind has several watches.")
+    name: Word | None = key(
+        "name", Text(QUALIFIED, "a name of letters, digits, dots and dashes"), "Needed where a kind has several watches."
+    )
     children: tuple[Entry[ChildTable], ...] = key("children", MapOf(TableOf(ChildTable), "the child", NAME), "id: child.", default={})
     observe: tuple[Entry[ObserveTable], ...] = key(
         "observe",
@@ -319,7 +324,6 @@ class WatchTable(Table):
     reach: Reach = key(
         "reach", Choice(get_args(Reach)), "cluster: children may be cluster-scoped or in other namespaces.", default="namespace"
     )
-    schema: YamlNode | None = key("schema", Verbatim(), "The kind's spec in short form, for `ruleop generate crd`.")
 
 
 WATCHES = ListOf(TableOf(WatchTable), "a watch")

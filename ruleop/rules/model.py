@@ -131,7 +131,6 @@ class Rule:
     reach: Literal["namespace", "cluster"] = "namespace"
     order: tuple[str, ...] = ()  # ids of children (not finalize) such that what is mentioned or depended on comes first; ties in file order
     final_order: tuple[str, ...] = ()  # the same of finalize
-    schema: JSON | None = None
     digest: str = ""  # of all that a plan by this rule depends on: rules of one digest give the same plans
 
     @property

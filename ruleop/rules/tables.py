@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from ruleop.rules.findings import listed, meant
@@ -14,7 +15,7 @@ from ruleop.rules.values import Reading, Type, wrong_type
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ruleop.errors import Site
     from ruleop.kinds import JSON
@@ -91,6 +92,7 @@ class Table:
     TITLE: ClassVar[str]  # how messages call it
     DEFINITION: ClassVar[str]  # in the JSON Schema
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
+    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType({})  # keys of a later version, and what to do until then
 
     site: Site
     said: dict[str, Site]
@@ -117,7 +119,10 @@ class TableOf(Type[R], Generic[R]):
         names = {known_key.name for known_key in known.values()}
         said = dict(node.value)
         for name, member in node.value.items():
-            if name not in names:
+            if name in table.FUTURE:
+                message = f'"{name}" cannot be used yet: {table.FUTURE[name]}'
+                reading.findings.mistake("unknown-key", message, node.key_sites[name])
+            elif name not in names:
                 message = f'unknown key "{name}" in {table.TITLE}{meant(name, names)}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
                 # One slip is one mistake: the key that was meant is not missing as well.

@@ -10,11 +10,11 @@ CEL rules are not compiled here.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object
+from ruleop.names import is_letter_label, is_subdomain
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.fields import shape_at, unknown_to_shape
 from ruleop.schema.findings import Finding, Path
@@ -50,8 +50,6 @@ _ONLY_OUTSIDE: Final = (
     "x-kubernetes-validations",
 )
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
-_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
-_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+\Z")
 
 
 def check_crd(document: Object) -> list[Finding]:
@@ -65,7 +63,7 @@ def _definition(document: Object, crd: CustomResourceDefinition) -> Iterator[Fin
     name = (document.get("metadata") or {}).get("name")
     if name != crd.name:
         yield Finding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
-    if not _SUBDOMAIN.match(crd.group):
+    if not ("." in crd.group and is_subdomain(crd.group)):
         yield Finding(("spec", "group"), f"must be a domain name with a dot, in lower case, not {crd.group!r}")
     if document["spec"].get("preserveUnknownFields"):
         yield Finding(
@@ -81,7 +79,7 @@ def _names(crd: CustomResourceDefinition) -> Iterator[Finding]:
     names += [(("shortNames", index), name) for index, name in enumerate(crd.short_names)]
     names += [(("categories", index), name) for index, name in enumerate(crd.categories)]
     for path, name in names:
-        if not _LABEL.match(name):
+        if not is_letter_label(name):
             yield Finding(
                 ("spec", "names", *path), "must be letters, digits and dashes, and begin with a letter (only kinds may have capitals)"
             )
@@ -99,7 +97,7 @@ def _versions(crd: CustomResourceDefinition) -> Iterator[Finding]:
         if version.name in seen:
             yield Finding((*path, "name"), f"{version.name} is there twice")
         seen.add(version.name)
-        if not _LABEL.match(version.name):
+        if not is_letter_label(version.name):
             yield Finding((*path, "name"), f"must be a version such as v1 or v1alpha1, not {version.name!r}")
         yield from _columns(version, (*path, "additionalPrinterColumns"))
         schema_path = (*path, "schema", "openAPIV3Schema")

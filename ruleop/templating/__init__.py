@@ -7,9 +7,10 @@ from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
 from ruleop.templating.other_tools import instead_of
 from ruleop.templating.references import SAME_ITEMS, Reference
+from ruleop.templating.resource_reader import read_resources
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
-from ruleop.templating.yaml_writer import yaml_text
+from ruleop.templating.yaml_writer import yaml_document, yaml_text
 
 _WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
 _GLOBALS = (
@@ -58,8 +59,10 @@ __all__ = [
     "instead_of",
     "partial_view",
     "plain",
+    "read_resources",
     "read_yaml",
     "resolve_scalar",
     "view",
+    "yaml_document",
     "yaml_text",
 ]

@@ -6,16 +6,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ruleop.errors import RenderError, RuleError, Site
 from ruleop.templating.absent import OMIT, Absent, Omit
-from ruleop.templating.faults import Waiting
+from ruleop.templating.faults import Fault, Waiting
 from ruleop.templating.renderer import Renderer, placed
-from ruleop.templating.text import Slot, Text
-from ruleop.templating.values import plain, scalar_text
+from ruleop.templating.spreading import add_member, spread_into
+from ruleop.templating.text import Dump, Slot, Text
+from ruleop.templating.values import noun, plain, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.errors import RuleError, Site
     from ruleop.kinds import JSON, Kind
     from ruleop.templating.environment import CompiledTemplate
     from ruleop.templating.references import Reads, Reference
@@ -104,7 +105,7 @@ class StringTemplate(_Compiled):
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT where the field is to be left out."""
-        with self.renderer, placed(self.site, self._said()):
+        with self.renderer, placed(self.site, self.quoted()):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
@@ -119,23 +120,46 @@ class StringTemplate(_Compiled):
             return parts[0].value
         return Text(parts)
 
+    def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
+        """The mapping that a key without a value stands for. Longer text is a key like any other, and null leaves it out."""
+        with self.renderer, placed(self.site, self.quoted()):
+            assert self.compiled is not None
+            parts = self.renderer.run(self.compiled, scope, self.site)
+            if len(parts) != 1 or not isinstance(parts[0], Slot):
+                Text(parts).as_text()  # what is wrong in it is wrong here too
+                return {}
+            value = parts[0].value.data if isinstance(parts[0].value, Dump) else parts[0].value
+            if value is None or value is OMIT:
+                return {}
+            found = plain(value)
+            if not isinstance(found, dict):
+                raise Fault(f"a key without a value spreads a mapping, and this is {noun(found)}")
+            return found
+
     def string(self, scope: Mapping[str, Any]) -> str:
         """The value as text, for reasons, messages and names; '' where it is left out."""
         value = self.evaluate(scope)
-        with placed(self.site, self._said()):
+        with placed(self.site, self.quoted()):
             return "" if isinstance(value, Omit) else scalar_text(value)
 
-    def _said(self) -> str:
+    def quoted(self) -> str:
         """What an error about the whole quotes: the expression, if it is no more than one."""
         text = self.source.strip()
         return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1 else text
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    key: str | StringTemplate
+    site: Site  # of the key
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class SlottedKeys:
     """A mapping with templates in its keys."""
 
-    entries: tuple[tuple[str | StringTemplate, Any], ...]
+    members: tuple[Member, ...]
 
 
 _COMPOUND = frozenset({dict, list, StringTemplate, SlottedKeys})
@@ -191,14 +215,24 @@ class Tree(_Compiled):
 
     def _slotted(self, built: SlottedKeys, scope: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key, member in built.entries:
-            name, value = self._value(key, scope, lenient), self._value(member, scope, lenient)
-            if name is OMIT or value is OMIT or value is None:
-                continue
-            site = key.site if isinstance(key, StringTemplate) else self.site
-            with placed(site):
-                name = scalar_text(name)
-            if name in result:
-                raise RenderError("this makes a key that is there already", site)
-            result[name] = value
+        for member in built.members:
+            try:
+                self._add(result, member, scope, lenient)
+            except Waiting:
+                if not lenient:
+                    raise
         return result
+
+    def _add(self, result: dict[str, Any], member: Member, scope: Mapping[str, Any], lenient: bool) -> None:
+        key = member.key
+        computed = isinstance(key, StringTemplate)
+        if isinstance(key, StringTemplate) and member.value is None:
+            members = key.mapping(scope)
+            with placed(key.site, key.quoted()):
+                spread_into(result, members)
+            return
+        name, value = self._value(key, scope, lenient), self._value(member.value, scope, lenient)
+        if name is OMIT or value is OMIT or value is None:
+            return
+        with placed(member.site):
+            add_member(result, scalar_text(name), value, computed=computed)

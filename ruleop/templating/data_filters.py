@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from ruleop.kinds import SERVER_METADATA
+from ruleop.names import MAX_LABEL, is_label
 from ruleop.templating.budget import METER, weigh
 from ruleop.templating.faults import Fault
 from ruleop.templating.list_filters import identity
@@ -137,9 +139,7 @@ def b64decode(value: Any) -> str:
         raise Fault("b64decode: not base64 of UTF-8 text") from None
 
 
-_SERVER_SET = frozenset(
-    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink", "ownerReferences"}
-)
+_NOT_STABLE = SERVER_METADATA | {"ownerReferences"}
 _OURS = "ruleop.dev/"
 
 
@@ -158,7 +158,7 @@ def _stable(data: Any) -> Any:
     """An object without what others write into it: its status, and metadata that the server or ruleop set."""
     if not (isinstance(data, dict) and "apiVersion" in data and "kind" in data and isinstance(data.get("metadata"), dict)):
         return data
-    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _SERVER_SET}
+    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _NOT_STABLE}
     for marks in ("labels", "annotations"):
         if isinstance(metadata.get(marks), dict):
             metadata[marks] = {key: value for key, value in metadata[marks].items() if not key.startswith(_OURS)}
@@ -167,7 +167,6 @@ def _stable(data: Any) -> Any:
     return {**{key: value for key, value in data.items() if key != "status"}, "metadata": metadata}
 
 
-_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?\Z")
 _PART = re.compile(r"[a-z0-9]+\Z")
 _HASHED = re.compile(r".*-h[a-z2-7]{13}\Z", re.DOTALL)
 
@@ -177,12 +176,12 @@ def dns_label(value: Any, *others: Any) -> str:
     characters, or which dash parts what) a hash of the parts is added, so that two inputs of as many parts never get one name."""
     parts = [scalar_text(part) for part in (value, *others)]
     joined = "-".join(parts)
-    exact = len(joined) <= 63 and _LABEL.match(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)
+    exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)
     if exact:
         return joined
     digest = hashlib.sha256(json_bytes([part.encode("utf-8", "surrogatepass").hex() for part in parts])).digest()
     tail = "h" + base64.b32encode(digest).decode().lower()[:13]
-    head = re.sub(r"[^a-z0-9]+", "-", joined[:256].lower()).strip("-")[: 63 - len(tail) - 1].strip("-")
+    head = re.sub(r"[^a-z0-9]+", "-", joined[:256].lower()).strip("-")[: MAX_LABEL - len(tail) - 1].strip("-")
     return f"{head}-{tail}" if head else tail
 
 

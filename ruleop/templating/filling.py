@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.templating.absent import OMIT
 from ruleop.templating.faults import Fault, NotThereYet
 from ruleop.templating.skeleton import Items, Joined, Members, Node, Skeleton, Spread, Whole
+from ruleop.templating.spreading import add_member, spread_into
 from ruleop.templating.text import Dump, Slot
 from ruleop.templating.values import MapView, plain
 
@@ -144,9 +145,10 @@ class _Filler:
             value = _LEFT_OUT if name is None else self.node(member)
             if value is _LEFT_OUT or name is None:
                 continue
-            if name in result:
-                raise self._twice(name, key)
-            result[name] = value
+            try:
+                add_member(result, name, value, computed=not isinstance(key, str))
+            except Fault as fault:
+                raise self._placed(fault, key) from None
         return result
 
     def joined_key(self, node: Joined) -> str | None:
@@ -157,19 +159,16 @@ class _Filler:
                 return None
             raise
 
-    def _twice(self, name: str, key: str | Joined) -> Fault:
-        if isinstance(key, str):
-            return Fault(f'the key "{name}" stands here twice: what is spread above adds it too; join the two with `combine`')
-        slot = next(self.slots[piece] for piece in key.pieces if isinstance(piece, int))
-        return slot.placed(Fault("this makes a key that is there already"))
+    def _placed(self, fault: Fault, key: str | Joined) -> Fault:
+        """At the first slot of a key that has one."""
+        slots = (self.slots[piece] for piece in (() if isinstance(key, str) else key.pieces) if isinstance(piece, int))
+        return next((slot.placed(fault) for slot in slots), fault)
 
     def spread_into(self, result: dict[str, Any], slot: Slot) -> None:
-        for key, value in self.spread(slot).items():
-            if value is None:
-                continue
-            if key in result:
-                raise slot.placed(Fault(f'spreading this adds the key "{key}", which is there already; join the two with `combine`'))
-            result[key] = value
+        try:
+            spread_into(result, self.spread(slot))
+        except Fault as fault:
+            raise slot.placed(fault) from None
 
     def spread(self, slot: Slot) -> Any:
         return _whole(Slot(slot.value.data, slot.place) if isinstance(slot.value, Dump) else slot)

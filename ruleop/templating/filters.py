@@ -27,7 +27,6 @@ from ruleop.templating.quantity import Exact
 from ruleop.templating.text import Dump, Text
 from ruleop.templating.values import View, scalar_text
 from ruleop.templating.wording import reworded
-from ruleop.templating.yaml_writer import yaml_text  # noqa: F401 - ruleop.cli.render imports it from here
 
 if TYPE_CHECKING:
     from ruleop.templating.environment import Environment

@@ -16,7 +16,7 @@ from jinja2 import nodes
 from ruleop.errors import RuleError, Site
 from ruleop.schema.nearest import did_you_mean
 from ruleop.templating.budget import METER
-from ruleop.templating.compiled import Expression, SlottedKeys, StringTemplate, TextTemplate, Tree
+from ruleop.templating.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
 from ruleop.templating.compiler import attach_places
 from ruleop.templating.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.faults import Fault, RuleErrors, mistake
@@ -137,11 +137,13 @@ class Library:
         if isinstance(value, list):
             return [self._tree(item, strings, mistakes) for item in value]
         if isinstance(value, dict):
-            entries = tuple(
-                (self._tree_string(key, node.key_sites[key], strings, mistakes), self._tree(member, strings, mistakes))
-                for key, member in value.items()
+            members = tuple(
+                Member(self._tree_string(key, site := node.key_sites[key], strings, mistakes), site, self._tree(inner, strings, mistakes))
+                for key, inner in value.items()
             )
-            return SlottedKeys(entries) if any(isinstance(key, StringTemplate) for key, _ in entries) else dict(entries)
+            if any(isinstance(member.key, StringTemplate) for member in members):
+                return SlottedKeys(members)
+            return {member.key: member.value for member in members}
         return value
 
     def _tree_string(self, text: str, site: Site, strings: list[StringTemplate], mistakes: list[RuleError]) -> str | StringTemplate:

@@ -4,9 +4,9 @@ Neither of PyYAML's loaders will do. They turn `2026-01-01` into a date and `12:
 without a word, and follow anchors (a 300-byte document can describe a billion nodes). So only PyYAML's parser (libyaml) is used, and the
 events are built into `YamlNode`s here, with the scalar rules of kubectl's own YAML library.
 
-Refused, with line and column: anchors, aliases, merge keys, tags, duplicate keys, keys that are no strings, values that JSON cannot
-hold, and nesting deeper than 64. One syntax error ends the reading of a file, for what follows it cannot be trusted; all other mistakes are
-collected.
+Refused, with line and column: anchors, aliases and merge keys (except in files that tools write), tags, duplicate keys, keys that are not
+text, values that JSON cannot hold, and nesting deeper than 64. One syntax error ends the reading of a file, for what follows it cannot be
+trusted; all other mistakes are collected.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
 
 from ruleop.errors import RuleError, Site
+from ruleop.templating.anchors import AnchorError, Anchors, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,17 +60,22 @@ class YamlNode:
         return value
 
     def texts(self) -> Iterator[tuple[str, Site]]:
-        """Each text in it, with its place; keys are none."""
+        """Each text in it that may hold a template, with its place: the values, and of the keys those that do."""
         value = self.value
         if isinstance(value, str):
             yield value, self.site
+        for key, site in self.key_sites.items():
+            if "{{" in key or "{%" in key:
+                yield key, site
         for node in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             yield from node.texts()
 
 
-def read_yaml(text: str, path: str, *, locate: Locate | None = None) -> tuple[list[YamlNode], list[RuleError]]:
-    """The documents of a text, empty ones left out, and the mistakes in it."""
-    reader = _Reader(locate or (lambda line, column: Site(path, line, column)))
+def read_yaml(
+    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
+) -> tuple[list[YamlNode], list[RuleError]]:
+    """The documents of a text, empty ones left out, and the mistakes in it. With `anchors`, they and merge keys are followed."""
+    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
     reader.read(text)
     return reader.documents, reader.mistakes
 
@@ -131,6 +138,12 @@ def _float(number: str | int, text: str) -> float:
 # -- documents ---------------------------------------------------------------------------------------------------------------------------
 
 
+class _Merge(Enum):
+    """Not text: the same key in quotes is a key like any other."""
+
+    KEY = "<<"
+
+
 class _SyntaxError(Exception):
     """Reading cannot go on: the mistake is recorded."""
 
@@ -138,8 +151,9 @@ class _SyntaxError(Exception):
 class _Reader:
     """Events into nodes. PyYAML has events and marks of two sorts, from C and from Python; both are `Any` here."""
 
-    def __init__(self, locate: Locate) -> None:
+    def __init__(self, locate: Locate, anchors: Anchors | None) -> None:
         self.locate = locate
+        self.anchors = anchors
         self.documents: list[YamlNode] = []
         self.mistakes: list[RuleError] = []
         self.count = 0
@@ -171,6 +185,8 @@ class _Reader:
             if isinstance(event, yaml.StreamEndEvent) or event is None:
                 return
             if isinstance(event, yaml.DocumentStartEvent):
+                if self.anchors is not None:
+                    self.anchors.new_document()
                 if event.version or event.tags:
                     self._mistake("%YAML and %TAG directives are refused: remove the line", event.start_mark)
                 node = self._node(parser, parser.get_event(), 1)
@@ -184,12 +200,30 @@ class _Reader:
             self._mistake(f"more than {MAX_NODES:,} values", event.start_mark)
             raise _SyntaxError
         if isinstance(event, yaml.AliasEvent):
-            self._mistake(
-                f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`", event.start_mark
-            )
-            return YamlNode(None, site)
+            return self._alias(event, site, depth)
+        if event.anchor and self.anchors is not None:
+            self.anchors.begin(event.anchor)
+            node = self._value(parser, event, site, depth)
+            self.anchors.end(event.anchor, node)
+            return node
         if event.anchor:
             self._mistake(f"the anchor &{event.anchor} is refused: say a repeated value once under `vars` or `let`", event.start_mark)
+        return self._value(parser, event, site, depth)
+
+    def _alias(self, event: Any, site: Site, depth: int) -> YamlNode:
+        if self.anchors is None:
+            message = f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`"
+            self._mistake(message, event.start_mark)
+            return YamlNode(None, site)
+        try:
+            return self.anchors.expand(event.anchor, depth)
+        except AnchorError as error:
+            self._mistake(error.message, event.start_mark)
+            if error.final:
+                raise _SyntaxError from None
+            return YamlNode(None, site)
+
+    def _value(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
         if event.tag:
             self._mistake(f"the tag {event.tag} is refused: write the value plainly, in quotes if it is text", event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
@@ -207,21 +241,34 @@ class _Reader:
     def _mapping(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
         members: dict[str, YamlNode] = {}
         key_sites: dict[str, Site] = {}
+        given: dict[str | _Merge, Site] = {}  # the keys that the mapping itself has
         while not isinstance(key_event := parser.get_event(), yaml.MappingEndEvent):
             key = self._key(parser, key_event, depth)
             value = self._node(parser, parser.get_event(), depth + 1)
             if key is None:
                 continue
-            if key in members:
-                first = key_sites[key]
-                where = f"on line {first.line}" if first.path == self._site(key_event.start_mark).path else f"at {first}"
-                self._mistake(f'the key "{key}" stands here twice: the first is {where}', key_event.start_mark)
+            here = self._site(key_event.start_mark)
+            if key in given:
+                self._mistake(repeated_key(key_event.value, given[key], here), key_event.start_mark)
+                continue
+            given[key] = here
+            if key is _Merge.KEY:
+                members, key_sites = self._merged(members, key_sites, value, key_event)
                 continue
             members[key] = value
-            key_sites[key] = self._site(key_event.start_mark)
+            key_sites[key] = here
         return YamlNode(members, site, key_sites, flow=bool(getattr(event, "flow_style", False)))
 
-    def _key(self, parser: Any, event: Any, depth: int) -> str | None:
+    def _merged(
+        self, members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode, key_event: Any
+    ) -> tuple[dict[str, YamlNode], dict[str, Site]]:
+        try:
+            return merged(members, key_sites, value)
+        except AnchorError as error:
+            self._mistake(error.message, key_event.start_mark)
+            return members, key_sites
+
+    def _key(self, parser: Any, event: Any, depth: int) -> str | _Merge | None:
         if not isinstance(event, yaml.ScalarEvent):
             inner = self._node(parser, event, depth + 1)
             hint = ""
@@ -230,6 +277,8 @@ class _Reader:
             self._mistake(f"a key must be text{hint}", event.start_mark)
             return None
         node = self._scalar(event, self._site(event.start_mark))
+        if node.plain and event.value == "<<" and self.anchors is not None:
+            return _Merge.KEY
         if node.plain and event.value == "<<":
             self._mistake("the merge key << is refused: write the members out, or say them once under `vars` or `let`", event.start_mark)
             return None
@@ -253,6 +302,12 @@ class _Reader:
 
     def _mistake(self, message: str, mark: Any) -> None:
         self.mistakes.append(RuleError(message, self._site(mark)))
+
+
+def repeated_key(key: str, first: Site, here: Site) -> str:
+    """The message about a key that a mapping has twice."""
+    where = f"on line {first.line}" if first.path == here.path else f"at {first}"
+    return f'the key "{key}" stands here twice: the first is {where}'
 
 
 def _place(text: str, position: int) -> tuple[int, int]:

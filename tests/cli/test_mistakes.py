@@ -35,7 +35,8 @@ def make_pipe(file: Path) -> None:
         (["plan", "-o"], "ruleop: -o needs a value\nTry: ruleop --help\n"),
         (["render"], "ruleop render: -f is missing: name the file of a custom resource\nTry: ruleop render --help\n"),
         (["render", "-f", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
-        (["render", "-f", "crds"], "ruleop: crds: is a folder: name a file in it\n"),
+        (["render", "-f", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
+        (["plan", "-f", "site.yaml", "--with", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
         (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
         (["check", "-C", "none"], "ruleop: none: there is no such folder\n"),
         (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
@@ -141,7 +142,7 @@ def test_a_kind_that_no_rule_watches(project, ruleop, text, said):
     [
         ("metadata:\n  name: blog\n", "", "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n"),
         ("  name: blog\n", "  labels: {}\n", "site.yaml:3:1: error: metadata.name: is required, and must be a string\n"),
-        ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is no name: "),
+        ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is not valid: a name has "),
         ("name: blog", "name: blog\n  labels: {a: 1}", "site.yaml:5:12: error: metadata.labels.a: must be a string: put it in quotes\n"),
         ("spec:\n  page: hello\n", "spec: 3\n", "site.yaml:5:1: error: spec: must be an object\n"),
         ("page: hello", "page: 3", "site.yaml:6:3: error: spec.page: must be a string, not 3\n"),

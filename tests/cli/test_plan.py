@@ -1,6 +1,8 @@
 import json
+import re
 
 import jsonpatch
+import pytest
 import yaml
 
 
@@ -207,3 +209,86 @@ def test_a_plan_can_be_what_the_next_one_starts_from(project, ruleop):
     assert "create" not in ran.out
     assert "patch" not in ran.out
     assert "Deployment/blog is not ready" in ran.out, "it is there, and nobody has reported on it"
+
+
+# -- files -------------------------------------------------------------------------------------------------------------------------------
+
+
+def names(out: str) -> list[str]:
+    return [line.split()[0] for line in out.splitlines() if line.startswith("Site/")]
+
+
+@pytest.mark.parametrize("command", ["plan", "render"])
+def test_a_folder_is_its_files_in_order_as_for_kubectl(project, ruleop, command):
+    site = (project.root / "site.yaml").read_text()
+    for path, name in {"b.yml": "b", "a.yaml": "a", "inner/c.yaml": "c", "d.txt": "d", ".e.yaml": "e", "a.yaml.bak": "f"}.items():
+        project.write(f"sites/{path}", site.replace("blog", name))
+    project.write("sites/c.json", json.dumps(yaml.safe_load(site.replace("blog", "g"))))
+    ran = ruleop(command, "-f", "sites")
+    assert (ran.status, ran.err) == (0, "")
+    found = names(ran.out) if command == "plan" else list(dict.fromkeys(re.findall(r"^# (Site/default/.*?):", ran.out, re.MULTILINE)))
+    assert [each.rpartition("/")[2] for each in found] == ["a", "b", "g"]
+
+
+def test_a_mistake_in_a_folder_names_the_file(project, ruleop):
+    project.write("sites/a.yaml", (project.root / "site.yaml").read_text())
+    project.write("sites/b.yaml", "kind: Site\n")
+    ran = ruleop("plan", "-f", "sites/")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("sites/b.yaml:1:1: error: an object needs apiVersion, as text\n")
+    assert ran.err.endswith("\nruleop: sites/b.yaml cannot be used\n")
+
+
+def test_what_exists_may_be_a_folder(project, ruleop):
+    project.write("live/all.json", made(ruleop, edit=scaled))
+    assert "~ patch Deployment/blog" in ruleop("plan", "-f", "site.yaml", "--with", "live").out
+
+
+EMOJI = "\U0001f600"
+LONG = "k" * 2000
+
+
+def resource(**spec) -> str:
+    return json.dumps(
+        {"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "blog", "annotations": {LONG: "x"}}, "spec": spec}
+    )
+
+
+@pytest.mark.parametrize("how", ["-f FILE", "-f -", "-f DIR"])
+def test_a_resource_in_json_is_read_as_json(project, ruleop, how):
+    text = resource(page=EMOJI)
+    assert "\\ud83d\\ude00" in text
+    project.write("sites/site.json", text)
+    ran = {
+        "-f FILE": lambda: ruleop("render", "-f", "sites/site.json"),
+        "-f -": lambda: ruleop("render", "-f", "-", stdin=text),
+        "-f DIR": lambda: ruleop("render", "-f", "sites"),
+    }[how]()
+    assert (ran.status, ran.err) == (0, "")
+    assert [document["data"] for document in yaml.safe_load_all(ran.out) if document["kind"] == "ConfigMap"] == [{"page": EMOJI}]
+
+
+def test_what_exists_in_json_is_read_as_json(project, ruleop):
+    def edit(obj) -> None:
+        obj["metadata"].setdefault("annotations", {})["note"] = EMOJI
+        scaled(obj)
+
+    project.write("live.json", made(ruleop, edit=edit))
+    assert "~ patch Deployment/blog" in ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+def test_anchors_in_a_resource_are_followed(project, ruleop, stdin):
+    text = "apiVersion: example.com/v1\nkind: Site\nmetadata: {name: blog, labels: &l {a: x}, annotations: {<<: *l, b: &p hello}}\nspec: {page: *p}\n"
+    project.write("site.yaml", text)
+    ran = ruleop("render", "-f", "-", stdin=text) if stdin else ruleop("render", "-f", "site.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert "page: hello" in ran.out
+
+
+def test_a_bomb_of_aliases_is_refused_in_a_sentence(project, ruleop):
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 12))]
+    project.write("site.yaml", "\n".join(lines) + "\n")
+    ran = ruleop("plan", "-f", "site.yaml")
+    assert ran.status == 2
+    assert "error: the aliases of this file stand for more than 250,000 values or 8 MiB: write the values out" in ran.err

@@ -1,3 +1,9 @@
+import json
+
+import pytest
+import ruamel.yaml
+import yaml
+
 from ruleop.templating import read_yaml
 
 
@@ -131,3 +137,21 @@ def test_a_control_sign_in_what_exists_is_not_obeyed(project, ruleop):
     ran = ruleop("render", "-f", "site.yaml")
     assert "\x1b" not in ran.err
     assert "spec['re\\x1b[2Jplicas']: is not in Site's schema" in ran.err
+
+
+@pytest.mark.parametrize("page", ["wait...", "a\n\n", "a\n...\n", "\n", "line\n", "a\u2028b: 1\n", "\u2028"])
+def test_the_last_line_that_is_printed_is_whole(project, ruleop, page):
+    project.edit("site.yaml", "page: hello", f"page: {json.dumps(page)}")
+    project.edit("watches.yaml", "    web: {template: web.yaml.j2}\n", "")
+    project.edit("watches.yaml", '  status:\n    replicas: "{{ web.status.replicas }}"\n', "")
+    out = ruleop("render", "-f", "site.yaml").out
+    for parse in (yaml.safe_load, ruamel.yaml.YAML(typ="safe", pure=True).load):
+        assert parse(out)["data"] == {"page": page}
+
+
+def test_a_comment_ends_where_its_line_ends_for_every_parser(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status['x\u2028evil: 1'] }}")
+    out = ruleop("render", "-f", "site.yaml").out
+    assert "waits for" in out
+    documents = [document for document in yaml.safe_load_all(out) if document]
+    assert [document["kind"] for document in documents] == ["Deployment"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.routes import Interest, Request, Routes
+from ruleop.engine.routes import Request, Routes
 from ruleop.kinds import GroupKind, ObjectKey
 from ruleop.planning.marks import PART_OF
+from ruleop.planning.targets import Target
 
 POD, NODE = GroupKind("", "Pod"), GroupKind("", "Node")
 WEB, DB = Request("shop", "web"), Request("shop", "db")
@@ -29,7 +30,7 @@ def test_a_child_leads_to_its_cr():
 
 def test_an_observed_name_is_one_object():
     routes = Routes()
-    routes.keep(WEB, "abc", [Interest(POD, "shop", "p")])
+    routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
     assert routes.observers_of(obj()) == {WEB}
     assert routes.observers_of(obj(name="q")) == set()
     assert routes.observers_of(obj(namespace="other")) == set()
@@ -38,8 +39,8 @@ def test_an_observed_name_is_one_object():
 
 def test_a_name_is_no_label_and_no_label_is_all():
     routes = Routes()
-    routes.keep(WEB, "abc", [Interest(POD, None)])
-    routes.keep(DB, "def", [Interest(POD, "shop", labels=(("app", "db"),))])
+    routes.keep(WEB, "abc", [Target(POD, None)])
+    routes.keep(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
     assert routes.observers_of(obj()) == {WEB}
     assert routes.observers_of(obj(namespace="other", app="db")) == {WEB}
     assert routes.observers_of(obj(app="db")) == {WEB, DB}
@@ -47,15 +48,15 @@ def test_a_name_is_no_label_and_no_label_is_all():
 
 def test_what_is_cluster_scoped_has_no_namespace():
     routes = Routes()
-    routes.keep(WEB, "abc", [Interest(NODE, "", "n")])
+    routes.keep(WEB, "abc", [Target(NODE, "", "n")])
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     assert routes.observers_of(node) == {WEB}
 
 
-def test_interests_change_with_the_cr():
+def test_targets_change_with_the_cr():
     routes = Routes()
-    routes.keep(WEB, "abc", [Interest(POD, "shop", "p")])
-    routes.keep(WEB, "def", [Interest(POD, "shop", "q")])
+    routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
+    routes.keep(WEB, "def", [Target(POD, "shop", "q")])
     assert routes.observers_of(obj("p")) == set()
     assert routes.observers_of(obj("q")) == {WEB}
     assert routes.owner_of({PART_OF: "abc"}) is None
@@ -74,8 +75,8 @@ def test_nothing_is_left_of_what_is_forgotten():
     routes = Routes()
     for number in range(100):
         request = Request("shop", f"cr{number}")
-        routes.keep(request, f"p{number}", [Interest(POD, "shop", f"n{number}"), Interest(POD, None, labels=(("app", f"{number}"),))])
-        routes.keep(request, f"p{number}", [Interest(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
+        routes.keep(request, f"p{number}", [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))])
+        routes.keep(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
         routes.forget(request)
         routes.forget(request)
     assert not any(vars(routes).values())
@@ -84,7 +85,7 @@ def test_nothing_is_left_of_what_is_forgotten():
 def test_the_same_again_costs_nothing_and_changes_nothing():
     routes = Routes()
     for _ in range(2):
-        routes.keep(WEB, "abc", iter([Interest(POD, "shop", "p"), Interest(POD, "shop", "p")]))
+        routes.keep(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
     assert routes.observers_of(obj()) == {WEB}
 
 
@@ -92,14 +93,14 @@ def test_the_same_again_costs_nothing_and_changes_nothing():
 
 _REQUESTS = st.builds(Request, st.sampled_from(["shop", "other"]), st.sampled_from("abc"))
 _LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["x", "y"]))
-_INTERESTS = st.builds(
-    Interest,
+_TARGETS = st.builds(
+    Target,
     st.sampled_from([POD, NODE]),
     st.sampled_from(["shop", "other", "", None]),
-    st.sampled_from(["", "", "p", "q"]),
+    st.sampled_from([None, None, "p", "q"]),
     _LABELS.map(lambda labels: tuple(labels.items())),
 )
-_STEPS = st.lists(st.tuples(_REQUESTS, st.none() | st.lists(_INTERESTS, max_size=4)), max_size=20)
+_STEPS = st.lists(st.tuples(_REQUESTS, st.none() | st.lists(_TARGETS, max_size=4)), max_size=20)
 _OBJECTS = st.builds(
     lambda kind, namespace, name, labels: {
         "apiVersion": "v1",
@@ -113,27 +114,27 @@ _OBJECTS = st.builds(
 )
 
 
-def concerns(interest, obj, *, wide):
+def concerns(target, obj, *, wide):
     """`wide`: any one label is enough."""
     key, labels = ObjectKey.of(obj), obj["metadata"]["labels"] or {}
-    if interest.kind != key.group_kind or interest.namespace not in {None, key.namespace}:
+    if target.kind != key.group_kind or target.namespace not in {None, key.namespace}:
         return False
-    if interest.name:
-        return interest.name == key.name
-    found = [labels.get(name) == value for name, value in interest.labels]
+    if target.name is not None:
+        return target.name == key.name
+    found = [labels.get(name) == value for name, value in target.labels]
     return not found or (any(found) if wide else all(found))
 
 
 @given(steps=_STEPS, objects=st.lists(_OBJECTS, min_size=1))
 def test_every_cr_that_an_object_concerns_is_found(steps, objects):
     routes, model = Routes(), {}
-    for request, interests in steps:
-        if interests is None:
+    for request, targets in steps:
+        if targets is None:
             routes.forget(request)
             model.pop(request, None)
         else:
-            routes.keep(request, f"{request}", interests)
-            model[request] = interests
+            routes.keep(request, f"{request}", targets)
+            model[request] = targets
     for each in objects:
         found = routes.observers_of(each)
         assert found >= {request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)}

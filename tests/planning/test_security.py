@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import Kind
+from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.planning import Failed, Failure, KindInfo, Plan
 from tests.planning.world import World, app, config, key, repr_of, rule
 
@@ -48,6 +48,12 @@ def test_another_namespace_needs_reach():
     same = only(MAP, metadata={"name": "a", "namespace": "shop"})
     same.settle()
     assert [str(each) for each in same.objects] == ["ConfigMap/shop/a"]
+
+
+@pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
+def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
+    message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
+    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 small letters, digits and `-`"
 
 
 def test_a_cluster_scoped_object_needs_reach():
@@ -97,10 +103,7 @@ REFUSED = {
     "generateName": ("x-", "metadata.generateName, which is refused: give it a name"),
     "ownerReferences": ([], "metadata.ownerReferences, which is refused: ruleop writes the owner itself"),
     "finalizers": (["x/y"], "metadata.finalizers, which is refused: they belong to whoever removes them"),
-    "uid": ("x", "metadata.uid, which the API server sets"),
-    "resourceVersion": ("1", "metadata.resourceVersion, which the API server sets"),
-    "deletionTimestamp": ("2026-01-01T00:00:00Z", "metadata.deletionTimestamp, which the API server sets"),
-    "managedFields": ([], "metadata.managedFields, which the API server sets"),
+    **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in SERVER_METADATA},
     "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: those below ruleop.dev/ are ruleop's own"),
     "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: those below ruleop.dev/ are ruleop's own"),
 }
@@ -126,11 +129,13 @@ def test_a_status_is_refused():
         ({"name": "a", "namespace": 7}, "metadata.namespace is no text"),
         ({"name": 7}, "has no metadata.name, or one that is no text"),
         ({"name": ""}, "has no metadata.name, or one that is no text"),
-        ({"name": "A_b"}, "a name has lower-case letters"),
-        ({"name": "a/b"}, "a name has lower-case letters"),
-        ({"name": "../x"}, "a name has lower-case letters"),
-        ({"name": "a\n"}, "a name has lower-case letters"),
-        ({"name": "x" * 254}, "a name has lower-case letters"),
+        ({"name": "A_b"}, "a name has small letters"),
+        ({"name": "a/b"}, "a name has small letters"),
+        ({"name": "../x"}, "a name has small letters"),
+        ({"name": "a..b"}, "a name has small letters"),
+        ({"name": "a.-b"}, "a name has small letters"),
+        ({"name": "a\n"}, "a name has small letters"),
+        ({"name": "x" * 254}, "a name has small letters"),
         ("text", "has no metadata; it needs metadata.name"),
     ],
 )

@@ -100,6 +100,13 @@ def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
     assert "   └─ and 12 more\n" in text
 
 
+def test_what_is_said_of_a_child_that_failed_stands_apart_from_its_template() -> None:
+    one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
+    for objects, said in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
+        text = shown(replace(PLAN, children=(ChildReport("all", State.FAILED, "t", objects=objects),)))
+        assert text.startswith(f"└─ all  failed       {said}\n")
+
+
 def test_objects_in_other_namespaces_name_theirs_and_cluster_scoped_ones_none() -> None:
     actions = (
         Create(ObjectKey("", "ConfigMap", "other", "a"), "a", {}, ""),

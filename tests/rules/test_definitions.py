@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import yaml
+
 from tests.definitions import definition
-from tests.rules.projects import Row, said, table, watch
+from tests.rules.projects import Row, load, said, table, watch
 
 ROWS = (
     Row(
@@ -181,3 +185,26 @@ metadata: {name: a}
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+def with_anchors() -> str:
+    """App's definition as a tool writes it that repeats a value by its anchor."""
+    found = yaml.safe_load(definition())
+    version = found["spec"]["versions"][0]
+    version["schema"]["openAPIV3Schema"]["properties"]["status"] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    text = yaml.safe_dump(found)
+    assert "&id001" in text
+    return text
+
+
+def test_definitions_may_hold_anchors_and_be_json():
+    for name, text in {"apps.yaml": with_anchors(), "apps.json": json.dumps(yaml.safe_load(definition()))}.items():
+        project = load(watch("status: {a: b}"), {"crds/apps.yaml": "", f"crds/{name}": text})
+        assert [crd.kind for crd in project.crds] == ["App"]
+
+
+def test_a_definition_in_json_with_an_emoji_and_a_long_key_is_read():
+    found = yaml.safe_load(definition())
+    found["metadata"]["annotations"] = {"k" * 2000: "\U0001f600"}
+    (crd,) = load(watch(), {"crds/apps.yaml": json.dumps(found)}).crds
+    assert crd.kind == "App"

@@ -24,7 +24,7 @@ vars:
 status: {a: "${A}", b: "$A", "c": "${B:-x} {{ spec.x }}"}
 children:
   a: {template: a.yaml, when: "spec.x == '${A}'"}
-  b: {object: {apiVersion: v1, kind: Service, metadata: {name: "${A}"}}}
+  b: {object: {apiVersion: v1, kind: Service, metadata: {name: x, labels: {a: "${A}"}}}}
 """),
         [
             "watches.yaml:5:8: the variable A is not set: set it, or write a default, ${A:-default}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from ruleop.rules import Project, ProjectErrors, build_project, files, load_project, places
 from ruleop.rules.files import read_regular
@@ -68,10 +70,11 @@ def test_hidden_files_and_what_editors_leave_behind_are_not_read(root: Path) -> 
     assert set(load(root).templates) == {"a.yaml"}
 
 
-def test_only_yaml_files_directly_in_crds_are_read(root: Path) -> None:
+def test_only_yaml_and_json_files_directly_in_crds_are_read(root: Path) -> None:
     write(root, {"crds/README.md": "{", "crds/old/x.yaml": "{"})
     write(root, {"crds/more.yml": CRD.replace("apps", "bpps").replace("kind: App", "kind: Bpp")})
-    assert [crd.kind for crd in load(root).crds] == ["App", "Bpp"]
+    write(root, {"crds/z.json": json.dumps(yaml.safe_load(CRD.replace("apps", "cpps").replace("kind: App", "kind: Cpp")))})
+    assert [crd.kind for crd in load(root).crds] == ["App", "Bpp", "Cpp"]
 
 
 def test_a_template_with_a_strange_name_is_refused(root: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ruleop.kinds import SERVER_METADATA
 from ruleop.rules import ProjectErrors
 from ruleop.rules.language import TABLES, ChildTable, WatchTable
 from ruleop.rules.tables import keys
@@ -315,7 +316,7 @@ apply: {strategy: create_only}
         "a namespace that is none",
         watch("namespaces: [My_Namespace]"),
         [
-            'watches.yaml:4:16: a namespace must be a name of small letters, digits and dashes, and is "My_Namespace"',
+            'watches.yaml:4:16: a namespace must be a name of small letters, digits and dashes, at most 63, and is "My_Namespace"',
         ],
     ),
     Row(
@@ -665,6 +666,45 @@ children:
             "watches.yaml:16:17: `kind: List` is refused: make each of its items a child, or use a template with `---` between them",
             "watches.yaml:17:17: an object needs apiVersion, in plain text",
             "watches.yaml:18:17: the object needs metadata.name",
+        ],
+    ),
+    Row(
+        "fields in an object that only the API server sets",
+        watch(
+            "children:\n  a:\n    object:\n      apiVersion: v1\n      kind: Service\n      metadata:\n        name: x\n"
+            + "".join(f"        {field}: x\n" for field in sorted(SERVER_METADATA))
+        ),
+        [
+            f"watches.yaml:{line}:11: `metadata.{field}` is ruleop's or the API server's to write: remove it"
+            for line, field in enumerate(sorted(SERVER_METADATA), 11)
+        ],
+    ),
+    Row(
+        "names in an object",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: Service, metadata: {name: a..b}}}
+  b: {object: {apiVersion: v1, kind: Service, metadata: {name: "a.-{{ metadata.name }}"}}}
+  c: {object: {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "a:b"}}}
+"""),
+        [
+            'watches.yaml:5:66: "a..b" is not valid: a name has small letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253',
+        ],
+    ),
+    Row(
+        "namespaces that are too long",
+        watch(f"namespaces: [{'a' * 63}, {'b' * 64}]"),
+        [
+            f'watches.yaml:4:81: a namespace must be a name of small letters, digits and dashes, at most 63, and is "{"b" * 64}"',
+        ],
+    ),
+    Row(
+        "a key of a later version",
+        watch("""
+schema: {size: "nonsense | of=any kind"}
+"""),
+        [
+            'watches.yaml:4:3: "schema" cannot be used yet: write the CustomResourceDefinition into a file of crds/, and remove this key',
         ],
     ),
     Row(
@@ -1026,7 +1066,7 @@ conditions:
   - {type: B, status: spec.x, reason: "{{ spec.reason }}"}
 """),
         [
-            'watches.yaml:5:38: "namespace" must be a name of small letters, digits and dashes, and is "My_Namespace"',
+            'watches.yaml:5:38: "namespace" must be a name of small letters, digits and dashes, at most 63, and is "My_Namespace"',
             'watches.yaml:8:41: "reason" must be one word, like "Starting", and is "not one word"',
         ],
     ),

@@ -54,7 +54,6 @@ def test_every_key_of_a_watch_reaches_the_rule() -> None:
         maxConcurrentReconciles: 3
         manageStatus: false
         reach: cluster
-        schema: {size: "integer | default=3"}
         """
     )
     assert found.title == "App.example.com (small)"
@@ -67,7 +66,7 @@ def test_every_key_of_a_watch_reaches_the_rule() -> None:
         ("x", "Exists", []),
     ]
     assert (found.namespaces, found.reconcile_period, found.max_concurrent) == (("one", "two"), 5400.0, 3)
-    assert (found.manage_status, found.reach, found.schema) == (False, "cluster", {"size": "integer | default=3"})
+    assert (found.manage_status, found.reach) == (False, "cluster")
 
 
 def test_a_plain_selector_is_its_match_labels() -> None:

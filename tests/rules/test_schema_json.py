@@ -78,7 +78,6 @@ EXAMPLES = {
         manageStatus: false
         apply: {ignore: [spec.replicas]}
         reach: cluster
-        schema: {size: "integer | default=3"}
         """.replace("message: no", "message: 'no'")
     ),
     "the mapping form": "vars: {a: 1}\nlet: {b: 2}\napply: {strategy: merge}\ninclude: [rules/*.yaml]\nwatches:\n"
@@ -105,6 +104,7 @@ def test_the_examples_that_the_repository_ships_are_accepted(path: Path) -> None
 STRUCTURAL = {
     "unknown key in a child",
     "unknown key in a watch",
+    "a key of a later version",
     "no near key",
     "unknown key in observe",
     "neither template nor object",

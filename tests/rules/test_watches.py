@@ -142,7 +142,3 @@ def test_a_selector_that_could_not_be_read_hides_nothing() -> None:
     assert said(watch("name: one\nselector: {}") + watch("name: two")) == [
         'watches.yaml:5:13: "selector" is empty: leave the key out to match everything'
     ]
-
-
-def test_a_schema_in_short_form_is_a_mapping() -> None:
-    assert said(watch("schema: integer")) == ['watches.yaml:4:11: "schema" must be a mapping, and is the text "integer"']

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.errors import Site
-from ruleop.templating import Lazy, Library, TemplateFunction, read_yaml, view
+from ruleop.errors import RuleError, Site
+from ruleop.templating import Lazy, Library, TemplateFunction, YamlNode, read_yaml, view
 
+Read = tuple[list[YamlNode], list[RuleError]]
 HERE = Site("watches.yaml", 7, 11)
+
+
+def data_of(found: Read) -> list[Any]:
+    """The documents of a text that was read without a mistake."""
+    nodes, mistakes = found
+    assert not mistakes, mistakes[0]
+    return [node.data() for node in nodes]
+
+
+def mistakes_of(found: Read) -> list[tuple[int, int, str]]:
+    """The mistakes in a text that was read, with line and column."""
+    return [(mistake.site.line, mistake.site.column, mistake.message) for mistake in found[1]]
 
 
 def scope(names: dict[str, Any]) -> dict[str, Any]:

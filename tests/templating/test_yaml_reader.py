@@ -1,4 +1,4 @@
-"""YAML is read as kubectl types it, strictly, with places; and written so that it reads as the same."""
+"""YAML is read as kubectl types it, strictly, with places."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.errors import Site
-from ruleop.templating import NotJson, read_yaml, resolve_scalar, yaml_text
+from ruleop.templating import NotJson, read_yaml, resolve_scalar
 from ruleop.templating.yaml_reader import MAX_DEPTH
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
+from tests.templating.rendering import data_of, mistakes_of
 
 
 def read(text):
-    documents, mistakes = read_yaml(text, "f.yaml")
-    assert not mistakes, mistakes[0]
-    return [document.data() for document in documents]
+    return data_of(read_yaml(text, "f.yaml"))
 
 
 def refused(text):
-    _, mistakes = read_yaml(text, "f.yaml")
-    return [(mistake.site.line, mistake.site.column, mistake.message) for mistake in mistakes]
+    return mistakes_of(read_yaml(text, "f.yaml"))
 
 
 TYPING = {
@@ -167,25 +165,3 @@ def test_any_json_document_reads_as_itself(value):
     assert same(found, value)
     (found,) = read(json.dumps(value, indent=2))
     assert same(found, value)
-
-
-@given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=examples(500))
-def test_what_is_written_reads_as_itself(value):
-    (found,) = read(yaml_text(value))
-    assert same(found, value)
-    (found,) = read("a:\n" + "\n".join("  " + line if line else line for line in yaml_text({"b": value}).split("\n")) + "\n")
-    assert same(found, {"a": {"b": value}})
-
-
-@pytest.mark.parametrize(
-    "text", [text for text in HOSTILE if len(text) < 100 and not any(0xD800 <= ord(character) < 0xE000 for character in text)]
-)
-def test_any_text_is_written_so_that_it_reads_as_itself(text):
-    assert read(yaml_text({"a": text, "l": [text], text + "k": 1})) == [{"a": text, "l": [text], text + "k": 1}]
-
-
-def test_it_is_written_as_a_person_would():
-    assert yaml_text({"b": [1, {"c": "x"}], "a": "yes", "t": "l1\nl2\n", "z": None, "f": 1.5, "u": "\u00e4"}) == (
-        'b:\n- 1\n- c: x\na: "yes"\nt: |\n  l1\n  l2\nz: null\nf: 1.5\nu: \u00e4'
-    )

@@ -1,0 +1,60 @@
+"""What a rule observes is what wakes its CRs: both go by one answer to what an `observe` refers to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.definitions import definition
+from tests.invariants.api_server import ApiServer
+from tests.invariants.desk import at_work
+from tests.projects.cluster import Cluster
+
+RULES = """
+- group: example.com
+  version: v1
+  kind: App
+  reach: cluster
+  observe:
+    seen: {version: v1, kind: ConfigMap, WHAT, namespace: "{{ spec.elsewhere | default('') }}"}
+  status:
+    seen: "{{ VALUE }}"
+"""
+BY_NAME = ("name: settings", "seen.data.v")
+BY_SELECTOR = ("selector: {a: b}", "seen | map(attribute='data.v') | join(',')")
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Serves a rule that observes a ConfigMap, with a CR."""
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds/App.yaml").write_text(definition("App"))
+
+    def begin(what, value, spec):
+        (tmp_path / "watches.yaml").write_text(RULES.replace("WHAT", what).replace("VALUE", value))
+        made = ApiServer(Cluster(tmp_path, home="default", namespaces=["shop"]))
+        made.cluster.add({"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+        return made
+
+    return begin
+
+
+def settings(namespace, v):
+    metadata = {"name": "settings", "namespace": namespace, "labels": {"a": "b"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": v}}
+
+
+@pytest.mark.parametrize(("what", "value"), [BY_NAME, BY_SELECTOR], ids=["name", "selector"])
+@pytest.mark.parametrize(("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")])
+def test_a_change_of_what_is_observed_wakes_the_resource(run, server, what, value, spec, namespace):
+    """Also where the namespace's template gives nothing, which means the custom resource's own."""
+
+    async def story():
+        made = server(what, value, spec)
+        made.cluster.add(settings(namespace, "one"))
+        async with at_work(made) as desk:
+            assert made.cluster["App/web"]["status"]["seen"] == "one"
+            made.cluster.edit(f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}})
+            await desk.rest()
+            assert made.cluster["App/web"]["status"]["seen"] == "two"
+
+    run(story())

@@ -1,0 +1,46 @@
+"""What may be a name, wherever a name is said: in a rule, in a custom resource, in what a template renders, in a flag."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.names import is_label, is_letter_label, is_object_name, is_subdomain
+from ruleop.templating.data_filters import dns_label
+
+NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]
+BAD = ["", ".", "..", "a.", ".a", "-a", "a-", "a..b", "a.-b", "a-.b", "a_b", "A", "a/b", "a b", "a\n", "\u0663", "x" * 254]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_an_object(name):
+    assert is_object_name("apps", name)
+    assert is_object_name("rbac.authorization.k8s.io", name)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_not_the_name_of_an_object(name):
+    assert not is_object_name("", name)
+
+
+def test_a_role_may_have_any_name_that_fits_into_a_url():
+    for name in ("system:node", "A B", "a..b"):
+        assert is_object_name("rbac.authorization.k8s.io", name)
+    for name in ("", ".", "..", "a/b", "a%b", "x" * 254):
+        assert not is_object_name("rbac.authorization.k8s.io", name)
+
+
+@given(st.text(alphabet="ab.-", max_size=8))
+def test_a_subdomain_is_labels_with_dots_between_them(text):
+    assert is_subdomain(text) == all(map(is_label, text.split(".")))
+
+
+@given(st.text())
+def test_a_label_with_a_letter_first_is_a_label(text):
+    assert is_letter_label(text) == (is_label(text) and not text[0].isdigit())
+
+
+@given(st.text(), st.text())
+def test_dns_label_makes_a_name_of_anything(one, two):
+    assert is_label(dns_label(one, two))
