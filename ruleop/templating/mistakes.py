@@ -57,7 +57,7 @@ def misplaced_words(tree: nodes.Template) -> Iterator[tuple[int, str]]:
         if name.ctx == "load" and (instead := misplaced(name.name)):
             yield name.lineno, f"template syntax: {instead}"
     for field in tree.find_all(nodes.Getattr):
-        if isinstance(field.node, nodes.Name) and field.node.name == "range":
+        if isinstance(field.node, nodes.Name) and field.node.name == "range" and field.attr[:1].isupper():  # `range .Values.x`
             yield field.lineno, f"template syntax: {misplaced('range', always=True)}"
 
 

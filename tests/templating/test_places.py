@@ -77,6 +77,8 @@ def test_no_message_holds_a_value():
         "a: {{ v | combine({}) }}", "a: {{ v % 1 }}", "a: {{ '%d' % v }}", "a: {{ '%d' | format(v) }}", "a: {{ v | dictsort }}", "a: {{ {v: 1} ~ 'x' }}", "a:\n  b: 1\n  {{ v }}", "a:\n  - 1\n  {{ v }}",
         "a: {{ v | condition('Ready') }}", "a: {{ v | sha256(v) }}", "a: {{ [1] | batch(v) }}", "a: {{ v.replace(1, 2, v) }}", "a: {{ v.split(1) }}", "a: {{ v | float | round(v) }}", "a: {{ [{'x': v}] | sum(attribute='x') }}",
         "{% macro m() %}{% endmacro %}a: {{ m(**{v: 1}) }}", "a: {{ v in 5 }}", "a: {{ 5 in v }}", "a: {{ v ** 2 }}", "a: {{ -v }}", "a: {{ v[v] }}", "a: {{ v[:v] }}", "a: {{ v | urlencode | items }}", "a: {{ [[v]] | join }}", "a: {{ v | dns_label([]) }}",
+        "a: {{ v | bool }}", "{% for a, b in [v] %}{% endfor %}", "{% for a, b in {v: 1} %}{% endfor %}", "{% set a, b = {v: v} %}", "a: {{ v | dict2items }}", "a: {{ [{v: 1}] | items2dict }}", "a: {{ v | difference([]) }}", "a: {{ v | flatten }}",
+        "a: {{ [] | zip(v) }}", "a: {{ v | regex_search(v, v) }}", "a: {{ v | regex_search('S', v) }}", "a: {{ [v] | basename }}", "a: {{ {} | combine({}, list_merge=v) }}", "a: {{ {} | combine([v]) }}", "a: {{ {v: 1} | dict2items(v, v) }}",
     ]:  # fmt: skip
         with pytest.raises(RenderError) as caught:
             documents(source, v=secret, s={"x": 1})
