@@ -95,7 +95,7 @@ class Children:
         self.scope.ready[child.id] = planned.ready or unwanted  # nothing to wait for, as in dependsOn
 
     def _wanted(self, planned: Planned) -> list[Wanted] | None:
-        """What the child wants; None if it is not wanted at all. An item that waits leaves the others going."""
+        """What the child wants; None if it is not wanted at all. An item that waits or fails does not hold up the others."""
         child, names = planned.child, self.scope.names
         if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
             planned.message = "the cluster does not serve its kind"
@@ -107,6 +107,7 @@ class Children:
             wanted = render(child, self.scope, names, 0)
             return wanted if wanted or child.many else None
         found: list[Wanted] = []
+        bad: list[tuple[int, ChildFails]] = []
         for index, item_names in items_of(child, self.scope):
             try:
                 if is_wanted(child, item_names):
@@ -115,6 +116,13 @@ class Children:
             except ChildWaits as wait:
                 planned.incomplete = True
                 self._waits(planned, wait)
+            except ChildFails as error:
+                if error.limit:
+                    raise
+                bad.append((index, error))
+        if bad:
+            planned.incomplete = True
+            self._fails(planned, _bad_items(bad), alone=True)
         return found
 
     def _place(self, planned: Planned, wanted: Wanted) -> None:
@@ -136,13 +144,15 @@ class Children:
             piece.stop(State.WAITING, wait.for_what)
             self._waits(planned, wait)
         except ChildFails as error:
-            piece.stop(State.FAILED, self._fails(planned, error))
+            piece.stop(State.FAILED, self._fails(planned, error, alone=planned.child.for_each is not None))
 
     def _contested(self, planned: Planned, piece: Piece, holder: Planned, other: Piece) -> None:
-        """Two that render one identity: neither is written, for what would stand there would depend on their order."""
+        """Two that render one identity: neither is written, for what would stand there would depend on their order. Where items of
+        `forEach` bring it about, it is the data's mistake as much as the rule's, and the other children are not affected."""
         key, child = piece.wanted.key, planned.child
         by = "by this child" if holder is planned else f"by the children {holder.child.id} and {child.id}"
-        message = self._fails(planned, ChildFails(f"{key} is rendered twice, {by}", child.body.site))
+        by_items = child.for_each is not None or holder.child.for_each is not None
+        message = self._fails(planned, ChildFails(f"{key} is rendered twice, {by}", child.body.site), alone=by_items)
         piece.stop(State.FAILED, message)
         other.stop(State.FAILED, message)
         holder.spares = True
@@ -174,12 +184,13 @@ class Children:
         if isinstance(wait, Unread):
             self.said.unread.append(wait.key)
 
-    def _fails(self, planned: Planned, error: ChildFails) -> str:
+    def _fails(self, planned: Planned, error: ChildFails, *, alone: bool = False) -> str:
+        """`alone`: a mistake in rendering stops no other child."""
         message = error.message
         if isinstance(error, Immutable):
             message = told(self.rule, planned.child, error.failed) + error.way
         planned.spares = True
-        self.mistaken = self.mistaken or error.reason == "RenderFailed"
+        self.mistaken = self.mistaken or (error.reason == "RenderFailed" and not alone)
         planned.state, planned.message = State.FAILED, message
         self.said.problem(planned.child.id, error.reason, message, error.site)
         return message
@@ -279,6 +290,13 @@ class Children:
             for planned in self.planned.values()
             for piece in planned.pieces
         )
+
+
+def _bad_items(bad: list[tuple[int, ChildFails]]) -> ChildFails:
+    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake."""
+    index, first = bad[0]
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
 
 
 def _holds_for(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:

@@ -64,6 +64,10 @@ class Waiting(RenderError):  # noqa: N818 - no mistake
         self.why = why
 
 
+class LimitExceeded(RenderError):  # noqa: N818 - reads as what it is
+    """A render that costs more than one may: the next one of the same pass would cost as much again."""
+
+
 def mistake(message: str, site: Site) -> RuleErrors:
     """One mistake, as what is raised for several."""
     return RuleErrors([RuleError(message, site)])
@@ -76,12 +80,14 @@ def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
     if isinstance(fault, NotThereYet):
         raise Waiting(fault.path, at, expression=said, why=fault.why) from None
     message = f"{{{{ {said} }}}}: {fault.reason}" if said and not fault.reason.startswith(said) else fault.reason
-    raise RenderError(message, at, expression=said) from None
+    raise (LimitExceeded if fault.kind == "limit" else RenderError)(message, at, expression=said) from None
 
 
 def fault_of(error: RenderError) -> Fault:
     """The other way about: an error that one evaluation ended with, as a value of the next one."""
     fault: Fault = NotThereYet(error.path, why=error.why) if isinstance(error, Waiting) else Fault(error.message)
+    if isinstance(error, LimitExceeded):
+        fault.kind = "limit"
     fault.site = error.site
     fault.expression = error.expression
     return fault

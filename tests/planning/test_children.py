@@ -391,6 +391,89 @@ def test_an_item_that_fails_fails_its_child_and_nothing_of_it_is_pruned():
     assert world.condition()["reason"] == "RenderFailed"
 
 
+EACH_AND_DB = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach: spec.items}, old: {template: old.yaml, when: spec.old | default(false)}}"
+
+
+def each_and_db(items, **spec):
+    return World.of(
+        EACH_AND_DB, {"items": items, "v": "1", **spec}, db=plain("db", "{v: '{{ spec.v }}'}"), x=plain("{{ item.name }}"), old=plain("old")
+    )
+
+
+def test_a_name_that_two_items_give_fails_its_child_and_nothing_else():
+    world = each_and_db([{"name": "a"}], old=True)
+    world.settle()
+    world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/c", "ConfigMap/db", "ConfigMap/old"], "not b, and nothing is pruned"
+    assert world.objects[key("db")]["data"] == {"v": "2"}
+    assert states(world) == {"db": State.READY, "x": State.FAILED, "old": State.UNWANTED}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert "ConfigMap/shop/b is rendered twice, by this child" in world.condition()["message"]
+    assert world.condition("Stalled")["status"] == "True"
+    world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "ConfigMap/db"]
+    assert world.ready()[0] == "True"
+
+
+def test_an_item_that_gives_the_name_of_another_child_stops_both_and_no_third_one():
+    body = EACH_AND_DB.replace("children: {", "children: {w: {template: w.yaml}, ")
+    texts = {
+        "db": plain("db", "{v: '{{ spec.v }}'}"),
+        "x": plain("{{ item.name }}"),
+        "old": plain("old"),
+        "w": plain("w", "{v: '{{ spec.v }}'}"),
+    }
+    world = World.of(body, {"items": [], "v": "1"}, **texts)
+    world.settle()
+    world.edit({"items": [{"name": "db"}], "v": "2"})
+    world.settle()
+    assert world.objects[key("db")]["data"] == {"v": "1"}
+    assert world.objects[key("w")]["data"] == {"v": "2"}
+    assert states(world)["db"] is State.FAILED
+
+
+def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_and_children_are_written():
+    world = each_and_db([{"name": "a"}], old=True)
+    world.settle()
+    world.edit({"items": [{"nam": "x"}, {"name": "b"}, {"name": "No Name"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/db", "ConfigMap/old"]
+    assert world.objects[key("db")]["data"] == {"v": "2"}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert "item 0 of forEach (and 1 more): " in world.condition()["message"]
+    assert "spec.items[0].name is not set" in world.condition()["message"]
+
+
+def test_those_that_read_a_list_with_a_bad_item_wait_for_it():
+    body = "children: {x: {template: x.yaml, forEach: spec.items}, w: {template: w.yaml}}"
+    names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
+    world = World.of(body, {"items": [{"name": "a"}, {}]}, x=plain("{{ item.name }}"), w=plain("w", names))
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert states(world) == {"x": State.FAILED, "w": State.WAITING}
+
+
+def test_a_list_that_cannot_be_worked_out_is_a_mistake_of_the_whole_cr():
+    world = each_and_db([{"name": "a"}])
+    world.settle()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[key("db")]["data"] == {"v": "1"}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+
+
+def test_an_item_that_exceeds_a_limit_stops_the_cr_and_no_other_item_is_tried():
+    body = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach: spec.items}}"
+    much = "{v: \"{{ 'x' * item }}\"}"
+    world = World.of(body, {"items": [1, 10**9, 10**9]}, db=plain("db"), x=plain("n-{{ index }}", much))
+    (problem,) = world.plan().problems
+    assert "characters" in problem.message
+    assert "item 1" not in problem.message
+    assert world.plan().actions == ()
+
+
 MANY = """
 children: {x: {template: x.yaml}, w: {template: w.yaml}}
 """
