@@ -217,11 +217,13 @@ class Children:
     def _written(self, child: Child, key: ObjectKey, action: Action) -> tuple[State, str]:
         if self.paused:
             return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
-        if isinstance(action, Delete):
-            return State.PROGRESSING, "is about to be deleted and created again"
         failed = self.observed.failed.get(key) if self.observed.settled else None
-        if failed is not None:
+        if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
             return self._write_failed(child, key, failed)
+        if self.observed.settled:  # the writes of this pass made it possible, or necessary: the next pass does it
+            self.said.wait(child.id, f"{key} to be written", why="write")
+        if isinstance(action, Delete):
+            return State.PROGRESSING, "will be recreated"
         return State.PROGRESSING, "is about to be created" if isinstance(action, Create) else "is about to be changed"
 
     def _write_failed(self, child: Child, key: ObjectKey, failed: Failed) -> tuple[State, str]:

@@ -449,7 +449,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     assert (delete.why, delete.after_writes) == ("recreate", False)
     assert world.condition("Stalled")["status"] == "False"
     assert {event.reason for event in world.events} == {"Synced"}
-    assert world.plan().children[0].objects[0].message == "is about to be deleted and created again"
+    assert world.plan().children[0].objects[0].message == "will be recreated"
     world.refuse.clear()
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "2"}

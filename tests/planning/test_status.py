@@ -453,3 +453,48 @@ def test_an_unsettled_plan_says_nothing_before_its_writes_are_done():
     world = World.of(CHILD + "status: {x: '{{ spec.nope }}'}", {"v": "1"}, a=A)
     assert world.plan().actions
     assert world.plan().events == ()
+
+
+GENERATED = """
+apiVersion: v1
+kind: Secret
+metadata: {name: credentials}
+stringData: {password: "{{ random_password(8) }}"}
+"""
+NEEDS_IT = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data: {checksum: "{{ credentials.data | sha256(8) }}"}
+"""
+WAITS_FOR_A_SECRET = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
+
+
+def test_synced_is_said_when_all_is_written_and_not_before_a_child_that_waits_for_a_secret():
+    world = World.of(WAITS_FOR_A_SECRET, s=GENERATED, w=NEEDS_IT)
+    world.step()
+    assert world.names() == ["Secret/credentials"]
+    assert world.events == []
+    assert world.ready() == ("False", "Waiting", "web waits for ConfigMap/shop/web to be written")
+    world.settle()
+    assert world.names() == ["ConfigMap/web", "Secret/credentials"]
+    assert [event.reason for event in world.events] == ["Synced"]
+    assert world.ready()[0] == "True"
+
+
+def test_synced_is_said_after_a_recreation_and_not_between_its_two_halves():
+    body = "children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}"
+    world = World.of(body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n")
+    world.settle()
+    world.refuse[key("a")] = Failed(Failure.IMMUTABLE, "patch configmaps shop/a: data: field is immutable")
+    world.edit({"v": "2"})
+    told = len(world.events)
+    world.step()
+    assert world.ready()[1:] == ("Waiting", "a waits for ConfigMap/shop/a to be written")
+    del world.refuse[key("a")]
+    world.step()
+    assert world.names() == []
+    assert world.events[told:] == []
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+    assert [event.reason for event in world.events[told:]] == ["Synced"]
