@@ -138,7 +138,7 @@ class Reconciler:
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
-        self.may_prune = True
+        self.held_until = ""  # RFC 3339: nothing is deleted before, because the rules have just changed
         self.finalizer_troubles: set[Failure] = set()  # of CRs that no rule matches; each is told once, until one succeeds
         self.log = structlog.get_logger().bind(controller=self.title)
 
@@ -242,7 +242,7 @@ class Reconciler:
             refused=memory.refused if self.around.ticks() < memory.refused_until else None,
             retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
-            may_prune=self.may_prune,
+            held_until=self.held_until,
             namespace_terminating=memory.namespace_ends,
             foresee=self.dry_run,
             settled=outcomes is not None,
@@ -318,7 +318,7 @@ class Reconciler:
             # At the first look after a start, where the status has no room for a reason, this was said in an earlier life.
             if not (told_before and event.reason == "Synced"):
                 self.around.say(resource, event)
-        if planned.complete and self.may_prune:
+        if planned.complete and not self.held_until:
             memory.keep({each.key for child in planned.children for each in child.objects})
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
@@ -425,7 +425,7 @@ class Reconciler:
         self.memory.pop(request, None)
         if self.rules and is_paused(resource):
             return Verdict()
-        if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
+        if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or self.held_until:
             return Verdict()
         outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
         troubles = {each.failure: each.message for each in outcomes.failed.values()}

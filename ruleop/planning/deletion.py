@@ -20,7 +20,7 @@ from ruleop.planning.actions import Action, Delete, Event, RemoveFinalizer, Stat
 from ruleop.planning.apply import keep, release
 from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.observed import Served
-from ruleop.planning.pruning import stays
+from ruleop.planning.pruning import deadline, stays
 from ruleop.planning.status import FINALIZED, condition_of, overall, triple
 
 if TYPE_CHECKING:
@@ -66,9 +66,8 @@ def _going(reason: str, message: str = "") -> list[dict[str, Any]]:
 
 
 def _done(resource: Object, observed: Observed) -> bool:
-    """Ready says so; or Reconciling, where a pause has come between."""
-    said = {condition_of(resource, type_).get("reason") for type_ in ("Ready", "Reconciling")}
-    return FINALIZED in said or observed.last_reason == FINALIZED
+    """Ready says so, also after a pause."""
+    return FINALIZED in {condition_of(resource, "Ready").get("reason"), observed.last_reason}
 
 
 def _skipped(resource: Object, observed: Observed) -> str:
@@ -99,8 +98,10 @@ def _kept(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
 
 def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> Ending:
     """Removes, in one pass, all that the garbage collector will not; then our finalizer, once nothing is left."""
-    if not observed.may_prune:
-        return Ending(_going(reason, "the rules have just changed; nothing is taken away before it is sure that this is all of them"))
+    if observed.held_until:
+        return Ending(
+            _going(reason, f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow")
+        )
     all_orphans = _all_stay(resource)
     left = [each for each in children.existing if each.claim.annotated or all_orphans or stays(children, each)]
     if left:

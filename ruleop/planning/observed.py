@@ -155,7 +155,7 @@ class Observed:
     refused: Refused | None = None  # the status, a moment ago
     retired: Collection[str] = ()  # types of conditions that the rules had once
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
-    may_prune: bool = True  # False in the first seconds after a reload
+    held_until: str = ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
     namespace_terminating: bool = False
     foresee: bool = True  # False: what the status will be is not asked for while there is something to do
     settled: bool = False  # planned again after the writes, for the status only: no actions

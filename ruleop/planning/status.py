@@ -15,6 +15,7 @@ from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
+from ruleop.planning.marks import PAUSED
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ruleop.rules import Condition, Rule
 
 FINALIZED = "Finalized"
+PAUSE = "Paused"  # a condition's type, and the reason of all that a pause says
+_KEPT = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
 MAX_MESSAGE = 1024
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
@@ -122,16 +125,34 @@ def triple(ready: bool, reason: str, message: str, *, reconciling: bool, stalled
     ]
 
 
+def paused(resource: Object, last_reason: str) -> list[dict[str, Any]]:
+    """In a pause Ready and Stalled stay what they were, for a healthy resource stays healthy; nothing is being reconciled, and Paused says
+    why. A CR that was never reconciled is neither ready nor not."""
+    why = f"the annotation {PAUSED} stops all changes"
+    ready, stalled = (condition_of(resource, type_) for type_ in ("Ready", "Stalled"))
+    return [
+        _again(ready) if ready else condition("Ready", "Unknown", last_reason or PAUSE, why),
+        condition("Reconciling", "False", PAUSE),
+        _again(stalled) if stalled else condition("Stalled", "False", PAUSE),
+        condition(PAUSE, "True", PAUSE, why),
+    ]
+
+
+def _again(live: Mapping[str, Any]) -> dict[str, Any]:
+    return condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message")))
+
+
 def _quiet(reason: str, ready: bool) -> str:
     return "Ready" if ready else reason
 
 
-def overall(children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
-    """What the children's states amount to."""
+def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> list[dict[str, Any]]:
+    """What the children's states amount to. `held_back`: deletions that are still to come."""
     if problems:
         return triple(False, problems[0].reason, _sentence(_told(problem) for problem in problems), reconciling=False, stalled=True)
+    held = [held_back] if held_back else []
     if children.said.waits:
-        message = _sentence(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)
+        message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)])
         return triple(False, "Waiting", message, reconciling=True, stalled=False)
     unready = [
         f"{piece.wanted.key.kind}/{piece.wanted.key.name}"
@@ -139,8 +160,9 @@ def overall(children: Children, problems: list[Problem]) -> list[dict[str, Any]]
         for piece in planned.pieces
         if piece.state is not State.READY
     ]
-    if unready:
-        return triple(False, "Progressing", _sentence(f"{name} is not ready" for name in unready), reconciling=True, stalled=False)
+    if unready or held:
+        message = _sentence([*held, *(f"{name} is not ready" for name in unready)])
+        return triple(False, "Progressing", message, reconciling=True, stalled=False)
     return triple(True, "Ready", "", reconciling=False, stalled=False)
 
 
@@ -192,17 +214,30 @@ def _reason(text: str) -> str:
 
 
 def write(
-    resource: Object, info: KindInfo, observed: Observed, fields: dict[str, Any], ours: frozenset[str], conditions: list[dict[str, Any]]
+    resource: Object,
+    info: KindInfo,
+    observed: Observed,
+    fields: dict[str, Any],
+    ours: frozenset[str],
+    conditions: list[dict[str, Any]],
+    *,
+    pause: bool = False,
 ) -> StatusWrite:
-    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning."""
+    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a `pause` the generation that
+    it speaks of, and the conditions that a pause keeps, stay those of the last reconcile."""
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]
     generation = metadata.get("generation")
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
-    before = _without(observed.retired, live.get("conditions"))
+    before = live.get("conditions")
+    if pause:
+        kept = _KEPT & {each.get("type") for each in before or () if isinstance(each, dict)}
+        conditions = [each for each in conditions if each["type"] not in kept]
+    else:
+        before = _without(observed.retired, before)
     said: dict[str, Any] = {**fields, "conditions": _merged(before, conditions, speaks_of, observed.now)}
-    if speaks_of is not None:
+    if speaks_of is not None and not pause:
         said["observedGeneration"] = speaks_of
     if _in_step(live, said, ours):
         return StatusWrite(live, None, info.status_subresource)
@@ -233,10 +268,14 @@ def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str
 
 
 def _without(retired: Collection[str], live: Any) -> Any:
-    """Those that the rules had once were ours, and nobody keeps them up to date any more."""
-    if not retired or not isinstance(live, list):
+    """Without what nobody keeps up to date any more: conditions that the rules had once, and that of a pause that is over."""
+    if not isinstance(live, list):
         return live
-    return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
+    return [each for each in live if not isinstance(each, dict) or not (each.get("type") in retired or _of_a_pause(each))]
+
+
+def _of_a_pause(each: Mapping[str, Any]) -> bool:
+    return each.get("type") == PAUSE and each.get("reason") == PAUSE
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
