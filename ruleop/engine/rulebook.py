@@ -118,7 +118,7 @@ class Rulebook:
             self._pause(touched)
 
     def _pause(self, touched: Collection[Controller] = ()) -> None:
-        """Begins the pause, or prolongs it. CRs whose deletions it holds back report until when, so they are reconciled for the new deadline."""
+        """Begins the pause, or prolongs it. CRs whose deletions it holds back report the deadline, so they are reconciled for a new one."""
         if self._pausing is not None:
             self._pausing.cancel()
         self._pausing = asyncio.get_running_loop().call_later(self.pause, self._go_on)
