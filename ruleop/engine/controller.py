@@ -26,6 +26,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.merge.equality import fingerprint
+from ruleop.permissions import grant, place
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -343,7 +344,10 @@ class Reconciler:
             return Verdict(again=AT_ONCE, why="the status was refused")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
-            self.log.warning("status not written", resource=str(request), error=str(error))
+            title = f"{self.world.info(rule.kind).resource}/status"
+            needed = grant(title if planned.status.subresource else title.removesuffix("/status"), place(request.namespace), ["patch"])
+            grants = {"grant": needed} if failure is Failure.FORBIDDEN else {}
+            self.log.warning("status not written", resource=str(request), error=str(error), **grants)
             for problem in planned.problems:
                 self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, message=problem.message)
             for event in planned.events:

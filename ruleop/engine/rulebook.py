@@ -20,6 +20,8 @@ from ruleop.engine.feeds import Need
 from ruleop.engine.needs import child_needs, observe_need
 from ruleop.kinds import Kind
 from ruleop.kube.store import State
+from ruleop.permissions import READ
+from ruleop.planning.permissions import LEFT, WATCHED, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -187,6 +189,12 @@ class Rulebook:
         remembered = self.inventory.of(kind)
         preferred = {each: found.info.kind for each in remembered.children if (found := self.discovery.get(each)) is not None}
         yield from child_needs(rules, remembered, preferred)
+
+    def verbs(self, kind: GroupKind) -> frozenset[str]:
+        """What the operator has to be permitted on objects of a kind."""
+        wanted = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
+        left = any(kind in self.inventory.of(each).children for each in self.controllers.by_kind)
+        return wanted | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
 
     # -- who may work --------------------------------------------------------------------------------------------------------------------
 

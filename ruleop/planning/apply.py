@@ -81,10 +81,9 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
         raise ChildWaits(f"the kind {wanted.kind} to be listed", child.body.site, why="kind")
-    if state is Served.FORBIDDEN:
-        raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
     if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR
-        raise ChildWaits(f"the namespace {wanted.key.namespace} to be looked at: add it to --namespaces", child.body.site, why="right")
+        message = f"the namespace {wanted.key.namespace} to be watched: add it to --namespaces"
+        raise ChildWaits(message, child.body.site, why="namespace")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
         if (fight := fight_over(wanted, observed)) is not None and fight.held:

@@ -16,6 +16,7 @@ from ruleop.planning.errors import ChildFails, ChildWaits, Unread
 from ruleop.planning.failures import reason_of, told
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
+from ruleop.planning.permissions import refused, unlisted
 from ruleop.planning.planned import Existing, Piece, Planned, Said, as_it_exists, as_it_will_stand, existing_of, ready_as_it_exists
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
@@ -136,6 +137,7 @@ class Children:
             return
         self._taken[wanted.key] = planned, piece
         try:
+            self._may_read(planned, wanted)
             applied = apply(planned.child, wanted, self.owner, self.observed, refer=self.refers(wanted, final=planned.child.final))
             if applied.action is not None:
                 self._may_write(planned.child, applied.action)
@@ -165,6 +167,11 @@ class Children:
         to a CR that is being deleted."""
         here = not self.owner.namespace or wanted.key.namespace == self.owner.namespace
         return here and not wanted.orphan and not final
+
+    def _may_read(self, planned: Planned, wanted: Wanted) -> None:
+        if wanted.info.state_in(wanted.key.namespace) is Served.FORBIDDEN:
+            planned.unreadable = unlisted(self.rule, wanted.info, wanted.key.namespace)
+            raise ChildFails(planned.unreadable, planned.child.body.site, reason="Forbidden")
 
     def _may_write(self, child: Child, action: Action) -> None:
         for id_, other in self.planned.items():
@@ -207,27 +214,29 @@ class Children:
         if (fight := fight_over(piece.wanted, self.observed)) is not None:
             self.said.problem(child.id, "Fighting", fight.message)
         if applied.action is not None:
-            return self._written(child, key, applied.action)
+            return self._written(child, piece, applied.action)
         assert applied.stands is not None
         found = self._readiness(piece, child, applied.stands)
         if found.failed:
             self.said.problem(child.id, "ChildFailed", f"{key.kind}/{key.name} {found.message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
 
-    def _written(self, child: Child, key: ObjectKey, action: Action) -> tuple[State, str]:
+    def _written(self, child: Child, piece: Piece, action: Action) -> tuple[State, str]:
+        key = piece.wanted.key
         if self.paused:
             return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
         failed = self.observed.failed.get(key) if self.observed.settled else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return self._write_failed(child, key, failed)
+            return self._write_failed(child, piece.wanted, failed)
         if self.observed.settled:  # the writes of this pass made it possible, or necessary: the next pass does it
             self.said.wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"
         return State.PROGRESSING, "is about to be created" if isinstance(action, Create) else "is about to be changed"
 
-    def _write_failed(self, child: Child, key: ObjectKey, failed: Failed) -> tuple[State, str]:
-        message = told(self.rule, child, failed)
+    def _write_failed(self, child: Child, wanted: Wanted, failed: Failed) -> tuple[State, str]:
+        key = wanted.key
+        message = refused(self.rule, wanted.info, key.namespace, failed.verb) if failed.verb else told(self.rule, child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")
@@ -282,6 +291,25 @@ class Children:
 
     def written(self) -> frozenset[str]:
         return frozenset(id_ for id_, planned in self.planned.items() if planned.writes)
+
+    def unreadable(self, ids: Iterable[str]) -> str:
+        """Which permission is missing to know how these children and observed resources are; empty where none is."""
+        rule, kinds = self.rule, self.observed.kinds
+        for id_ in sorted(ids):
+            if (observe := rule.observe.get(id_)) is not None:
+                if kinds.state_of(observe) is Served.FORBIDDEN:
+                    return self.scope.unlisted(observe)
+                continue
+            planned = self.planned.get(id_)
+            if planned is not None and planned.unreadable:
+                return planned.unreadable
+            if planned is not None and planned.state is State.UNWANTED:
+                continue
+            child = rule.children.get(id_) or rule.finalize[id_]
+            for info in map(kinds.info, sorted(child.kinds)):
+                if info.state is Served.FORBIDDEN:
+                    return unlisted(rule, info, self.owner.namespace)
+        return ""
 
     def reports(self) -> tuple[ChildReport, ...]:
         return tuple(planned.report() for planned in self.planned.values())

@@ -43,5 +43,7 @@ class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of
 def stopped(error: RenderError) -> ChildWaits | ChildFails:
     """What an expression or template without a value means for its child."""
     if isinstance(error, Waiting):
+        if error.forbidden:
+            return ChildFails(error.path, error.site, reason="Forbidden")
         return ChildWaits(error.path, error.site, why=error.why)
     return ChildFails(error.message, error.site, limit=isinstance(error, LimitExceeded))

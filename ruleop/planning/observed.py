@@ -43,17 +43,13 @@ class KindInfo:
     known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
     places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
     served: bool = True  # the cluster has the kind, whatever is known of its objects
+    resource: str = ""  # `deployments.apps`, where it is known
 
     def state_in(self, namespace: str) -> Served:
         """For an object of this namespace, which may be another than the CR's."""
         if self.places is None or not self.namespaced:
             return self.state
         return self.places.get(namespace, Served.UNWATCHED)
-
-    @property
-    def hidden(self) -> bool:
-        """Whether there may be objects, in whatever namespace, that ruleop may not read."""
-        return Served.FORBIDDEN in {self.state, *(self.places or {}).values()}
 
 
 class Kinds(Protocol):
@@ -121,6 +117,7 @@ class Failed:
     message: str
     wanted: str = ""
     request: str = ""  # verb and resource, which may be told whatever the message says
+    verb: str = ""  # that no Role grants: the server says so, and no admission policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class Planned:
     pieces: list[Piece] = field(default_factory=list)
     spares: bool = False  # some of its objects are not known in this pass, so none recorded for it may be pruned
     incomplete: bool = False  # some of what it wants could not be rendered
+    unreadable: str = ""  # the permission that is missing to read its objects
 
     @property
     def ready(self) -> bool:

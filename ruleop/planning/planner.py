@@ -19,8 +19,8 @@ from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
 from ruleop.planning.failures import reason_of
 from ruleop.planning.marks import Owner, is_paused
-from ruleop.planning.observed import Failure
 from ruleop.planning.period import reconcile_period
+from ruleop.planning.permissions import refused
 from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
@@ -87,6 +87,8 @@ class _Planner:
                     continue
                 return Problem("spec", "Invalid", validation.message.string(self.scope.names), validation.site)
             except Waiting as wait:
+                if wait.forbidden:
+                    return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
             except RenderError as error:
                 return Problem("spec", "RenderFailed", error.message, error.site)
@@ -137,13 +139,18 @@ class _Planner:
         for a pass that writes does without the status."""
         mistakes: list[Problem] = []
         projected(self.rule, self.scope, mistakes)
-        users(self.rule, self.scope, mistakes)
+        users(self.rule, self.children, mistakes)
         return bool(mistakes)
 
     def _has_nothing_elsewhere(self) -> bool:
         """Whether all is known, and the garbage collector follows all that there is."""
         said = self.children.said
-        return not self.observed.held_until and not said.problems and not said.waits and not any(hidden(self.rule, self.observed))
+        return (
+            not self.observed.held_until
+            and not said.problems
+            and not said.waits
+            and not any(hidden(self.rule, self.observed, self.owner.namespace))
+        )
 
     def _needs_finalizer(self) -> bool:
         if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
@@ -180,7 +187,7 @@ class _Planner:
             return self._bare(actions, events or [], look_again)
         self._tell_of_finalizer(ready)
         fields, ours = as_taken(self.rule, self.observed.refused, *projected(self.rule, self.scope, problems), problems)
-        extra = users(self.rule, self.scope, problems)
+        extra = users(self.rule, self.children, problems)
         if ready is None:
             ready = overall(self.children, problems, held_back=self.held_back)
         period, trouble = reconcile_period(self.rule, self.resource)
@@ -235,9 +242,8 @@ class _Planner:
         failed = self.observed.failed.get(ObjectKey.of(self.resource)) if self.observed.settled else None
         if failed is None:
             return
-        message = f"the finalizer {self.observed.finalizer} cannot be written: {failed.message}"
-        if failed.failure is Failure.FORBIDDEN:
-            message += f"; ruleop needs the right to patch the {self.rule.kind.kind} itself"
+        why = refused(self.rule, self.info, self.owner.namespace, failed.verb) if failed.verb else failed.message
+        message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
         reason = reason_of(failed.failure)
         if reason is None:
             self.children.said.wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")

@@ -180,17 +180,20 @@ def _sentence(parts: Iterable[str]) -> str:
     return f"{text}; and more" if len(told) > 8 else text
 
 
-def users(rule: Rule, scope: Scope, problems: list[Problem]) -> list[dict[str, Any]]:
-    return [_users(each, scope.names, problems) for each in rule.conditions]
+def users(rule: Rule, children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
+    return [_users(each, children, problems) for each in rule.conditions]
 
 
-def _users(each: Condition, names: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+def _users(each: Condition, children: Children, problems: list[Problem]) -> dict[str, Any]:
+    if missing := children.unreadable(each.reads):  # `default`, `is defined` and `ready` would make a no of it
+        return condition(each.type, "Unknown", "Forbidden", missing)
+    names = children.scope.names
     try:
         status = _status(each.status.evaluate(names))
         reason = each.reason.string(names) if each.reason is not None else ""
         message = each.message.string(names) if each.message is not None else ""
     except Waiting as wait:
-        return condition(each.type, "Unknown", "Waiting", f"{wait.path} is not there yet")
+        return condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
         _complain(problems, error)
         return condition(each.type, "Unknown", "RenderFailed", error.message)
@@ -223,8 +226,8 @@ def write(
     *,
     pause: bool = False,
 ) -> StatusWrite:
-    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a `pause` the generation that
-    it speaks of, and the conditions that a pause keeps, stay those of the last reconcile."""
+    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a `pause` the generation
+    that it speaks of, and the conditions that a pause keeps, stay those of the last reconcile."""
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]

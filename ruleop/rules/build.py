@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.kinds import Kind
 from ruleop.rules.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
-from ruleop.rules.order import Reads, order, reads
+from ruleop.rules.order import Reads, ids_read, order, reads
 from ruleop.rules.partial import read_as_metadata
 from ruleop.rules.watches import is_builtin
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
@@ -34,7 +34,7 @@ def build_rule(draft: Draft, parts: Iterable[Part]) -> Rule:
         children={name: _child(child, read[name]) for name, child in draft.children.items()},
         observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
-        conditions=tuple(_condition(condition) for condition in table.conditions),
+        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
         validate=tuple(
             Validation(_there(validate.rule).compiled, _there(validate.message).compiled, validate.site) for validate in table.validate
         ),
@@ -112,11 +112,13 @@ def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
     )
 
 
-def _condition(table: ConditionTable) -> Condition:
+def _condition(draft: Draft, table: ConditionTable) -> Condition:
+    status = _there(table.status).compiled
     return Condition(
         type=_there(table.type).text,
         site=table.site,
-        status=_there(table.status).compiled,
+        status=status,
+        reads=ids_read(draft, [status]),
         reason=_compiled(table.reason),
         message=_compiled(table.message),
     )

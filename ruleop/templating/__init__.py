@@ -3,7 +3,7 @@
 from ruleop.templating.absent import OMIT, Absent, Broken, Later, Missing, Omit, Origin, Unwanted
 from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.environment import TemplateFunction
-from ruleop.templating.faults import Fault, LimitExceeded, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
 from ruleop.templating.references import Reference
 from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
@@ -38,6 +38,7 @@ __all__ = [
     "MapView",
     "Missing",
     "NotJson",
+    "NotPermitted",
     "NotThereYet",
     "ObjectsView",
     "Omit",

@@ -558,3 +558,16 @@ def test_which_rules_may_need_a_finalizer(more, may):
 def test_a_child_that_may_be_orphaned_may_need_a_finalizer():
     rules = "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml, deletion: orphan}}}"
     assert may_need_finalizer(project(rules).rules)
+
+
+def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_is_left(story):
+    async def tell(operator):
+        operator.begin(watch())
+        full = {"get", "list", "watch", "create", "patch", "delete"}
+        assert operator.rulebook.verbs(GroupKind("", "ConfigMap")) == full
+        assert operator.rulebook.verbs(APP) == {"get", "list", "watch", "patch"}
+        assert operator.rulebook.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
+        operator.inventory.entries[APP] = Entry(children=frozenset({GroupKind("", "Secret")}))
+        assert operator.rulebook.verbs(GroupKind("", "Secret")) == full - {"create"}
+
+    story(tell)

@@ -550,9 +550,10 @@ def test_a_child_in_a_namespace_that_is_not_looked_at_waits_and_nothing_else():
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED})
     world.settle()
     assert world.names() == ["ConfigMap/b"]
-    assert waits(world) == [("a", "the namespace far to be looked at: add it to --namespaces")]
+    assert waits(world) == [("a", "the namespace far to be watched: add it to --namespaces")]
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.FORBIDDEN})
-    assert waits(world) == [("a", "the right to read ConfigMap")]
+    (problem,) = world.plan().problems
+    assert problem.message == "cannot list configmaps in namespace far: needs get, list, watch, create, patch, delete"
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.SYNCED})
     world.settle()
     assert world.names() == ["ConfigMap/a", "ConfigMap/b"]
@@ -583,14 +584,17 @@ def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():
     assert world.objects[key("a")]["data"] == {"k": "truetrue"}
 
 
-def test_a_kind_that_may_not_be_read_makes_its_children_wait_and_prunes_nothing():
+def test_a_kind_that_may_not_be_read_fails_its_children_and_prunes_nothing():
     body = "children: {a: {template: a.yaml}, s: {template: s.yaml, when: spec.on}}"
     world = World.of(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
     world.settle()
     world.served["Secret"] = Served.FORBIDDEN
-    assert waits(world) == [("s", "the right to read Secret")]
-    assert states(world)["a"] is State.READY
+    assert states(world) == {"a": State.READY, "s": State.FAILED}
     assert world.plan().actions == ()
+    world.settle()
+    message = "s: templates/s.yaml:1: cannot list secrets in all namespaces: needs get, list, watch, create, patch, delete"
+    assert world.ready() == ("False", "Forbidden", message)
+    assert world.condition("Stalled")["status"] == "True"
 
 
 def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_is_not_read():
@@ -619,12 +623,16 @@ def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_
     world.settle()
     assert world.status["ip"] == "10.0.0.1"
     for state, why in (
-        (Served.FORBIDDEN, "pods (ruleop may not read Pod)"),
         (Served.UNSERVED, "pods (Pod is not served by the cluster)"),
         (Served.PENDING, "pods (Pod is not listed yet)"),
     ):
         world.served["Pod"] = state
         assert waits(world) == [("a", why)]
+    world.served["Pod"] = Served.FORBIDDEN
+    world.settle()
+    assert world.ready()[:2] == ("False", "Forbidden")
+    assert world.ready()[2].endswith("cannot list pods in all namespaces: needs get, list, watch")
+    assert "pods" not in world.status
 
 
 def test_an_observed_name_that_fails_fails_its_readers():

@@ -320,7 +320,7 @@ def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_
     world.settle()
     assert world.finalizers == [FINALIZER]
     assert world.condition("Stalled")["status"] == "True"
-    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    assert "cannot list configmaps in all namespaces: needs get, list, watch, create, patch, delete; owned objects" in world.ready()[2]
     world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
     assert world.plan().actions == (RemoveFinalizer(FINALIZER),)
 
@@ -346,7 +346,7 @@ def test_children_that_may_be_where_nothing_can_be_read_keep_the_finalizer():
     world.end()
     world.settle()
     assert world.finalizers == [FINALIZER]
-    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    assert "cannot list configmaps in namespace far: needs" in world.ready()[2]
     world.objects[key("a", namespace="far")] = hidden
     looked_at(world, shop=Served.SYNCED, far=Served.SYNCED)
     world.settle()

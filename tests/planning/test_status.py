@@ -507,9 +507,12 @@ def test_events_come_on_transitions_only():
     ], "an edit that is simply carried out is nothing to tell"
     assert world.events[0].message == "App synced successfully"
     world.events.clear()
-    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.served["ConfigMap"] = Served.PENDING
     world.settle()
     assert world.events == []
+    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.settle()
+    assert [(event.type, event.reason) for event in world.events] == [("Warning", "Forbidden")]
 
 
 def test_becoming_ready_is_no_news_where_all_was_written():
@@ -550,11 +553,11 @@ kind: ConfigMap
 metadata: {name: web}
 data: {checksum: "{{ credentials.data | sha256(8) }}"}
 """
-WAITS_FOR_A_SECRET = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
+GENERATED_AND_READ = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
 
 
 def test_synced_is_said_when_all_is_written_and_not_before_a_child_that_waits_for_a_secret():
-    world = World.of(WAITS_FOR_A_SECRET, s=GENERATED, w=NEEDS_IT)
+    world = World.of(GENERATED_AND_READ, s=GENERATED, w=NEEDS_IT)
     world.step()
     assert world.names() == ["Secret/credentials"]
     assert world.events == []
