@@ -195,7 +195,7 @@ class Children:
         """`alone`: a mistake in rendering stops no other child."""
         message = error.message
         if isinstance(error, Immutable):
-            message = told(self.rule, planned.child, error.failed) + error.way
+            message = told(planned.child, error.failed) + error.way
         planned.spares = True
         self.mistaken = self.mistaken or (error.reason == "RenderFailed" and not alone)
         planned.state, planned.message = State.FAILED, message
@@ -236,7 +236,7 @@ class Children:
 
     def _write_failed(self, child: Child, wanted: Wanted, failed: Failed) -> tuple[State, str]:
         key = wanted.key
-        message = refused(self.rule, wanted.info, key.namespace, failed.verb) if failed.verb else told(self.rule, child, failed)
+        message = refused(self.rule, wanted.info, key.namespace, failed.verb) if failed.verb else told(child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")

@@ -75,7 +75,7 @@ class Child:
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
-    reads: frozenset[str] = frozenset()  # ids of all children and observed resources that it reads in any way, also by `let` and `live.`
+    secret: bool = False  # data of a Secret may stand in its objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ class Reads:
     """What the expressions and templates of one child read."""
 
     mentions: frozenset[str]
-    ids: frozenset[str]  # of all children and observed resources that are read in any way
     links: tuple[Link, ...]  # to other children and to itself, with `dependsOn`
 
 
@@ -52,10 +51,9 @@ def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, Reads]:
 
 def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> Reads:
     links = [link for part in parts for link in _mentions(part)]
-    ids = ids_read(draft, [part.compiled for part in parts])
     peers = draft.final if child.final else draft.children
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
-    return Reads(frozenset(link.target for link in links), ids, (*links, *depends))
+    return Reads(frozenset(link.target for link in links), (*links, *depends))
 
 
 def ids_read(draft: Draft, texts: Sequence[Compiled]) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Text to objects: templates whose values never meet the YAML parser."""
 
-from ruleop.templating.absent import OMIT, Absent, Broken, Later, Missing, Omit, Origin, Unwanted
+from ruleop.templating.absent import OMIT, Absent, Announced, Broken, Later, Missing, Omit, Origin, Unwanted
 from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.environment import TemplateFunction
 from ruleop.templating.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
@@ -27,6 +27,7 @@ __all__ = [
     "NONDETERMINISTIC",
     "OMIT",
     "Absent",
+    "Announced",
     "Broken",
     "Expression",
     "Fault",

@@ -1,3 +1,5 @@
+import textwrap
+
 from ruleop.templating import read_yaml
 
 
@@ -131,3 +133,20 @@ def test_a_control_sign_in_what_exists_is_not_obeyed(project, ruleop):
     ran = ruleop("render", "-f", "site.yaml")
     assert "\x1b" not in ran.err
     assert "spec['re\\x1b[2Jplicas']: is not in Site's schema" in ran.err
+
+
+GENERATED = """
+  generated:
+    apply: {strategy: create-only}
+    object: {apiVersion: v1, kind: Secret, metadata: {name: blog-key}, stringData: {key: "{{ random_password(20) }}"}}
+  reader:
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: blog-reader}, data: {volume: "{{ generated.metadata.name }}"}}
+"""
+
+
+def test_who_reads_only_the_name_of_a_generated_secret_is_rendered_and_planned(project, ruleop):
+    project.edit("watches.yaml", "  children:\n", "  children:\n" + textwrap.indent(GENERATED.strip("\n"), "  ") + "\n")
+    assert "  volume: blog-key\n" in ruleop("render", "-f", "site.yaml").out
+    planned = ruleop("plan", "-f", "site.yaml").out
+    assert "+ create ConfigMap/blog-reader" in planned
+    assert "waiting" not in planned
