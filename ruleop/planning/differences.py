@@ -90,7 +90,7 @@ def _word(text: str) -> str:
     if text.startswith(MASK):
         return text
     try:
-        plain = bool(text) and resolve_scalar(text) == text
+        plain = text not in {"", "<<"} and resolve_scalar(text) == text
     except ValueError:  # a number that JSON has no word for
         plain = False
     plain = plain and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
