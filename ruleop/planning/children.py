@@ -254,7 +254,8 @@ class Children:
         try:
             return _holds_for(child, piece.wanted.names, live)
         except RenderError as error:
-            self.said.problem(child.id, "RenderFailed", error.message, error.site)
+            forbidden = isinstance(error, Waiting) and error.forbidden
+            self.said.problem(child.id, "Forbidden" if forbidden else "RenderFailed", error.message, error.site)
             return Readiness(False, f"is not ready: {error.message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------------------------
@@ -323,8 +324,11 @@ class Children:
 
 
 def _bad_items(bad: list[tuple[int, ChildFails]]) -> ChildFails:
-    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake."""
+    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake. A missing permission is
+    not the fault of an item."""
     index, first = bad[0]
+    if first.reason != "RenderFailed":
+        return first
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
 
@@ -335,5 +339,7 @@ def _holds_for(child: Child, names: Mapping[str, Any], live: Object) -> Readines
     try:
         holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})
     except Waiting as wait:
-        return Readiness(False, f"is not ready: {wait.path} is not there yet")
+        if wait.forbidden:
+            raise
+        return Readiness(False, f"is not ready: {wait.message}")
     return READY if holds else Readiness(False, "is not ready: readyWhen does not hold")

@@ -1,7 +1,7 @@
 """The status of a CR: the fields that the rule projects, and the conditions that kstatus and people go by.
 
-Messages hold no times, counters or versions: a status that changes by itself would be written again and again, and wake everybody who
-watches it.
+Messages hold no times, counters or versions: a status that changes by itself would be written without end, and wake everybody who watches
+it. The one exception is the deadline of pruning that is held back, which is fixed.
 """
 
 from __future__ import annotations

@@ -89,6 +89,25 @@ def test_an_observed_resource_is_missing_where_it_is_watched(place: str, where: 
     assert problem.message == f"cannot list secrets in {where}: needs get, list, watch"
 
 
+def test_items_that_need_what_may_not_be_read_are_one_report():
+    body = "children: {a: {template: a.yaml, forEach: range(3)}}\nobserve: {other: {version: v1, kind: Secret, name: other}}"
+    world = World.of(body, a=A.replace("name: a", "name: 'a{{ item }}'").replace("spec.v", "other.type"))
+    world.served["Secret"] = Served.FORBIDDEN
+    (problem,) = world.plan().problems
+    assert (problem.reason, problem.message) == ("Forbidden", "cannot list secrets in all namespaces: needs get, list, watch")
+
+
+def test_a_child_whose_readiness_cannot_be_read_is_not_ready_and_says_why():
+    body = "children: {a: {template: a.yaml, readyWhen: other.type == 'x'}}\nobserve: {other: {version: v1, kind: Secret, name: other}}"
+    world = World.of(body, {"v": "1"}, a=A)
+    world.served["Secret"] = Served.FORBIDDEN
+    world.settle()
+    message = "cannot list secrets in all namespaces: needs get, list, watch"
+    assert world.plan().children[0].message == f"ConfigMap/a is not ready: {message}"
+    assert world.ready()[1] == "Forbidden"
+    assert message in world.ready()[2]
+
+
 def test_validation_over_what_may_not_be_read_is_forbidden_and_changes_nothing():
     body = ONE + "observe: {other: {version: v1, kind: Secret, name: other}}\nvalidate: [{rule: other.type == 'x', message: broken}]"
     world = World.of(body, {"v": "1"}, a=A)
