@@ -42,7 +42,8 @@ def _written(child: Child) -> Iterator[str]:
 
 def refused(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
     """A request for an object of this kind and namespace that was not permitted."""
-    return missing(verb, info.resource, place(namespace, namespaced=info.namespaced), verbs([rule], info.kind.versionless))
+    needed = verbs([rule], info.kind.versionless) or LEFT
+    return missing(verb, info.resource, place(namespace, namespaced=info.namespaced), needed)
 
 
 def unlisted(rule: Rule, info: KindInfo, namespace: str) -> str:

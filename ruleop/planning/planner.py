@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
-from ruleop.kinds import Object, ObjectKey
-from ruleop.planning.actions import Action, AddFinalizer, Plan, Problem, RemoveFinalizer, StatusWrite
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.planning.actions import Action, AddFinalizer, Delete, Patch, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
@@ -120,6 +120,7 @@ class _Planner:
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
+        self._report_left(pruned)
         if pruned and not self._status_fails():
             if self.observed.held_until:
                 self.held_back = held_back(pruned, self.observed.held_until)
@@ -133,6 +134,21 @@ class _Planner:
         elif holds and not actions and self._has_nothing_elsewhere():
             actions.append(RemoveFinalizer(self.observed.finalizer))
         return actions
+
+    def _report_left(self, pruned: list[Action]) -> None:
+        """What this pass was to delete, or to release, and the server did not let it."""
+        for action in pruned if self.observed.settled else ():
+            assert isinstance(action, (Delete, Patch)), "what prune gives"
+            failed = self.observed.failed.get(action.key)
+            if failed is None:
+                continue
+            info = self.observed.kinds.info(Kind.of(action.live))
+            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
+            child, message, reason = action.child or "pruning", f"{action.key} is still there: {why}", reason_of(failed.failure)
+            if reason is None:
+                self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
+            else:
+                self.children.said.problem(child, reason, message)
 
     def _status_fails(self) -> bool:
         """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where something is to be pruned,

@@ -38,6 +38,29 @@ def test_a_request_that_no_role_grants_is_forbidden_and_names_all_that_will_be_n
     assert world.condition("Stalled")["status"] == "True"
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_not_wanted_and_must_not_be_deleted_is_reported_and_not_forgotten(known: bool):
+    world = World.of("children: {a: {template: a.yaml, when: spec.on}, d: {template: d.yaml}}", {"v": "1", "on": True}, a=A, d=D)
+    world.settle()
+    world.refuse[key("a")] = denied("delete")
+    if known:
+        world.edit({"v": "1", "on": False})
+    else:
+        world.project = World.of("children: {d: {template: d.yaml}}", d=D).project
+    needed = ALL if known else "get, list, watch, patch, delete"
+    for _ in range(2):
+        world.step()
+        message = f"ConfigMap/shop/a is still there: cannot delete configmaps in namespace shop: needs {needed}"
+        assert world.ready() == ("False", "Forbidden", f"a: {message}")
+    world.refuse[key("a")] = Failed(Failure.OTHER, "the server is busy")
+    world.step()
+    assert world.ready() == ("False", "Waiting", "a waits for ConfigMap/shop/a to be deleted: the server is busy")
+    world.refuse.clear()
+    world.settle()
+    assert world.names() == ["Deployment/d"]
+    assert world.ready()[0] == "True"
+
+
 def test_it_is_the_same_reason_while_the_operator_runs_and_after_a_restart():
     world = World.of(ONE, {"v": "1"}, a=A)
     world.refuse[key("a")] = denied("create")
