@@ -682,6 +682,22 @@ def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run)
     run(story())
 
 
+def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_words_are_told(run):
+    async def story():
+        generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
+        body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
+        looking = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
+        looking.server.say("create", "a", Answer.INVALID)
+        await looking.look()
+        assert looking.writes()[:2] == [("create", "s"), ("create", "a")]
+        assert looking.condition()["reason"] == "ApplyFailed"
+        assert "it is invalid: spec.x: Invalid value: 7" in looking.condition()["message"]
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "s"}
+
+    run(story())
+
+
 def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
     async def story():
         looking = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
