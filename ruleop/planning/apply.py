@@ -28,7 +28,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.errors import ChildFails, ChildWaits, Unread, stopped
+from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, stopped
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
 from ruleop.planning.wanted import Wanted, kept_reference, strategy_of, with_marks
@@ -76,11 +76,13 @@ def record_of(live: Object) -> Record | None:
 
 
 def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
-    """Raises ChildFails and ChildWaits."""
+    """Raises ChildFails, ChildWaits and Unlisted."""
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
         raise ChildWaits(f"the kind {wanted.kind} to be listed", child.body.site, why="kind")
+    if state is Served.FORBIDDEN:
+        raise Unlisted
     if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR
         message = f"the namespace {wanted.key.namespace} to be watched: add it to --namespaces"
         raise ChildWaits(message, child.body.site, why="namespace")

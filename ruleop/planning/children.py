@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, State
 from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
-from ruleop.planning.errors import ChildFails, ChildWaits, Unread
+from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.failures import reason_of, told
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
@@ -137,7 +137,6 @@ class Children:
             return
         self._taken[wanted.key] = planned, piece
         try:
-            self._may_read(planned, wanted)
             applied = apply(planned.child, wanted, self.owner, self.observed, refer=self.refers(wanted, final=planned.child.final))
             if applied.action is not None:
                 self._may_write(planned.child, applied.action)
@@ -145,6 +144,10 @@ class Children:
         except ChildWaits as wait:
             piece.stop(State.WAITING, wait.for_what)
             self._waits(planned, wait)
+        except Unlisted:
+            planned.unreadable = unlisted(self.rule, wanted.info, wanted.key.namespace)
+            error = ChildFails(planned.unreadable, planned.child.body.site, reason="Forbidden")
+            piece.stop(State.FAILED, self._fails(planned, error))
         except ChildFails as error:
             piece.stop(State.FAILED, self._fails(planned, error, alone=planned.child.for_each is not None))
 
@@ -167,11 +170,6 @@ class Children:
         to a CR that is being deleted."""
         here = not self.owner.namespace or wanted.key.namespace == self.owner.namespace
         return here and not wanted.orphan and not final
-
-    def _may_read(self, planned: Planned, wanted: Wanted) -> None:
-        if wanted.info.state_in(wanted.key.namespace) is Served.FORBIDDEN:
-            planned.unreadable = unlisted(self.rule, wanted.info, wanted.key.namespace)
-            raise ChildFails(planned.unreadable, planned.child.body.site, reason="Forbidden")
 
     def _may_write(self, child: Child, action: Action) -> None:
         for id_, other in self.planned.items():
@@ -296,7 +294,7 @@ class Children:
     def unreadable(self, ids: Iterable[str]) -> str:
         """Which permission is missing to know how these children and observed resources are; empty where none is."""
         rule, kinds = self.rule, self.observed.kinds
-        for id_ in sorted(ids):
+        for id_ in ids:
             if (observe := rule.observe.get(id_)) is not None:
                 if kinds.state_of(observe) is Served.FORBIDDEN:
                     return self.scope.unlisted(observe)
@@ -307,9 +305,8 @@ class Children:
             if planned is not None and planned.state is State.UNWANTED:
                 continue
             child = rule.children.get(id_) or rule.finalize[id_]
-            for info in map(kinds.info, sorted(child.kinds)):
-                if info.state is Served.FORBIDDEN:
-                    return unlisted(rule, info, self.owner.namespace)
+            if forbidden := [kind for kind in child.kinds if kinds.info(kind).state is Served.FORBIDDEN]:
+                return unlisted(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
 
     def reports(self) -> tuple[ChildReport, ...]:

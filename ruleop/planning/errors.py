@@ -40,6 +40,10 @@ class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of
         self.limit = limit  # a limit of the pass was exceeded: no other item of the child is tried
 
 
+class Unlisted(RuleopError):  # noqa: N818 - like the others
+    """The objects of the kind may not be read, so nothing can be said of this one."""
+
+
 def stopped(error: RenderError) -> ChildWaits | ChildFails:
     """What an expression or template without a value means for its child."""
     if isinstance(error, Waiting):

@@ -120,7 +120,8 @@ class _Planner:
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
-        self._report_left(pruned)
+        if pruned and self.observed.settled:
+            self._report_left(pruned)
         if pruned and not self._status_fails():
             if self.observed.held_until:
                 self.held_back = held_back(pruned, self.observed.held_until)
@@ -137,7 +138,7 @@ class _Planner:
 
     def _report_left(self, pruned: list[Action]) -> None:
         """What this pass was to delete, or to release, and the server did not let it."""
-        for action in pruned if self.observed.settled else ():
+        for action in pruned:
             assert isinstance(action, (Delete, Patch)), "what prune gives"
             failed = self.observed.failed.get(action.key)
             if failed is None:

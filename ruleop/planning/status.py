@@ -271,24 +271,23 @@ def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str
 
 
 def _without(retired: Collection[str], live: Any) -> Any:
-    """Without what nobody keeps up to date any more: conditions that the rules had once, and that of a pause that is over."""
-    if not isinstance(live, list):
+    """Those that the rules had once were ours, and nobody keeps them up to date any more."""
+    if not retired or not isinstance(live, list):
         return live
-    return [each for each in live if not isinstance(each, dict) or not (each.get("type") in retired or _of_a_pause(each))]
-
-
-def _of_a_pause(each: Mapping[str, Any]) -> bool:
-    return each.get("type") == PAUSE and each.get("reason") == PAUSE
+    return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
-    """Others' conditions stay where they are. The time of a transition is kept until the status flips."""
+    """Others' conditions stay where they are; that of a pause goes with it. The time of a transition is kept until the status flips."""
     theirs = [each for each in live if isinstance(each, dict)] if isinstance(live, list) else []
     fresh = {each["type"]: each for each in conditions}
     result = []
     for before in theirs:
         new = fresh.pop(before.get("type", ""), None)
-        result.append(before if new is None else _over(before, new, generation, now))
+        if new is not None:
+            result.append(_over(before, new, generation, now))
+        elif before.get("type") != PAUSE or before.get("reason") != PAUSE:
+            result.append(before)
     result.extend(_over({}, new, generation, now) for new in fresh.values())
     return result
 

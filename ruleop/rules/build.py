@@ -119,7 +119,7 @@ def _condition(draft: Draft, table: ConditionTable) -> Condition:
         type=_there(table.type).text,
         site=table.site,
         status=status,
-        reads=ids_read(draft, [status]),
+        reads=tuple(sorted(ids_read(draft, [status]))),
         reason=_compiled(table.reason),
         message=_compiled(table.message),
     )

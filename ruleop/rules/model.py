@@ -98,7 +98,7 @@ class Condition:
     status: Expression
     reason: StringTemplate | None = None
     message: StringTemplate | None = None
-    reads: frozenset[str] = frozenset()  # ids of all children and observed resources that decide it, also by `let`, `live.` and `ready.`
+    reads: tuple[str, ...] = ()  # sorted ids of all children and observed resources that decide it, also by `let`, `live.` and `ready.`
 
 
 @dataclass(frozen=True, slots=True)
