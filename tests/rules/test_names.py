@@ -270,4 +270,4 @@ def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> No
 @pytest.mark.parametrize("type_", OWN_CONDITIONS)
 def test_conditions_that_ruleop_writes_are_not_the_rules_to_write(type_: str) -> None:
     mistakes = said(watch(f"children: {{a: {{template: a.yaml}}}}\nconditions: [{{type: {type_}, status: spec.x}}]"))
-    assert mistakes == [f'watches.yaml:5:22: the condition "{type_}" is ruleop\'s own: choose another type']
+    assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is ruleop\'s own: choose another type']
