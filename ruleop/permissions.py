@@ -1,7 +1,6 @@
 """Permissions, as a Role writes them: verbs, a resource, and where.
 
-A person who is told that one is missing grants it by what the sentence says; so it names all verbs that will be needed, and not only
-the one that was refused first.
+People grant what the message says. So it names all verbs that will be needed, and not only the one that was refused first.
 """
 
 from __future__ import annotations
