@@ -27,6 +27,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.merge.equality import fingerprint
+from ruleop.permissions import grant, place
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -150,7 +151,7 @@ class Reconciler:
         self.dry_run = surroundings.dry_run
         self.routes = Routes()
         self.memory: dict[Request, Memory] = {}
-        self.may_prune = True
+        self.held_until = ""  # RFC 3339: nothing is deleted before, because the rules have just changed
         self.finalizer_troubles: set[Failure] = set()  # of CRs that no rule matches; each is told once, until one succeeds
         self.log = structlog.get_logger().bind(controller=self.title)
 
@@ -256,7 +257,7 @@ class Reconciler:
             refused=memory.refused if self.around.ticks() < memory.refused_until else None,
             retired=known - {each.type for each in rule.conditions} if known else (),
             last_reason=memory.reason,
-            may_prune=self.may_prune,
+            held_until=self.held_until,
             namespace_terminating=memory.namespace_ends,
             foresee=self.dry_run,
             settled=outcomes is not None,
@@ -333,7 +334,7 @@ class Reconciler:
             # At the first look after a start, where the status has no room for a reason, this was said in an earlier life.
             if not (told_before and event.reason == "Synced"):
                 self.around.say(resource, event)
-        if planned.complete and self.may_prune:
+        if planned.complete and not self.held_until:
             memory.keep({each.key for child in planned.children for each in child.objects})
         self._tell(request, memory, planned, outcomes)
         memory.reason = planned.conditions[0]["reason"] if planned.conditions else ""
@@ -358,7 +359,10 @@ class Reconciler:
             return Verdict(again=AT_ONCE, why="the status was refused")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
-            self.log.warning("status not written", resource=str(request), error=str(error))
+            title = f"{self.world.info(rule.kind).resource}/status"
+            needed = grant(title if planned.status.subresource else title.removesuffix("/status"), place(request.namespace), ["patch"])
+            grants = {"grant": needed} if failure is Failure.FORBIDDEN else {}
+            self.log.warning("status not written", resource=str(request), error=str(error), **grants)
             for problem in planned.problems:
                 self.pass_log.problem(request, problem)
             for event in planned.events:
@@ -424,7 +428,7 @@ class Reconciler:
         self.memory.pop(request, None)
         if self.rules and is_paused(resource):
             return Verdict()
-        if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or not self.may_prune:
+        if self.around.finalizer not in (resource["metadata"].get("finalizers") or ()) or self.dry_run or self.held_until:
             return Verdict()
         outcomes = await self.executor.execute([RemoveFinalizer(self.around.finalizer)], resource)
         self.pass_log.wrote(request, resource, Memory(), outcomes)

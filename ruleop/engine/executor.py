@@ -349,7 +349,8 @@ class _Run:
         _, key, _ = self._target(action)
         wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
         request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
-        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed)
+        verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
+        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed, verb)
         return False
 
 

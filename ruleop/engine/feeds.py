@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from ruleop.kube.requests import Source
 from ruleop.kube.store import Change, Entry, State, Store
 from ruleop.kube.watcher import Watcher
+from ruleop.permissions import READ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ruleop.kinds import Kind, ObjectKey
+    from ruleop.kinds import GroupKind, Kind, ObjectKey
     from ruleop.kube.client import Client
     from ruleop.schema.table import ResourceInfo
 
@@ -89,12 +90,15 @@ class Feeds:
         *,
         changed: Callable[[Feed, Change], None],
         stirred: Callable[[Feed], None],
+        needed: Callable[[GroupKind], Iterable[str]] = lambda _: READ,
     ) -> None:
+        """`needed` gives the verbs that the rules need on a kind, for the log: a watch is the first that a missing permission stops."""
         self.client = client
         self.lookup = lookup
         self.namespaces = namespaces or ("",)
         self.changed = changed
         self.stirred = stirred
+        self.needed = needed
         self.feeds: dict[Need, Feed] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -141,7 +145,7 @@ class Feeds:
         namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
         for namespace in namespaces:
             source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
-            watcher = Watcher(self.client, source, regained=self._regained)
+            watcher = Watcher(self.client, source, regained=self._regained, needed=lambda: self.needed(need.kind.versionless))
             watcher.store.subscribe(lambda change, feed=feed: self.changed(feed, change))  # type: ignore[misc]
             watcher.store.subscribe_state(lambda _store, feed=feed: self.stirred(feed))  # type: ignore[misc]
             feed.watchers.append(watcher)

@@ -51,6 +51,7 @@ from ruleop.kube.election import Election
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.events import EventRecorder, Happening
 from ruleop.kube.session import Session
+from ruleop.permissions import grant, place
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
 if TYPE_CHECKING:
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16  # CRs of a kind, where no rule says how many
 FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
-INVENTORY_RIGHTS = "get, create and update on configmaps in the operator's namespace"
 _HOPELESS = {
     Problem.UNAUTHORIZED: "the API server does not accept the credentials; log in again, or name others",
     Problem.UNTRUSTED: "this may not be the API server; name the CA that signed its certificate",
@@ -176,6 +176,7 @@ class Manager:
             self.options.namespaces,
             changed=self._changed,
             stirred=self._stirred,
+            needed=lambda kind: self.rulebook.verbs(kind),  # noqa: PLW0108 - the rulebook is made after the feeds
         )
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
@@ -220,7 +221,8 @@ class Manager:
                 if error.problem in _HOPELESS:
                     raise RuleopError(f"{_HOPELESS[error.problem]}: {error}") from error
                 if error.problem is Problem.FORBIDDEN:
-                    self.log.warning("not permitted; trying again", error=str(error), grant=INVENTORY_RIGHTS, again_in=wait)
+                    inventory = grant("configmaps", place(self.home), ("get", "create", "update"))
+                    self.log.warning("not permitted; trying again", error=str(error), grant=inventory, again_in=wait)
                 elif error.retryable:
                     self.log.warning("the API server does not answer; trying again", error=str(error), again_in=wait)
                 else:

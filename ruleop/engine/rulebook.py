@@ -10,6 +10,7 @@ edit may arrive one after the other, and what is there in between may be loadabl
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,9 +21,11 @@ from ruleop.engine.needs import child_needs, observe_need
 from ruleop.engine.unserved import Unserved
 from ruleop.kinds import Kind
 from ruleop.kube.store import State
+from ruleop.permissions import READ
+from ruleop.planning.permissions import LEFT, WATCHED, verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from ruleop.engine.controllers import Controller, Controllers
     from ruleop.engine.feeds import Feed, Feeds
@@ -51,13 +54,15 @@ class Rulebook:
         make: Callable[[Kind], Controller],
         limit: int | None,
         pause: float,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`limit`: of CRs at once, whatever the rules say; `pause`: seconds after a change of the rules in which nothing is taken away."""
+        """`limit`: of CRs at once, whatever the rules say; `pause`: seconds after a change of the rules in which nothing is taken away,
+        counted by the loop; `clock` tells people when that is over."""
         self.controllers, self.world = controllers, controllers.world
         self.feeds, self.discovery, self.schemas, self.inventory = feeds, discovery, schemas, inventory
         self.room = room
         self.metrics = metrics
-        self.make, self.limit, self.pause = make, limit, pause
+        self.make, self.limit, self.pause, self.clock = make, limit, pause, clock
         self.refused = ""  # why the rules on disk are not the ones that run
         self.leading = False
         self.log = structlog.get_logger()
@@ -112,23 +117,26 @@ class Rulebook:
         self.metrics.reloads.labels("done").inc()
         self.metrics.reload_failed.set(0)
         touched = self.adopt(project)
-        for controller in touched:
-            controller.reconciler.may_prune = False
-            self.controllers.all_again(controller, "the rules changed")
         self.log.info("rules reloaded", rules=len(project.rules), touched=sorted(str(each.kind.versionless) for each in touched))
         if touched:
-            self._pause()
+            self._pause(touched)
 
-    def _pause(self) -> None:
+    def _pause(self, touched: Collection[Controller] = ()) -> None:
+        """Begins the pause, or prolongs it. CRs whose deletions it holds back report the deadline, so they are reconciled for a new one."""
         if self._pausing is not None:
             self._pausing.cancel()
         self._pausing = asyncio.get_running_loop().call_later(self.pause, self._go_on)
+        deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + self.pause))
+        for controller in self.controllers:
+            if controller in touched or controller.reconciler.held_until:
+                controller.reconciler.held_until = deadline
+                self.controllers.all_again(controller, "the rules changed")
 
     def _go_on(self) -> None:
         self._pausing = None
         for controller in self.controllers:
-            if not controller.reconciler.may_prune:
-                controller.reconciler.may_prune = True
+            if controller.reconciler.held_until:
+                controller.reconciler.held_until = ""
                 self.controllers.all_again(controller, "pruning is resumed")
         self.unsettled.set()
 
@@ -184,6 +192,12 @@ class Rulebook:
         remembered = self.inventory.of(kind)
         preferred = {each: found.info.kind for each in remembered.children if (found := self.discovery.get(each)) is not None}
         yield from child_needs(rules, remembered, preferred)
+
+    def verbs(self, kind: GroupKind) -> frozenset[str]:
+        """What the operator has to be permitted on objects of a kind."""
+        wanted = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
+        left = any(kind in self.inventory.of(each).children for each in self.controllers.by_kind)
+        return wanted | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
 
     # -- who may work --------------------------------------------------------------------------------------------------------------------
 

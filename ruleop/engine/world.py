@@ -181,6 +181,7 @@ class World:
             status_subresource=resource.status_subresource if resource is not None else True,
             places={each: self._state(need, each) for each in self.namespaces} or None,
             served=resource is not None,
+            resource=resource.title if resource is not None else "",
         )
 
     def _state(self, need: Need, namespace: str) -> Served:

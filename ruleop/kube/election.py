@@ -25,6 +25,7 @@ from ruleop.kube.client import Client
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.lease import Candidate, Pause, Read, Role, Timing, Write
 from ruleop.kube.session import Session
+from ruleop.permissions import grant, place
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:
@@ -199,8 +200,9 @@ class Election:
             return  # somebody else was faster
         news = self._trouble != (error.problem, error.verb)
         self._trouble = (error.problem, error.verb)
-        grant = {"grant": "get, create and update"} if error.problem is Problem.FORBIDDEN else {}
-        (log.warning if news else log.debug)("the lease cannot be had; trying again", lease=str(self._key), error=str(error), **grant)
+        needed = grant(LEASES.title, place(self._key.namespace), ("get", "create", "update"))
+        grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
+        (log.warning if news else log.debug)("the lease cannot be had; trying again", lease=str(self._key), error=str(error), **grants)
 
     async def _read(self, client: Client) -> Any:
         try:

@@ -77,6 +77,7 @@ _IMMUTABLE = re.compile(
     r")",
     re.IGNORECASE,
 )
+_BY_AUTHORIZER = re.compile(r'\bUser "[^"]*" cannot [a-z]+ (?:resource|path) "')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value, or a name
 _WHAT = re.compile(r"[^\n]{0,400}? is invalid: ")
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})  # of a policy, or a webhook, causes have no reason
@@ -142,6 +143,11 @@ class ApiError(RuleopError):
             return all(cause.reason in _BY_VALIDATION and _never_changes(cause.message) for cause in self.causes)
         complaint = _WHAT.sub("", self.text, count=1)
         return not complaint.startswith("[") and "denied" not in complaint and _never_changes(complaint)
+
+    @property
+    def not_permitted(self) -> bool:
+        """No Role grants the request. What else is Forbidden is an admission policy's or a quota's no, which no Role helps against."""
+        return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self.text) is not None
 
     @property
     def namespace_terminating(self) -> bool:

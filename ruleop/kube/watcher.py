@@ -17,9 +17,10 @@ import structlog
 from ruleop.kube.errors import ApiError, Problem
 from ruleop.kube.reflector import Fetch, Follow, Reflector
 from ruleop.kube.store import Store
+from ruleop.permissions import READ, grant, place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ruleop.kube.client import Client
     from ruleop.kube.reflector import Rest
@@ -43,8 +44,9 @@ class Watcher:
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         regained: Callable[[], None] = lambda: None,
+        needed: Callable[[], Iterable[str]] = lambda: READ,
     ) -> None:
-        """`regained` is called when the server answers again after it had not."""
+        """`regained` is called when the server answers again after it had not; `needed` gives the verbs that the rules need on the kind."""
         self.store = Store(source)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
@@ -57,6 +59,7 @@ class Watcher:
         self._told = False  # that it does not go on
         self._misread = ""  # what was told of an answer that is none
         self._regained = regained
+        self._needed = needed
         self.cut_off = False  # the server does not answer, or answers that it is in trouble
 
     def start(self) -> None:
@@ -130,7 +133,10 @@ class Watcher:
                 return
             self._misread = said
         if error.problem is Problem.FORBIDDEN:
-            log.warning("not permitted to watch; looked at again now and then", watch=watch, error=said, grant="list and watch")
+            source = self.store.source
+            where = place(source.namespace, namespaced=source.resource.namespaced)
+            grants = grant(source.resource.title, where, self._needed())
+            log.warning("not permitted to watch; looked at again now and then", watch=watch, error=said, grant=grants)
         elif error.problem is Problem.THROTTLED:  # a kind that was defined a moment ago, too: its storage is not there yet
             log.info("watch waits, as the server asks", watch=watch, error=said, again_in=error.retry_after)
         elif error.problem is Problem.GONE:

@@ -29,7 +29,7 @@ from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.merge.removals import removes_items_of_others
 from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.errors import ChildFails, ChildWaits, Unread, stopped
+from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, stopped
 from ruleop.planning.failures import refused_changes
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
 from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
@@ -82,15 +82,16 @@ def record_of(live: Object) -> Record | None:
 
 
 def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
-    """Raises ChildFails and ChildWaits."""
+    """Raises ChildFails, ChildWaits and Unlisted."""
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
         raise ChildWaits(f"the kind {wanted.kind} to be listed", child.body.site, why="kind")
     if state is Served.FORBIDDEN:
-        raise ChildWaits(f"the right to read {wanted.kind.kind}", child.body.site, why="right")
+        raise Unlisted
     if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR
-        raise ChildWaits(f"the namespace {wanted.key.namespace} to be looked at: add it to --namespaces", child.body.site, why="right")
+        message = f"the namespace {wanted.key.namespace} to be watched: add it to --namespaces"
+        raise ChildWaits(message, child.body.site, why="namespace")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
         if (fight := fight_over(wanted, observed)) is not None and fight.held:

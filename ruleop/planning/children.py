@@ -13,10 +13,11 @@ from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
 from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
 from ruleop.planning.conflicting import conflict_in_words
-from ruleop.planning.errors import ChildFails, ChildWaits, Unread
+from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.failures import changes_in_words, reason_of, told
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
+from ruleop.planning.permissions import refused, unlisted
 from ruleop.planning.planned import Existing, Piece, Planned, Said, as_it_exists, as_it_will_stand, existing_of, ready_as_it_exists
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
@@ -96,7 +97,7 @@ class Children:
         self.scope.ready[child.id] = planned.ready or unwanted  # nothing to wait for, as in dependsOn
 
     def _wanted(self, planned: Planned) -> list[Wanted] | None:
-        """What the child wants; None if it is not wanted at all. An item that waits leaves the others going."""
+        """What the child wants; None if it is not wanted at all. An item that waits or fails does not hold up the others."""
         child, names = planned.child, self.scope.names
         if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
             planned.message = "the cluster does not serve its kind"
@@ -108,6 +109,7 @@ class Children:
             wanted = render(child, self.scope, names, 0)
             return wanted if wanted or child.many else None
         found: list[Wanted] = []
+        bad: list[tuple[int, ChildFails]] = []
         for index, item_names in items_of(child, self.scope):
             try:
                 if is_wanted(child, item_names):
@@ -116,6 +118,13 @@ class Children:
             except ChildWaits as wait:
                 planned.incomplete = True
                 self._waits(planned, wait)
+            except ChildFails as error:
+                if error.limit:
+                    raise
+                bad.append((index, error))
+        if bad:
+            planned.incomplete = True
+            self._fails(planned, _bad_items(bad), alone=True)
         return found
 
     def _place(self, planned: Planned, wanted: Wanted) -> None:
@@ -136,14 +145,20 @@ class Children:
         except ChildWaits as wait:
             piece.stop(State.WAITING, wait.for_what)
             self._waits(planned, wait)
-        except ChildFails as error:
+        except Unlisted:
+            planned.unreadable = unlisted(self.rule, wanted.info, wanted.key.namespace)
+            error = ChildFails(planned.unreadable, planned.child.body.site, reason="Forbidden")
             piece.stop(State.FAILED, self._fails(planned, error))
+        except ChildFails as error:
+            piece.stop(State.FAILED, self._fails(planned, error, alone=planned.child.for_each is not None))
 
     def _contested(self, planned: Planned, piece: Piece, holder: Planned, other: Piece) -> None:
-        """Two that render one identity: neither is written, for what would stand there would depend on their order."""
+        """Two that render one identity: neither is written, for what would stand there would depend on their order. Where items of
+        `forEach` bring it about, it is the data's mistake as much as the rule's, and the other children are not affected."""
         key, child = piece.wanted.key, planned.child
         by = "by this child" if holder is planned else f"by the children {holder.child.id} and {child.id}"
-        message = self._fails(planned, ChildFails(f"{key} is rendered twice, {by}", child.body.site))
+        by_items = child.for_each is not None or holder.child.for_each is not None
+        message = self._fails(planned, ChildFails(f"{key} is rendered twice, {by}", child.body.site), alone=by_items)
         piece.stop(State.FAILED, message)
         other.stop(State.FAILED, message)
         holder.spares = True
@@ -175,13 +190,13 @@ class Children:
         if isinstance(wait, Unread):
             self.said.unread.append(wait.key)
 
-    def _fails(self, planned: Planned, error: ChildFails) -> str:
+    def _fails(self, planned: Planned, error: ChildFails, *, alone: bool = False) -> str:
+        """`alone`: a mistake in rendering stops no other child."""
         message = error.message
         if isinstance(error, Immutable):
-            changes = changes_in_words(error.changes, self.rule, planned.child)
-            message = told(self.rule, planned.child, error.failed) + changes + error.way
+            message = told(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
         planned.spares = True
-        self.mistaken = self.mistaken or error.reason == "RenderFailed"
+        self.mistaken = self.mistaken or (error.reason == "RenderFailed" and not alone)
         planned.state, planned.message = State.FAILED, message
         self.said.problem(planned.child.id, error.reason, message, error.site)
         return message
@@ -206,28 +221,32 @@ class Children:
         return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
 
     def _written(self, child: Child, piece: Piece, applied: Applied, action: Action) -> tuple[State, str]:
+        key = piece.wanted.key
         if self.paused:
             return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
-        if isinstance(action, Delete):
-            return State.PROGRESSING, "is about to be deleted and created again"
-        failed = self.observed.failed.get(piece.wanted.key) if self.observed.settled else None
-        if failed is not None:
+        failed = self.observed.failed.get(key) if self.observed.settled else None
+        if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
             return self._write_failed(child, piece, applied, failed)
+        if self.observed.settled:  # the writes of this pass made it possible, or necessary: the next pass does it
+            self.said.wait(child.id, f"{key} to be written", why="write")
+        if isinstance(action, Delete):
+            return State.PROGRESSING, "will be recreated"
         if isinstance(action, Create):
             return State.PROGRESSING, "is about to be created"
-        conflict = self._conflict(piece, applied, action)
+        conflict = self._conflict(child, piece, applied)
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
         return State.PROGRESSING, f"is about to be changed{expected}"
 
-    def _conflict(self, piece: Piece, applied: Applied, action: Action, managed: Iterable[Mapping[str, Any]] = ()) -> str:
-        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones."""
-        if applied.stands is None or not isinstance(action, (Patch, ServerSideApply)):
+    def _conflict(self, child: Child, piece: Piece, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()) -> str:
+        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Of a child that knows Secrets nothing
+        is said: what identifies an item may come from one."""
+        if child.secret or applied.stands is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.stands, piece.wanted.rendered, piece.wanted.info.shape, managed)
 
     def _write_failed(self, child: Child, piece: Piece, applied: Applied, failed: Failed) -> tuple[State, str]:
-        key, action = piece.wanted.key, applied.action
-        message = told(self.rule, child, failed)
+        key = piece.wanted.key
+        message = refused(self.rule, piece.wanted.info, key.namespace, failed.verb) if failed.verb else told(child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")
@@ -236,9 +255,8 @@ class Children:
             message = refusal(key.name, self.owner.kind.kind, Claim(ours=False))
             self.said.problem(child.id, reason, message)
             return State.REFUSED, message
-        if failed.failure is Failure.INVALID and action is not None:
-            conflict = self._conflict(piece, applied, action, failed.managed)
-            message += f"; {conflict}" if conflict else ""
+        if failed.failure is Failure.INVALID and (conflict := self._conflict(child, piece, applied, failed.managed)):
+            message += f"; {conflict}"
         self.said.problem(child.id, reason, message, child.body.site)
         return State.FAILED, message
 
@@ -248,7 +266,8 @@ class Children:
         try:
             return _holds_for(child, piece.wanted.names, live)
         except RenderError as error:
-            self.said.problem(child.id, "RenderFailed", error.message, error.site)
+            forbidden = isinstance(error, Waiting) and error.forbidden
+            self.said.problem(child.id, "Forbidden" if forbidden else "RenderFailed", error.message, error.site)
             return Readiness(False, f"is not ready: {error.message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------------------------
@@ -286,6 +305,24 @@ class Children:
     def written(self) -> frozenset[str]:
         return frozenset(id_ for id_, planned in self.planned.items() if planned.writes)
 
+    def unreadable(self, ids: Iterable[str]) -> str:
+        """Which permission is missing to know how these children and observed resources are; empty where none is."""
+        rule, kinds = self.rule, self.observed.kinds
+        for id_ in ids:
+            if (observe := rule.observe.get(id_)) is not None:
+                if kinds.state_of(observe) is Served.FORBIDDEN:
+                    return self.scope.unlisted(observe)
+                continue
+            planned = self.planned.get(id_)
+            if planned is not None and planned.unreadable:
+                return planned.unreadable
+            if planned is not None and planned.state is State.UNWANTED:
+                continue
+            child = rule.children.get(id_) or rule.finalize[id_]
+            if forbidden := [kind for kind in child.kinds if kinds.info(kind).state is Served.FORBIDDEN]:
+                return unlisted(rule, kinds.info(min(forbidden)), self.owner.namespace)
+        return ""
+
     def reports(self) -> tuple[ChildReport, ...]:
         return tuple(planned.report() for planned in self.planned.values())
 
@@ -307,11 +344,23 @@ class Children:
         )
 
 
+def _bad_items(bad: list[tuple[int, ChildFails]]) -> ChildFails:
+    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake. A missing permission is
+    not the fault of an item."""
+    index, first = bad[0]
+    if first.reason != "RenderFailed":
+        return first
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
+
+
 def _holds_for(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:
     """What `readyWhen` says of one object."""
     assert child.ready_when is not None
     try:
         holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})
     except Waiting as wait:
-        return Readiness(False, f"is not ready: {wait.path} is not there yet")
+        if wait.forbidden:
+            raise
+        return Readiness(False, f"is not ready: {wait.message}")
     return READY if holds else Readiness(False, "is not ready: readyWhen does not hold")

@@ -20,7 +20,8 @@ from ruleop.planning.actions import Action, Delete, Event, RemoveFinalizer, Stat
 from ruleop.planning.apply import keep, release
 from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.observed import Served
-from ruleop.planning.pruning import stays
+from ruleop.planning.permissions import unlisted
+from ruleop.planning.pruning import deadline, stays
 from ruleop.planning.status import FINALIZED, condition_of, overall, triple
 
 if TYPE_CHECKING:
@@ -66,9 +67,8 @@ def _going(reason: str, message: str = "") -> list[dict[str, Any]]:
 
 
 def _done(resource: Object, observed: Observed) -> bool:
-    """Ready says so; or Reconciling, where a pause has come between."""
-    said = {condition_of(resource, type_).get("reason") for type_ in ("Ready", "Reconciling")}
-    return FINALIZED in said or observed.last_reason == FINALIZED
+    """Ready says so, also after a pause."""
+    return FINALIZED in {condition_of(resource, "Ready").get("reason"), observed.last_reason}
 
 
 def _skipped(resource: Object, observed: Observed) -> str:
@@ -99,8 +99,9 @@ def _kept(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
 
 def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> Ending:
     """Removes, in one pass, all that the garbage collector will not; then our finalizer, once nothing is left."""
-    if not observed.may_prune:
-        return Ending(_going(reason, "the rules have just changed; nothing is taken away before it is sure that this is all of them"))
+    if observed.held_until:
+        message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
+        return Ending(_going(reason, message))
     all_orphans = _all_stay(resource)
     left = [each for each in children.existing if each.claim.annotated or all_orphans or stays(children, each)]
     if left:
@@ -109,20 +110,23 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
         message = "; ".join([f"{key} is to be {word}" for key, word in goes.items()] + ["and more"] * (len(left) > 8))
         actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
         return Ending(_going(reason, message), actions)
-    if (kind := next(hidden(rule, observed), None)) and annotations_of(resource).get(SKIP_FINALIZE) != "true":
-        message = f"ruleop may not read {kind}, of which there may be children left that nobody else would delete"
+    unread = next(hidden(rule, observed, children.owner.namespace), None)
+    if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
+        message = f"{unread}; owned objects might be left behind. Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
         return Ending(triple(False, reason, message, reconciling=False, stalled=True))
     return Ending(_going(reason), [RemoveFinalizer(observed.finalizer)])
 
 
-def hidden(rule: Rule, observed: Observed) -> Iterator[str]:
-    """Kinds that ruleop may not read where the rule may have made objects that the garbage collector would not follow."""
+def hidden(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
+    """The permissions to read that are missing where the rule may have made objects that the garbage collector would not follow."""
     for child in rule.every_child():
         if child.final or child.deletion is not None or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
-                if info.hidden if rule.reach == "cluster" else info.state is Served.FORBIDDEN:
-                    yield kind.kind
+                if rule.reach == "cluster" and info.places is not None:
+                    yield from (unlisted(rule, info, each) for each, state in info.places.items() if state is Served.FORBIDDEN)
+                elif info.state is Served.FORBIDDEN:
+                    yield unlisted(rule, info, namespace)
 
 
 def _removal(rule: Rule, children: Children, each: Existing, *, all_orphans: bool) -> Iterator[Action]:

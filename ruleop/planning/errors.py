@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RenderError, RuleopError, Site
-from ruleop.templating import Waiting
+from ruleop.templating import LimitExceeded, Waiting
 
 if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
@@ -32,13 +32,22 @@ class Unread(ChildWaits):
 class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child
     """The child cannot be rendered, or must not be written as it was rendered."""
 
-    def __init__(self, message: str, site: Site | None = None, *, reason: str = "RenderFailed") -> None:
+    def __init__(self, message: str, site: Site | None = None, *, reason: str = "RenderFailed", limit: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.site = site
         self.reason = reason
+        self.limit = limit  # a limit of the pass was exceeded: no other item of the child is tried
+
+
+class Unlisted(RuleopError):  # noqa: N818 - like the others
+    """The objects of the kind may not be read, so nothing can be said of this one."""
 
 
 def stopped(error: RenderError) -> ChildWaits | ChildFails:
     """What an expression or template without a value means for its child."""
-    return ChildWaits(error.path, error.site, why=error.why) if isinstance(error, Waiting) else ChildFails(error.message, error.site)
+    if isinstance(error, Waiting):
+        if error.forbidden:
+            return ChildFails(error.path, error.site, reason="Forbidden")
+        return ChildWaits(error.path, error.site, why=error.why)
+    return ChildFails(error.message, error.site, limit=isinstance(error, LimitExceeded))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Problem
 
 WELL = frozenset({"Ready", "Progressing"})  # all is written
-_UNTOLD = frozenset({"Waiting", "Paused", "Deleting", FINALIZED})
+_UNTOLD = frozenset({"Waiting", "Deleting", FINALIZED})
 _ELSEWHERE = frozenset({"Fighting"})  # told by whoever notices it, once
 MOST_NAMES = 8
 

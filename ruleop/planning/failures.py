@@ -1,6 +1,6 @@
 """What may be said of a write that the API server did not take.
 
-Its messages quote the values that it refuses. A child that is a Secret, or reads one, may so carry a password into a condition that
+Its messages quote the values that it refuses. A child that is a Secret, or holds data of one, may so carry a password into a condition that
 everybody reads; of such a message only the request, the kind of failure and the path of the field are kept.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.kinds import Object
-    from ruleop.rules import Child, Rule
+    from ruleop.rules import Child
     from ruleop.schema.shape import Shape
 
 _REASONS = {
@@ -33,7 +33,6 @@ _FIELDS = re.compile(r"(?:is invalid: \[?|, )([A-Za-z][\w.\[\]\-/]{0,200}): (?:I
 _EXCEPT = re.compile(r"fields other than ((?:[^\n](?! are forbidden))*)")
 _QUOTED = re.compile(r"'([A-Za-z]\w*)'")
 _POSITION = re.compile(r"\[[^\]]*\]")
-_SECRET = ("", "Secret")
 MOST_CHANGES, WIDEST = 4, 40  # in one message: the changes of a refused write, and the characters of a value
 
 
@@ -42,9 +41,9 @@ def reason_of(failure: Failure) -> str | None:
     return _REASONS.get(failure)
 
 
-def told(rule: Rule, child: Child, failed: Failed) -> str:
+def told(child: Child, failed: Failed) -> str:
     """The message, as far as anybody may read it."""
-    if not _knows_secrets(rule, child, set()):
+    if not child.secret:
         return failed.message
     field = _FIELD.search(failed.message)
     what = f"{failed.request}: " if failed.request else ""
@@ -68,28 +67,14 @@ def _is_below(path: str, field: str, allowed: set[str]) -> bool:
     return names[: len(outer)] == outer and not (len(names) > len(outer) and names[len(outer)] in allowed)
 
 
-def changes_in_words(changes: Sequence[Difference], rule: Rule, child: Child) -> str:
+def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
     """The changes as the end of a message; of a child that knows Secrets, their paths only."""
     if not changes:
         return ""
-    secret = _knows_secrets(rule, child, set())
-    said = [each.path if secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes]
+    said = [each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes]
     more = f" and {len(said) - MOST_CHANGES} more" if len(said) > MOST_CHANGES else ""
     return f"; change refused: {', '.join(said[:MOST_CHANGES])}{more}"
 
 
 def _value(value: Value) -> str:
     return "(absent)" if value is NOTHING else shortened(flow(value), WIDEST)
-
-
-def _knows_secrets(rule: Rule, child: Child, seen: set[str]) -> bool:
-    """Whether the child is a Secret, reads one, or reads what reads one."""
-    if child.id in seen:
-        return False
-    seen.add(child.id)
-    children = {**rule.children, **rule.finalize}
-    if any(kind.versionless == _SECRET for kind in child.kinds):
-        return True
-    if any(rule.observe[id_].kind.versionless == _SECRET for id_ in child.reads if id_ in rule.observe):
-        return True
-    return any(_knows_secrets(rule, children[id_], seen) for id_ in sorted(child.reads) if id_ in children)

@@ -43,17 +43,13 @@ class KindInfo:
     known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
     places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
     served: bool = True  # the cluster has the kind, whatever is known of its objects
+    resource: str = ""  # `deployments.apps`, where it is known
 
     def state_in(self, namespace: str) -> Served:
         """For an object of this namespace, which may be another than the CR's."""
         if self.places is None or not self.namespaced:
             return self.state
         return self.places.get(namespace, Served.UNWATCHED)
-
-    @property
-    def hidden(self) -> bool:
-        """Whether there may be objects, in whatever namespace, that ruleop may not read."""
-        return Served.FORBIDDEN in {self.state, *(self.places or {}).values()}
 
 
 class Kinds(Protocol):
@@ -122,6 +118,7 @@ class Failed:
     wanted: str = ""
     request: str = ""  # verb and resource, which may be told whatever the message says
     managed: tuple[Mapping[str, Any], ...] = ()  # the managedFields of an object whose change was invalid: whose items stand there
+    verb: str = ""  # that no Role grants: the server says so, and no admission policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,7 @@ class Observed:
     refused: Refused | None = None  # the status, a moment ago
     retired: Collection[str] = ()  # types of conditions that the rules had once
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
-    may_prune: bool = True  # False in the first seconds after a reload
+    held_until: str = ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
     namespace_terminating: bool = False
     foresee: bool = True  # False: what the status will be is not asked for while there is something to do
     settled: bool = False  # planned again after the writes, for the status only: no actions

@@ -60,7 +60,7 @@ class OfflineKinds:
         builtin = builtin_resource(kind)
         if builtin is not None:
             shape = builtin_shape(kind) or UNKNOWN
-            return KindInfo(kind, builtin.namespaced, shape=shape, status_subresource=builtin.status_subresource)
+            return KindInfo(kind, builtin.namespaced, shape=shape, status_subresource=builtin.status_subresource, resource=builtin.title)
         sibling = builtin_resource(kind.versionless)  # a version that other releases of Kubernetes may have
         namespaced = sibling.namespaced if sibling is not None else True
         served = self._served is None or kind in self._served
@@ -77,6 +77,7 @@ def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
         shape=crd.shape(version.name) or UNKNOWN,
         status_schema=version.schema,
         status_subresource=version.status_subresource,
+        resource=crd.name,
     )
 
 

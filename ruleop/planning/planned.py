@@ -12,7 +12,7 @@ from ruleop.planning.marks import Claim, Owner, claim_on
 from ruleop.planning.readiness import readiness
 from ruleop.planning.scope import without_server_noise
 from ruleop.planning.wanted import Wanted, source_of, strategy_of
-from ruleop.templating import Later, MapView, ObjectsView, Origin
+from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
@@ -79,6 +79,7 @@ class Planned:
     pieces: list[Piece] = field(default_factory=list)
     spares: bool = False  # some of its objects are not known in this pass, so none recorded for it may be pruned
     incomplete: bool = False  # some of what it wants could not be rendered
+    unreadable: str = ""  # the permission that is missing to read its objects
 
     @property
     def ready(self) -> bool:
@@ -137,16 +138,28 @@ def as_it_exists(child: Child, existing: list[Existing], origin: Origin) -> Any:
 
 
 def as_it_will_stand(planned: Planned, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
-    """Its objects after this pass. A create-only child shows only what exists: what it would be made of is drawn anew each time."""
+    """Its objects after this pass. A create-only child shows what exists, and before that what it is called: the rest of what it would be
+    made of is drawn anew each time."""
     child = planned.child
     stands = [_stands(child, piece, observed, owner) for piece in planned.pieces]
     if not stands and planned.spares:
         return as_it_exists(child, existing, Origin.LATER) if existing else Later(child.id)
     if not child.many:
-        return MapView(stands[0], child.id, Origin.LATER) if stands and stands[0] is not None else Later(child.id)
+        if stands and stands[0] is not None:
+            return MapView(stands[0], child.id, Origin.LATER)
+        return _announced(child, planned.pieces[0]) if stands else Later(child.id)
     if planned.incomplete:
         return Later(child.id)  # whoever goes through the list would take it for all there is
     return ObjectsView([each for each in stands if each is not None], child.id, Origin.LATER)
+
+
+def _announced(child: Child, piece: Piece) -> Later:
+    """An object that is not there yet, by its name; not by that of somebody else's object, which is in its place."""
+    if piece.applied is not None and piece.applied.refused:
+        return Later(child.id)
+    rendered, key = piece.wanted.rendered, piece.wanted.key
+    metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+    return Announced(child.id, {"apiVersion": rendered["apiVersion"], "kind": rendered["kind"], "metadata": metadata})
 
 
 def _stands(child: Child, piece: Piece, observed: Observed, owner: Owner) -> dict[str, Any] | None:

@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
-from ruleop.kinds import Object, ObjectKey
-from ruleop.planning.actions import Action, AddFinalizer, Plan, Problem, RemoveFinalizer, StatusWrite
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.planning.actions import Action, AddFinalizer, Delete, Patch, Plan, Problem, RemoveFinalizer, StatusWrite
 from ruleop.planning.children import Children
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
 from ruleop.planning.failures import reason_of
-from ruleop.planning.marks import PAUSED, Owner, is_paused
-from ruleop.planning.observed import Failure
+from ruleop.planning.marks import Owner, is_paused
 from ruleop.planning.period import reconcile_period
-from ruleop.planning.pruning import prune
+from ruleop.planning.permissions import refused
+from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import FINALIZED, MAX_MESSAGE, as_taken, overall, projected, triple, users, write
+from ruleop.planning.status import MAX_MESSAGE, as_taken, overall, paused, projected, triple, users, write
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class _Planner:
         self.scope = Scope(rule, resource, observed)
         self.paused = is_paused(resource)
         self.children = Children(rule, observed, self.scope, self.owner, paused=self.paused)
+        self.held_back = ""  # what would be deleted, had the rules not just changed
 
     def plan(self) -> Plan:
         if self.resource["metadata"].get("deletionTimestamp"):
@@ -86,6 +87,8 @@ class _Planner:
                     continue
                 return Problem("spec", "Invalid", validation.message.string(self.scope.names), validation.site)
             except Waiting as wait:
+                if wait.forbidden:
+                    return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
             except RenderError as error:
                 return Problem("spec", "RenderFailed", error.message, error.site)
@@ -117,8 +120,13 @@ class _Planner:
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
+        if pruned and self.observed.settled:
+            self._report_left(pruned)
         if pruned and not self._status_fails():
-            actions += pruned
+            if self.observed.held_until:
+                self.held_back = held_back(pruned, self.observed.held_until)
+            else:
+                actions += pruned
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         if self._needs_finalizer():
             if not holds:
@@ -128,18 +136,38 @@ class _Planner:
             actions.append(RemoveFinalizer(self.observed.finalizer))
         return actions
 
+    def _report_left(self, pruned: list[Action]) -> None:
+        """What this pass was to delete, or to release, and the server did not let it."""
+        for action in pruned:
+            assert isinstance(action, (Delete, Patch)), "what prune gives"
+            failed = self.observed.failed.get(action.key)
+            if failed is None:
+                continue
+            info = self.observed.kinds.info(Kind.of(action.live))
+            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
+            child, message, reason = action.child or "pruning", f"{action.key} is still there: {why}", reason_of(failed.failure)
+            if reason is None:
+                self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
+            else:
+                self.children.said.problem(child, reason, message)
+
     def _status_fails(self) -> bool:
         """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where something is to be pruned,
         for a pass that writes does without the status."""
         mistakes: list[Problem] = []
         projected(self.rule, self.scope, mistakes)
-        users(self.rule, self.scope, mistakes)
+        users(self.rule, self.children, mistakes)
         return bool(mistakes)
 
     def _has_nothing_elsewhere(self) -> bool:
         """Whether all is known, and the garbage collector follows all that there is."""
         said = self.children.said
-        return self.observed.may_prune and not said.problems and not said.waits and not any(hidden(self.rule, self.observed))
+        return (
+            not self.observed.held_until
+            and not said.problems
+            and not said.waits
+            and not any(hidden(self.rule, self.observed, self.owner.namespace))
+        )
 
     def _needs_finalizer(self) -> bool:
         if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
@@ -176,18 +204,18 @@ class _Planner:
             return self._bare(actions, events or [], look_again)
         self._tell_of_finalizer(ready)
         fields, ours = as_taken(self.rule, self.observed.refused, *projected(self.rule, self.scope, problems), problems)
-        extra = users(self.rule, self.scope, problems)
+        extra = users(self.rule, self.children, problems)
         if ready is None:
-            ready = overall(self.children, problems)
+            ready = overall(self.children, problems, held_back=self.held_back)
         period, trouble = reconcile_period(self.rule, self.resource)
         if self.paused:
-            ready = self._pause(ready)
+            ready = paused(self.resource, self.observed.last_reason)
         elif trouble:
             ready[0] = {**ready[0], "message": "; ".join(filter(None, [ready[0]["message"], trouble]))[:MAX_MESSAGE]}
         conditions = [*ready, *extra]
         status: StatusWrite | None = None
         if self.rule.manage_status:
-            status = write(self.resource, self.info, self.observed, fields, ours, conditions)
+            status = write(self.resource, self.info, self.observed, fields, ours, conditions, pause=self.paused)
         return Plan(
             resource=ObjectKey.of(self.resource),
             uid=self.owner.uid,
@@ -199,7 +227,7 @@ class _Planner:
             problems=tuple(problems),
             status=status,
             conditions=tuple(conditions),
-            events=(*(events or ()), *(() if acts else transition(self.resource, ready[0], problems, self.observed.last_reason))),
+            events=(*(events or ()), *self._transition(ready[0], acts=acts)),
             look_again=None if self.paused else self._made_possible(actions, look_again),
             period=period,
             complete=complete,
@@ -233,9 +261,8 @@ class _Planner:
         failed = self.observed.failed.get(ObjectKey.of(self.resource)) if self.observed.settled else None
         if failed is None:
             return
-        message = f"the finalizer {self.observed.finalizer} cannot be written: {failed.message}"
-        if failed.failure is Failure.FORBIDDEN:
-            message += f"; ruleop needs the right to patch the {self.rule.kind.kind} itself"
+        why = refused(self.rule, self.info, self.owner.namespace, failed.verb) if failed.verb else failed.message
+        message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
         reason = reason_of(failed.failure)
         if reason is None:
             self.children.said.wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
@@ -244,8 +271,6 @@ class _Planner:
         if ready is not None:  # a CR that is being deleted: its reasons are what tells how far it has come
             ready[:] = triple(False, ready[0]["reason"], message, reconciling=reason is None, stalled=reason is not None)
 
-    def _pause(self, ready: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        paused = triple(False, "Paused", f"the annotation {PAUSED} stops all changes", reconciling=False, stalled=False)
-        if ready[1]["reason"] == FINALIZED:  # remembered, or what is done would be done again after the pause
-            paused[1] = {**paused[1], "reason": FINALIZED}
-        return paused
+    def _transition(self, ready: dict[str, Any], *, acts: bool) -> list[Event]:
+        """None before the writes are done, and none in a pause, in which Ready does not change."""
+        return [] if acts or self.paused else transition(self.resource, ready, self.children.said.problems, self.observed.last_reason)

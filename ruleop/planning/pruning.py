@@ -1,8 +1,8 @@
 """What is ours and no longer wanted.
 
 Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass, nothing waiting
-that the object might belong to, and not in the first seconds after the rules changed. Each deletion names uid and resourceVersion, and
-is done after a live read.
+that the object might belong to, and not in the first seconds after the rules changed: it is held back then, and the CR is reconciling until
+it is done. Each deletion names uid and resourceVersion, and is done after a live read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ruleop.planning.apply import release
 from ruleop.planning.wanted import deletion_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ruleop.planning.actions import Problem
     from ruleop.planning.children import Children
@@ -32,7 +32,7 @@ def _all_is_known(problems: Iterable[Problem]) -> bool:
 def prune(children: Children) -> list[Action]:
     wanted = {piece.wanted.key for planned in children.planned.values() for piece in planned.pieces}
     unwanted = [each for each in children.existing if each.key not in wanted]
-    if not unwanted or not children.observed.may_prune or not _all_is_known(children.said.problems):
+    if not unwanted or not _all_is_known(children.said.problems):
         return []
     spare = [planned.child for planned in children.planned.values() if planned.spares]
     needs = children.written()
@@ -46,6 +46,18 @@ def prune(children: Children) -> list[Action]:
             child = children.rule.children.get(each.child)
             found.append(Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs))
     return found
+
+
+def held_back(pruned: Sequence[Action], until: str) -> str:
+    """What is not deleted yet, for a condition. The deadline is the one time that a message holds: it is fixed by the edit of the rules."""
+    deleted = sum(isinstance(action, Delete) for action in pruned)
+    counts = [(deleted, "deleted"), (len(pruned) - deleted, "released")]
+    parts = [f"{count} object{'s' if count > 1 else ''} will be {word}" for count, word in counts if count]
+    return "; ".join([*parts, deadline(until)])
+
+
+def deadline(until: str) -> str:
+    return f"held back until {until[11:19]} UTC"
 
 
 def _is_spared(each: Existing, spare: list[Child], rule: Rule) -> bool:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.kinds import Kind, Object
 from ruleop.planning.observed import Observed, Served
+from ruleop.planning.permissions import refused, unlisted
 from ruleop.planning.randomness import Allowance, Drawn
 from ruleop.planning.targets import Target, target_of
-from ruleop.templating import Lazy, NotThereYet, Origin, TemplateFunction, partial_view, view
+from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.faults import fault_of
 
 if TYPE_CHECKING:
@@ -79,13 +80,18 @@ class Scope:
             if state is Served.PENDING:
                 raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not listed yet)", why="kind")
             if state is Served.FORBIDDEN:
-                raise NotThereYet(f"{observe.id} (ruleop may not read {observe.kind.kind})", why="right")
+                raise NotPermitted(self.unlisted(observe))
             try:
                 return self._look_up(observe)
             except RenderError as error:
                 raise fault_of(error) from None
 
         return force
+
+    def unlisted(self, observe: Observe) -> str:
+        """Which permission is missing to read it."""
+        info, constant = self.observed.kinds.info(observe.kind), observe.namespace.constant if observe.namespace is not None else ""
+        return refused(self.rule, info, constant, "list") if constant else unlisted(self.rule, info, self.namespace)
 
     def _look_up(self, observe: Observe) -> Any:
         target = self.target(observe)

@@ -1,7 +1,7 @@
 """The status of a CR: the fields that the rule projects, and the conditions that kstatus and people go by.
 
-Messages hold no times, counters or versions: a status that changes by itself would be written again and again, and wake everybody who
-watches it.
+Messages hold no times, counters or versions: a status that changes by itself would be written without end, and wake everybody who watches
+it. The one exception is the deadline of pruning that is held back, which is fixed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
+from ruleop.planning.marks import PAUSED
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ruleop.rules import Condition, Rule
 
 FINALIZED = "Finalized"
+PAUSE = "Paused"  # a condition's type, and the reason of all that a pause says
+_KEPT = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
 MAX_MESSAGE = 1024
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
@@ -122,16 +125,34 @@ def triple(ready: bool, reason: str, message: str, *, reconciling: bool, stalled
     ]
 
 
+def paused(resource: Object, last_reason: str) -> list[dict[str, Any]]:
+    """In a pause Ready and Stalled stay what they were, for a healthy resource stays healthy; nothing is being reconciled, and Paused says
+    why. A CR that was never reconciled is neither ready nor not."""
+    why = f"the annotation {PAUSED} stops all changes"
+    ready, stalled = (condition_of(resource, type_) for type_ in ("Ready", "Stalled"))
+    return [
+        _again(ready) if ready else condition("Ready", "Unknown", last_reason or PAUSE, why),
+        condition("Reconciling", "False", PAUSE),
+        _again(stalled) if stalled else condition("Stalled", "False", PAUSE),
+        condition(PAUSE, "True", PAUSE, why),
+    ]
+
+
+def _again(live: Mapping[str, Any]) -> dict[str, Any]:
+    return condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message")))
+
+
 def _quiet(reason: str, ready: bool) -> str:
     return "Ready" if ready else reason
 
 
-def overall(children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
-    """What the children's states amount to."""
+def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> list[dict[str, Any]]:
+    """What the children's states amount to. `held_back`: deletions that are still to come."""
     if problems:
         return triple(False, problems[0].reason, _sentence(_told(problem) for problem in problems), reconciling=False, stalled=True)
+    held = [held_back] if held_back else []
     if children.said.waits:
-        message = _sentence(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)
+        message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)])
         return triple(False, "Waiting", message, reconciling=True, stalled=False)
     unready = [
         f"{piece.wanted.key.kind}/{piece.wanted.key.name}"
@@ -139,8 +160,9 @@ def overall(children: Children, problems: list[Problem]) -> list[dict[str, Any]]
         for piece in planned.pieces
         if piece.state is not State.READY
     ]
-    if unready:
-        return triple(False, "Progressing", _sentence(f"{name} is not ready" for name in unready), reconciling=True, stalled=False)
+    if unready or held:
+        message = _sentence([*held, *(f"{name} is not ready" for name in unready)])
+        return triple(False, "Progressing", message, reconciling=True, stalled=False)
     return triple(True, "Ready", "", reconciling=False, stalled=False)
 
 
@@ -158,17 +180,20 @@ def _sentence(parts: Iterable[str]) -> str:
     return f"{text}; and more" if len(told) > 8 else text
 
 
-def users(rule: Rule, scope: Scope, problems: list[Problem]) -> list[dict[str, Any]]:
-    return [_users(each, scope.names, problems) for each in rule.conditions]
+def users(rule: Rule, children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
+    return [_users(each, children, problems) for each in rule.conditions]
 
 
-def _users(each: Condition, names: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+def _users(each: Condition, children: Children, problems: list[Problem]) -> dict[str, Any]:
+    if missing := children.unreadable(each.reads):  # `default`, `is defined` and `ready` would make a no of it
+        return condition(each.type, "Unknown", "Forbidden", missing)
+    names = children.scope.names
     try:
         status = _status(each.status.evaluate(names))
         reason = each.reason.string(names) if each.reason is not None else ""
         message = each.message.string(names) if each.message is not None else ""
     except Waiting as wait:
-        return condition(each.type, "Unknown", "Waiting", f"{wait.path} is not there yet")
+        return condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
         _complain(problems, error)
         return condition(each.type, "Unknown", "RenderFailed", error.message)
@@ -192,17 +217,30 @@ def _reason(text: str) -> str:
 
 
 def write(
-    resource: Object, info: KindInfo, observed: Observed, fields: dict[str, Any], ours: frozenset[str], conditions: list[dict[str, Any]]
+    resource: Object,
+    info: KindInfo,
+    observed: Observed,
+    fields: dict[str, Any],
+    ours: frozenset[str],
+    conditions: list[dict[str, Any]],
+    *,
+    pause: bool = False,
 ) -> StatusWrite:
-    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning."""
+    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a `pause` the generation
+    that it speaks of, and the conditions that a pause keeps, stay those of the last reconcile."""
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]
     generation = metadata.get("generation")
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
-    before = _without(observed.retired, live.get("conditions"))
+    before = live.get("conditions")
+    if pause:
+        kept = _KEPT & {each.get("type") for each in before or () if isinstance(each, dict)}
+        conditions = [each for each in conditions if each["type"] not in kept]
+    else:
+        before = _without(observed.retired, before)
     said: dict[str, Any] = {**fields, "conditions": _merged(before, conditions, speaks_of, observed.now)}
-    if speaks_of is not None:
+    if speaks_of is not None and not pause:
         said["observedGeneration"] = speaks_of
     if _in_step(live, said, ours):
         return StatusWrite(live, None, info.status_subresource)
@@ -240,13 +278,16 @@ def _without(retired: Collection[str], live: Any) -> Any:
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
-    """Others' conditions stay where they are. The time of a transition is kept until the status flips."""
+    """Others' conditions stay where they are; that of a pause goes with it. The time of a transition is kept until the status flips."""
     theirs = [each for each in live if isinstance(each, dict)] if isinstance(live, list) else []
     fresh = {each["type"]: each for each in conditions}
     result = []
     for before in theirs:
         new = fresh.pop(before.get("type", ""), None)
-        result.append(before if new is None else _over(before, new, generation, now))
+        if new is not None:
+            result.append(_over(before, new, generation, now))
+        elif before.get("type") != PAUSE or before.get("reason") != PAUSE:
+            result.append(before)
     result.extend(_over({}, new, generation, now) for new in fresh.values())
     return result
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.kinds import Kind
 from ruleop.rules.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
-from ruleop.rules.order import Reads, order, reads
+from ruleop.rules.order import Reads, ids_read, order, reads
 from ruleop.rules.partial import read_as_metadata
+from ruleop.rules.secrecy import secret_holders
 from ruleop.rules.watches import is_builtin
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ruleop.rules.drafts import ChildDraft, Draft
     from ruleop.rules.language import ConditionTable, FullSelectorTable, ObserveTable
@@ -23,24 +24,24 @@ T = TypeVar("T")
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
-def build_rule(draft: Draft, parts: Iterable[Part]) -> Rule:
+def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> Rule:
     table = draft.table
     parts = list(parts)
-    read, partial = reads(draft, parts), read_as_metadata(draft, parts)
+    read, partial, secret = reads(draft, parts), read_as_metadata(draft, parts), secret_holders(draft, parts, templates)
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
         site=table.site,
-        children={name: _child(child, read[name]) for name, child in draft.children.items()},
+        children={name: _child(child, read[name], secret=name in secret) for name, child in draft.children.items()},
         observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
-        conditions=tuple(_condition(condition) for condition in table.conditions),
+        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
         validate=tuple(
             Validation(_there(validate.rule).compiled, _there(validate.message).compiled, validate.site) for validate in table.validate
         ),
         vars=draft.vars,
         let={entry.name: _there(entry.value).compiled for entry in draft.let},
-        finalize={name: _child(child, read[name]) for name, child in draft.final.items()},
+        finalize={name: _child(child, read[name], secret=name in secret) for name, child in draft.final.items()},
         selector=_selector(table.selector),
         namespaces=tuple(word.text for word in table.namespaces or ()),
         reconcile_period=table.reconcile_period,
@@ -66,7 +67,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: Reads) -> Child:
+def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
     table = child.table
     body = _there(table.template).compiled if table.template else _there(table.object).compiled
     return Child(
@@ -95,7 +96,7 @@ def _child(child: ChildDraft, read: Reads) -> Child:
         namespace=_compiled(table.namespace),
         optional=table.optional,
         mentions=read.mentions,
-        reads=read.ids,
+        secret=secret,
     )
 
 
@@ -112,11 +113,13 @@ def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
     )
 
 
-def _condition(table: ConditionTable) -> Condition:
+def _condition(draft: Draft, table: ConditionTable) -> Condition:
+    status = _there(table.status).compiled
     return Condition(
         type=_there(table.type).text,
         site=table.site,
-        status=_there(table.status).compiled,
+        status=status,
+        reads=tuple(sorted(ids_read(draft, [status]))),
         reason=_compiled(table.reason),
         message=_compiled(table.message),
     )

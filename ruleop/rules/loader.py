@@ -96,7 +96,7 @@ class _Loading:
         found = self.findings.sorted()
         if self.findings.failed:
             raise ProjectErrors(found)
-        built = [build_rule(draft, its_parts) for draft, its_parts in every_part]
+        built = [build_rule(draft, its_parts, self.reading.templates) for draft, its_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
         return Project(root, rules, crds, self.reading.templates, self._digest(), found)
 

@@ -76,7 +76,7 @@ class Child:
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
-    reads: frozenset[str] = frozenset()  # ids of all children and observed resources that it reads in any way, also by `let` and `live.`
+    secret: bool = False  # data of a Secret may stand in its objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class Condition:
     status: Expression
     reason: StringTemplate | None = None
     message: StringTemplate | None = None
+    reads: tuple[str, ...] = ()  # sorted ids of all children and observed resources that decide it, also by `let`, `live.` and `ready.`
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.rules.drafts import Draft
 
 _FUNCTIONS = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
-OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled")
+OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 
 
 def check_given(draft: Draft, findings: Findings) -> None:

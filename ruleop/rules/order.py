@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ruleop.rules.names import heads_through_lets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
     from ruleop.rules.drafts import ChildDraft, Draft
     from ruleop.rules.findings import Findings
-    from ruleop.rules.views import Part
+    from ruleop.rules.views import Compiled, Part
     from ruleop.templating import Reference
 
 
@@ -37,7 +37,6 @@ class Reads:
     """What the expressions and templates of one child read."""
 
     mentions: frozenset[str]
-    ids: frozenset[str]  # of all children and observed resources that are read in any way
     links: tuple[Link, ...]  # to other children and to itself, with `dependsOn`
 
 
@@ -52,13 +51,17 @@ def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, Reads]:
 
 def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> Reads:
     links = [link for part in parts for link in _mentions(part)]
-    names = {name for part in parts for name in part.compiled.names}
-    names |= {reached for name in names for reached in heads_through_lets(draft, name)}
-    names |= {name for part in parts for reference in part.compiled.references for name in _id_below(reference)}
-    ids = {each.id for each in draft.everyone} | set(draft.observed)
     peers = draft.final if child.final else draft.children
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
-    return Reads(frozenset(link.target for link in links), frozenset(names & ids), (*links, *depends))
+    return Reads(frozenset(link.target for link in links), (*links, *depends))
+
+
+def ids_read(draft: Draft, texts: Sequence[Compiled]) -> frozenset[str]:
+    """The ids of all children and observed resources that are read in any way, also by `let`, `live.` and `ready.`."""
+    names = {name for compiled in texts for name in compiled.names}
+    names |= {reached for name in names for reached in heads_through_lets(draft, name)}
+    names |= {name for compiled in texts for reference in compiled.references for name in _id_below(reference)}
+    return frozenset(names & ({each.id for each in draft.everyone} | set(draft.observed)))
 
 
 def _id_below(reference: Reference) -> Iterator[str]:

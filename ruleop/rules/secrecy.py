@@ -7,7 +7,7 @@ the answer is no.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
@@ -17,7 +17,7 @@ from ruleop.kinds import GroupKind
 from ruleop.templating import SAME_ITEMS, Reference, TextTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.rules.drafts import Draft
     from ruleop.rules.findings import Findings
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SECRET = GroupKind("", "Secret")
 _SHOWN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+_NAMES = frozenset({"name", "namespace", "uid"})  # of the metadata; kubectl keeps a copy of the whole object in an annotation
+_FILLING = frozenset({"template", "object", "forEach", "namespace"})  # what becomes part of an object
 _PARSER = Environment(autoescape=False)  # noqa: S701 - it only parses
 
 
@@ -48,6 +50,30 @@ def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, s
                 findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
 
 
+def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> frozenset[str]:
+    """The children in which Secret data may stand: Secrets, and those into which more than a name is read from one, or from another
+    such child. What the API server says of them may quote it."""
+    parts = [part for part in parts if part.let or (part.child is not None and part.key in _FILLING)]
+    secrets, before = _Secrets(_ids(draft), frozenset()), None
+    while secrets != before:
+        before = secrets
+        for part in parts:
+            if any(_shows(part, reference, secrets, templates, shown=_only_named) for reference in part.compiled.references):
+                if part.child is None:
+                    secrets = replace(secrets, lets=secrets.lets | {part.let})
+                else:
+                    secrets = replace(secrets, many={**secrets.many, part.child.id: part.child.many})
+    return frozenset(child.id for child in draft.everyone if child.id in secrets.many)
+
+
+def _may_be_shown(path: Sequence[str | None]) -> bool:
+    return path[0] in _SHOWN
+
+
+def _only_named(path: Sequence[str | None]) -> bool:
+    return path[0] in _SHOWN - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)
+
+
 def _ids(draft: Draft) -> dict[str, bool]:
     many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
     for entry in draft.observed.values():
@@ -57,7 +83,15 @@ def _ids(draft: Draft) -> dict[str, bool]:
     return many
 
 
-def _shows(part: Part, reference: Reference, secrets: _Secrets, templates: Mapping[str, str]) -> bool:
+def _shows(
+    part: Part,
+    reference: Reference,
+    secrets: _Secrets,
+    templates: Mapping[str, str],
+    *,
+    shown: Callable[[Sequence[str | None]], bool] = _may_be_shown,
+) -> bool:
+    """Whether it reads more of a Secret than what may be `shown`."""
     path = reference.path[1:] if reference.path[0] == "live" else reference.path
     name = path[0] if path else None
     if path[-1:] == ("?",):
@@ -72,7 +106,7 @@ def _shows(part: Part, reference: Reference, secrets: _Secrets, templates: Mappi
         return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
-    return not inner or inner[0] not in _SHOWN
+    return not inner or not shown(inner)
 
 
 def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:

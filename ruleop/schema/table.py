@@ -39,6 +39,11 @@ class ResourceInfo:
     status_subresource: bool
     kind: Kind
 
+    @property
+    def title(self) -> str:
+        """As kubectl and people write it: `deployments.apps`."""
+        return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural
+
 
 def builtin_kinds() -> tuple[Kind, ...]:
     """All built-in kinds; by group, and within a group the server's preferred version first."""

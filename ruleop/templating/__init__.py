@@ -1,9 +1,9 @@
 """Text to objects: templates whose values never meet the YAML parser."""
 
-from ruleop.templating.absent import OMIT, Absent, Broken, Later, Missing, Omit, Origin, Unwanted
+from ruleop.templating.absent import OMIT, Absent, Announced, Broken, Later, Missing, Omit, Origin, Unwanted
 from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.environment import TemplateFunction
-from ruleop.templating.faults import Fault, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
 from ruleop.templating.library import Library
 from ruleop.templating.other_tools import instead_of
 from ruleop.templating.references import SAME_ITEMS, Reference
@@ -32,16 +32,19 @@ __all__ = [
     "OMIT",
     "SAME_ITEMS",
     "Absent",
+    "Announced",
     "Broken",
     "Expression",
     "Fault",
     "Later",
     "Lazy",
     "Library",
+    "LimitExceeded",
     "ListView",
     "MapView",
     "Missing",
     "NotJson",
+    "NotPermitted",
     "NotThereYet",
     "ObjectsView",
     "Omit",

@@ -10,8 +10,9 @@ when the fault is raised.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from jinja2.runtime import Undefined
 
@@ -125,6 +126,24 @@ class Later(Absent):
 
     def fault(self) -> Fault:
         return NotThereYet(self.path())
+
+
+class Announced(Later):
+    """An object that does not exist yet, of which it is known already what it will be called. Everything else of it, and the whole, is not
+    there yet: what needs only the name need not wait for the object."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, path: str, known: Mapping[str, Any]) -> None:
+        super().__init__(path)
+        self._known: Mapping[str, Any] = known
+
+    def step(self, key: object) -> Any:
+        found = self._known.get(key) if isinstance(key, str) else None
+        if isinstance(found, str):
+            return found
+        below = Announced(self.path(), found) if isinstance(found, Mapping) else Later(self.path())
+        return below.below(key)
 
 
 class NotLive(Absent):

@@ -28,6 +28,8 @@ NODE = 32  # what a mapping, list, number or key weighs, in characters
 class Exhausted(Fault):
     """A limit was broken. Unlike other faults it ends the whole render at once, even where the value would not have been used."""
 
+    kind = "limit"
+
 
 class Meter:
     """What is left of the budget of the render at hand."""

@@ -40,11 +40,18 @@ class NotThereYet(Fault):
     """The value will come: what needs it waits for `path`. `why` is one word for it, where it is more than a value."""
 
     kind = "later"
+    forbidden = False
 
     def __init__(self, path: str, *, why: str = "value") -> None:
         super().__init__(f"{path} is not there yet")
         self.path = path
         self.why = why
+
+
+class NotPermitted(NotThereYet):
+    """The value cannot be read: `path` is the sentence that says which permission is missing."""
+
+    forbidden = True
 
 
 class RuleErrors(RuleopError):  # noqa: N818 - several of them
@@ -58,10 +65,15 @@ class RuleErrors(RuleopError):  # noqa: N818 - several of them
 class Waiting(RenderError):  # noqa: N818 - no mistake
     """What is rendered needs something that is not there yet. Not a mistake: it waits for `path`."""
 
-    def __init__(self, path: str, site: Site, *, expression: str = "", why: str = "value") -> None:
-        super().__init__(f"{path} is not there yet", site, expression=expression)
+    def __init__(self, path: str, site: Site, *, expression: str = "", why: str = "value", forbidden: bool = False) -> None:
+        super().__init__(path if forbidden else f"{path} is not there yet", site, expression=expression)
         self.path = path
         self.why = why
+        self.forbidden = forbidden  # a permission is missing; `path` says which
+
+
+class LimitExceeded(RenderError):  # noqa: N818 - reads as what it is
+    """A render that costs more than one may: the next one of the same pass would cost as much again."""
 
 
 def mistake(message: str, site: Site) -> RuleErrors:
@@ -74,14 +86,18 @@ def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
     at = fault.site or site
     said = fault.expression or expression
     if isinstance(fault, NotThereYet):
-        raise Waiting(fault.path, at, expression=said, why=fault.why) from None
+        raise Waiting(fault.path, at, expression=said, why=fault.why, forbidden=fault.forbidden) from None
     message = f"{{{{ {said} }}}}: {fault.reason}" if said and not fault.reason.startswith(said) else fault.reason
-    raise RenderError(message, at, expression=said) from None
+    raise (LimitExceeded if fault.kind == "limit" else RenderError)(message, at, expression=said) from None
 
 
 def fault_of(error: RenderError) -> Fault:
     """The other way about: an error that one evaluation ended with, as a value of the next one."""
-    fault: Fault = NotThereYet(error.path, why=error.why) if isinstance(error, Waiting) else Fault(error.message)
+    fault: Fault = Fault(error.message)
+    if isinstance(error, Waiting):
+        fault = (NotPermitted if error.forbidden else NotThereYet)(error.path, why=error.why)
+    if isinstance(error, LimitExceeded):
+        fault.kind = "limit"
     fault.site = error.site
     fault.expression = error.expression
     return fault

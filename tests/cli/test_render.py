@@ -1,4 +1,5 @@
 import json
+import textwrap
 
 import pytest
 import ruamel.yaml
@@ -155,3 +156,20 @@ def test_a_comment_ends_where_its_line_ends_for_every_parser(project, ruleop):
     assert "waits for" in out
     documents = [document for document in yaml.safe_load_all(out) if document]
     assert [document["kind"] for document in documents] == ["Deployment"]
+
+
+GENERATED = """
+  generated:
+    apply: {strategy: create-only}
+    object: {apiVersion: v1, kind: Secret, metadata: {name: blog-key}, stringData: {key: "{{ random_password(20) }}"}}
+  reader:
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: blog-reader}, data: {volume: "{{ generated.metadata.name }}"}}
+"""
+
+
+def test_who_reads_only_the_name_of_a_generated_secret_is_rendered_and_planned(project, ruleop):
+    project.edit("watches.yaml", "  children:\n", "  children:\n" + textwrap.indent(GENERATED.strip("\n"), "  ") + "\n")
+    assert "  volume: blog-key\n" in ruleop("render", "-f", "site.yaml").out
+    planned = ruleop("plan", "-f", "site.yaml").out
+    assert "+ create ConfigMap/blog-reader" in planned
+    assert "waiting" not in planned

@@ -133,7 +133,7 @@ def test_without_the_right_to_the_inventory_it_waits_for_it(fresh: Fresh, namesp
     fresh.launch()
     said = fresh.says("not permitted; trying again")
     assert "configmaps" in said["error"]
-    assert said["grant"] == "get, create and update on configmaps in the operator's namespace"
+    assert said["grant"] == f"get, create, update on configmaps in namespace {fresh.home}"
     assert fresh.probe("/readyz")[0] == 503
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
     fresh.admin.merge(role, {"rules": [*OWN_NAMESPACE, LEASES]}, "somebody")
@@ -150,7 +150,7 @@ def test_without_the_right_to_the_lease_it_stands_by_until_it_has_it(fresh: Fres
     fresh.launch()
     said = fresh.says("the lease cannot be had; trying again")
     assert "leases" in said["error"]
-    assert said["grant"] == "get, create and update"
+    assert said["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {fresh.home}"
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
     fresh.admin.merge(role, {"rules": [*OWN_NAMESPACE, LEASES]}, "somebody")
     life = Life(APP, fresh, namespace, kubectl)
@@ -192,7 +192,7 @@ def test_without_the_right_to_read_its_own_kind_it_waits_for_it(
     with Pod(control_plane, APP.project, rights, tmp_path / "log") as operator:
         said = operator.says("not permitted to watch; looked at again now and then")
         assert "apps.myapp.k8s.io" in said["error"]
-        assert said["grant"] == "list and watch"
+        assert said["grant"] == "get, list, watch, patch on apps.myapp.k8s.io in all namespaces"
         life = Life(APP, operator, namespace, kubectl)
         life.apply()
         operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.rights.rules()}, "somebody")

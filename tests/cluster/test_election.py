@@ -108,7 +108,7 @@ def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(at_
     leader.revoke("leases", leader.home)
     assert leader.ended() == 1
     complaint = leader.says("the lease cannot be had; trying again")
-    assert complaint["grant"] == "get, create and update"
+    assert complaint["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {leader.home}"
     assert "leases" in complaint["error"]
     assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
     leader.says("the lease is lost; this process ends")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -233,6 +234,21 @@ def test_a_kind_of_child_is_watched_and_made_when_it_is_added_and_pruned_and_for
     eventually("the inventory to forget it", lambda: "ServiceAccount" not in rules.inventory()["Box"]["children"], SOON)
     eventually("its watch to end", lambda: "ServiceAccount" not in rules.verbose(), SOON)
     assert rules.inventory()["Box"]["children"] == ["Secret"]
+
+
+def test_while_pruning_is_held_back_the_cr_says_so_and_becomes_ready_by_itself(rules: Rules) -> None:
+    def conditions() -> dict[str, Any]:
+        return {each["type"]: each for each in rules.there("boxes", "a")["status"]["conditions"]}  # type: ignore[index]
+
+    rules.watches(watch("Box", children=ACCOUNT))
+    rules.make("Box", "a")
+    rules.wait_until_ready("Box", "a")
+    rules.edit({"watches.yaml": BASE["watches.yaml"]})
+    found = eventually("it to be reconciling", lambda: conditions() if conditions()["Ready"]["status"] == "False" else None, SOON)
+    assert re.fullmatch(r"1 object will be deleted; held back until \d\d:\d\d:\d\d UTC", found["Ready"]["message"])
+    assert (found["Reconciling"]["status"], found["Stalled"]["status"]) == ("True", "False")
+    eventually("it to be ready again", lambda: conditions()["Ready"]["status"] == "True", SOON)
+    assert rules.there("serviceaccounts", "a") is None
 
 
 def _written(rules: Rules, since: int, name: str) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ class Answer(Enum):
     INVALID = "422 invalid"
     IMMUTABLE = "422 immutable"
     FORBIDDEN = "403"
+    NO_ROLE = "403 by the authorizer"
     THROTTLED = "429 with Retry-After"
     BROKEN = "500"
     GATEWAY = "504, but applied"
@@ -45,6 +46,7 @@ _STATUS = {
     Answer.INVALID: (422, "Invalid", "it is invalid: spec.x: Invalid value: 7"),
     Answer.IMMUTABLE: (422, "Invalid", "it is invalid: spec.x: Invalid value: 7: field is immutable"),
     Answer.FORBIDDEN: (403, "Forbidden", "you may not"),
+    Answer.NO_ROLE: (403, "Forbidden", 'it is forbidden: User "operator" cannot VERB resource "things" in API group ""'),
     Answer.THROTTLED: (429, "TooManyRequests", "not now"),
     Answer.BROKEN: (500, "InternalError", "etcd has its own trouble"),
     Answer.GATEWAY: (504, "Timeout", "it took too long"),
@@ -54,7 +56,7 @@ _STATUS = {
 def error_of(answer: Answer, verb: str, resource: str) -> ApiError:
     if answer in _STATUS:
         status, reason, message = _STATUS[answer]
-        body = orjson.dumps({"kind": "Status", "reason": reason, "message": message})
+        body = orjson.dumps({"kind": "Status", "reason": reason, "message": message.replace("VERB", verb)})
         return answer_error(status, body, verb=verb, resource=resource, retry_after="3" if status == 429 else None)
     problem = Problem.UNREACHABLE if answer is Answer.UNREACHABLE else Problem.TIMEOUT
     return ApiError(problem, verb=verb, resource=resource, text="no answer")

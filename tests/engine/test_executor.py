@@ -49,9 +49,12 @@ def expected(kind, answer):
         return Failure.OTHER  # the namespace is missing, or the kind
     if answer in {Answer.EXISTS, Answer.CONFLICT, Answer.NOT_FOUND}:
         return None
-    return {Answer.INVALID: Failure.INVALID, Answer.IMMUTABLE: Failure.IMMUTABLE, Answer.FORBIDDEN: Failure.FORBIDDEN}.get(
-        answer, Failure.OTHER
-    )
+    return {
+        Answer.INVALID: Failure.INVALID,
+        Answer.IMMUTABLE: Failure.IMMUTABLE,
+        Answer.FORBIDDEN: Failure.FORBIDDEN,
+        Answer.NO_ROLE: Failure.FORBIDDEN,
+    }.get(answer, Failure.OTHER)
 
 
 @pytest.mark.parametrize("answer", Answer, ids=lambda answer: answer.value)
@@ -75,6 +78,7 @@ def test_every_answer_to_every_action(run, kind, answer):
         assert {found: failed.failure for found, failed in outcomes.failed.items()} == ({} if said is None else {key: said})
     for failed in outcomes.failed.values():
         assert verb in failed.message, "it says what was tried"
+        assert failed.verb == (verb if answer is Answer.NO_ROLE else ""), "what a Role would have to grant"
         assert failed.wanted == ("digest" if kind in CHILDREN[:4] else "")
     assert outcomes.retry_after == (3 if answer is Answer.THROTTLED else None)
     assert stage.server.requests(*WRITES) == [(verb, name)], "nothing is sent twice"

@@ -74,7 +74,7 @@ class Operator:
     """A rulebook and its stocktaking, with all around them played."""
 
     def __init__(self, pause=0.0):
-        self.shelf = ConfigMap()
+        self.shelf, self.time = ConfigMap(), 0.0
         self.feeds, self.discovery, self.metrics, self.asked = Feeds(), Discovery(), Metrics(), []
         self.world = World(SimpleNamespace(), lambda _: None)
         self.controllers = Controllers(self.world)
@@ -89,6 +89,7 @@ class Operator:
             make=self.make,
             limit=None,
             pause=pause,
+            clock=lambda: self.time,
         )
         self.inventory = self.rulebook.inventory
         self.stocktaking = Stocktaking(self.rulebook, finalizer=OURS)
@@ -100,7 +101,7 @@ class Operator:
             raise AssertionError("nobody works here")
 
         workers._run = lambda _: asyncio.sleep(0)
-        return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, may_prune=True, reconcile=reconcile), workers)
+        return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, held_until="", reconcile=reconcile), workers)
 
     def begin(self, *watches):
         self.rulebook.adopt(project(*watches))
@@ -172,7 +173,7 @@ def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(story):
         controllers = dict(operator.controllers.by_kind)
         operator.rulebook.reloaded(project(watch(), watch("Other", "Secret")))
         assert operator.controllers.by_kind == controllers
-        assert [operator.controllers.get(kind).reconciler.may_prune for kind in (APP, OTHER)] == [True, False]
+        assert [operator.controllers.get(kind).reconciler.held_until != "" for kind in (APP, OTHER)] == [False, True]
         assert queued(operator, APP) == 0
         operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
         assert queued(operator, APP) == 1
@@ -187,7 +188,7 @@ def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(sto
         operator.rulebook.reloaded(moved)
         controller = operator.controllers.get(APP)
         assert controller.rules == controller.reconciler.rules == moved.rules, "places in messages are those of the new file"
-        assert controller.reconciler.may_prune
+        assert not controller.reconciler.held_until
 
     story(tell)
 
@@ -248,21 +249,38 @@ def test_files_that_arrive_one_after_the_other_prolong_the_pause(story):
         operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
         second = operator.rulebook._pausing
         assert (first.cancelled(), second.cancelled()) == (True, False)
+        operator.time += 7.0
         operator.rulebook.refuse("a mistake")
         assert second.cancelled()
+        deadlines = {kind: operator.controllers.get(kind).reconciler.held_until for kind in (APP, OTHER)}
+        assert deadlines == dict.fromkeys((APP, OTHER), "1970-01-01T00:01:07Z"), "one deadline for all that is held back"
         assert not operator.rulebook.is_settled
-        assert not operator.controllers.get(APP).reconciler.may_prune
+        assert operator.controllers.get(APP).reconciler.held_until
 
     story(tell)
+
+
+def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(story):
+    async def tell(operator):
+        operator.begin(watch(), watch("Other"))
+        operator.resource()
+        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other")))
+        request = operator.controllers.get(APP).workers.queue.take(now=0.0)
+        operator.controllers.get(APP).workers.queue.done(request, now=0.0)
+        assert queued(operator, APP) == 0
+        operator.rulebook.refuse("a mistake")
+        assert (queued(operator, APP), queued(operator, OTHER)) == (1, 0)
+
+    story(tell, pause=60.0)
 
 
 def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(story):
     async def tell(operator):
         operator.begin(watch())
         operator.rulebook.reloaded(project(watch(), watch("Other")))
-        assert not operator.controllers.get(OTHER).reconciler.may_prune
+        assert operator.controllers.get(OTHER).reconciler.held_until
         await operator.paused()
-        assert operator.controllers.get(OTHER).reconciler.may_prune
+        assert not operator.controllers.get(OTHER).reconciler.held_until
 
     story(tell)
 
@@ -278,7 +296,7 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(story):
         controller.workers.queue.take(now=0.0)
         operator.rulebook.unsettled.clear()
         await operator.paused()
-        assert controller.reconciler.may_prune
+        assert not controller.reconciler.held_until
         assert operator.rulebook.unsettled.is_set()
         controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
         assert queued(operator, APP) == 1
@@ -540,3 +558,16 @@ def test_which_rules_may_need_a_finalizer(more, may):
 def test_a_child_that_may_be_orphaned_may_need_a_finalizer():
     rules = "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml, deletion: orphan}}}"
     assert may_need_finalizer(project(rules).rules)
+
+
+def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_is_left(story):
+    async def tell(operator):
+        operator.begin(watch())
+        full = {"get", "list", "watch", "create", "patch", "delete"}
+        assert operator.rulebook.verbs(GroupKind("", "ConfigMap")) == full
+        assert operator.rulebook.verbs(APP) == {"get", "list", "watch", "patch"}
+        assert operator.rulebook.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
+        operator.inventory.entries[APP] = Entry(children=frozenset({GroupKind("", "Secret")}))
+        assert operator.rulebook.verbs(GroupKind("", "Secret")) == full - {"create"}
+
+    story(tell)

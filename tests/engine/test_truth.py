@@ -6,6 +6,7 @@ import copy
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from ruleop.engine.awaited import PATIENCE, Awaited
 from ruleop.engine.controller import REFUSED_FOR
@@ -526,8 +527,15 @@ def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
     run(story())
 
 
-@pytest.mark.parametrize("answer", [Answer.FORBIDDEN, Answer.INVALID])
-def test_a_finalizer_that_cannot_be_written_is_told(run, answer):
+@pytest.mark.parametrize(
+    ("answer", "reason", "why"),
+    [
+        (Answer.FORBIDDEN, "Forbidden", "patch App/shop/web: you may not"),
+        (Answer.NO_ROLE, "Forbidden", "cannot patch apps.example.com in namespace shop: needs get, list, watch, patch"),
+        (Answer.INVALID, "ApplyFailed", "patch App/shop/web: it is invalid"),
+    ],
+)
+def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
     async def story():
         looking = one(ELSEWHERE)
         looking.server.say("patch", "web", *[answer] * 20)
@@ -536,9 +544,8 @@ def test_a_finalizer_that_cannot_be_written_is_told(run, answer):
         assert verdict.failed
         assert looking.live("a") is None, "nothing is made that the finalizer has to be there for"
         condition = looking.condition()
-        assert condition["reason"] == ("Forbidden" if answer is Answer.FORBIDDEN else "ApplyFailed")
-        assert "the finalizer ruleop.dev/ruleop cannot be written: patch " in condition["message"]
-        assert ("needs the right to patch the App itself" in condition["message"]) == (answer is Answer.FORBIDDEN)
+        assert condition["reason"] == reason
+        assert f"the finalizer ruleop.dev/ruleop cannot be written: {why}" in condition["message"]
         assert looking.condition("Stalled")["status"] == "True"
         looking.server.answers.clear()
         await looking.rest()
@@ -642,6 +649,51 @@ def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
             verdict = await looking.look()
         assert verdict.failed
         assert [each[1] for each in looking.events] == ["RenderFailed"]
+
+    run(story())
+
+
+def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_what_the_server_quotes(run):
+    async def story():
+        looking = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+        looking.server.say("create", "s", *[Answer.NO_ROLE] * 2)
+        await looking.look()
+        message = "cannot create secrets in namespace shop: needs get, list, watch, create, patch, delete"
+        assert (looking.condition()["reason"], looking.condition()["message"].partition(": ")[2]) == (
+            "Forbidden",
+            f"templates/s.yaml:1: {message}",
+        )
+        looking.server.answers.clear()
+        await looking.rest()
+        assert looking.condition()["status"] == "True"
+
+    run(story())
+
+
+def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run):
+    async def story():
+        looking = one()
+        looking.server.say("status", "web", Answer.NO_ROLE)
+        with capture_logs() as lines:
+            await looking.look()
+        (line,) = [line for line in lines if line["event"] == "status not written"]
+        assert line["grant"] == "patch on apps.example.com/status in namespace shop"
+
+    run(story())
+
+
+def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_words_are_told(run):
+    async def story():
+        generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
+        body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
+        looking = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
+        looking.server.say("create", "a", Answer.INVALID)
+        await looking.look()
+        assert looking.writes()[:2] == [("create", "s"), ("create", "a")]
+        assert looking.condition()["reason"] == "ApplyFailed"
+        assert "it is invalid: spec.x: Invalid value: 7" in looking.condition()["message"]
+        await looking.rest()
+        assert looking.live("a")["data"] == {"v": "s"}
 
     run(story())
 

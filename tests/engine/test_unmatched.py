@@ -84,10 +84,10 @@ def test_nothing_is_taken_off_in_a_dry_run():
 
 def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
     play = Play(OURS)
-    play.reconciler.may_prune = False
+    play.reconciler.held_until = "2026-01-01T12:00:30Z"
     verdict, _ = play.reconcile()
     assert (play.done, verdict.failed) == ([], False)
-    play.reconciler.may_prune = True
+    play.reconciler.held_until = ""
     play.reconcile()
     assert play.done == [RemoveFinalizer(OURS)]
 

@@ -97,7 +97,7 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     world.children_of = {CONFIG_MAP.versionless: [watched]}
     watched.watchers[1].store.set_state(State.FORBIDDEN)
     info = world.seen_from("shop").info(CONFIG_MAP)
-    assert (info.state, info.hidden) == (Served.SYNCED, True)
+    assert (info.state, info.resource) == (Served.SYNCED, "configmaps")
     states = [info.state_in(namespace) for namespace in ("shop", "tools", "far")]
     assert states == [Served.SYNCED, Served.FORBIDDEN, Served.UNWATCHED]
     world = World(None, {CONFIG_MAP: resource}.get)

@@ -171,3 +171,26 @@ def test_an_object_that_is_too_large_is_refused_for_good(status: int, message: s
     assert not error.outcome_unknown
     assert "the object is too large" in str(error)
     assert refused(500, "", "etcdserver: request timed out").problem is Problem.SERVER
+
+
+@pytest.mark.parametrize(
+    ("message", "no_role"),
+    [
+        (
+            'services is forbidden: User "system:serviceaccount:a:b" cannot create resource "services" in API group "" in the namespace "shop"',
+            True,
+        ),
+        (
+            'apps.example.com "web" is forbidden: User "x" cannot patch resource "apps/status" in API group "example.com" in the namespace "s"',
+            True,
+        ),
+        ('namespaces is forbidden: User "x" cannot list resource "namespaces" in API group "" at the cluster scope: no binding', True),
+        ('pods "a" is forbidden: exceeded quota: shop, requested: pods=1, used: pods=5, limited: pods=5', False),
+        ('pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', False),
+        ('roles.rbac.authorization.k8s.io "a" is forbidden: user "x" is attempting to grant RBAC permissions not currently held', False),
+        ('admission webhook "w" denied the request: User cannot create it', False),
+    ],
+)
+def test_a_refusal_that_a_role_would_mend_is_told_from_that_of_a_policy(message: str, no_role: bool) -> None:
+    body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
+    assert answer_error(403, body, verb="create", resource="services in shop").not_permitted is no_role

@@ -144,6 +144,59 @@ def test_a_password_is_drawn_once_and_shown_only_when_it_exists():
     assert "ConfigMap/b" in world.names()
 
 
+NAMED = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b}
+data: {volume: "{{ a.metadata.name }}", where: "{{ a['metadata'].namespace }}", kind: "{{ a.apiVersion }} {{ a.kind }}"}
+"""
+DRAWN_AND_READ = "children: {a: {template: a.yaml, apply: {strategy: create-only}}, b: {template: b.yaml}}"
+
+
+def test_who_needs_only_the_name_of_a_generated_secret_does_not_wait_for_it():
+    world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
+    planned = world.plan()
+    assert [action.key.name for action in planned.actions] == ["a", "b"]
+    assert planned.waits == ()
+    world.settle()
+    assert world.objects[key("b")]["data"] == {"volume": "a", "where": "shop", "kind": "v1 Secret"}
+    assert world.writes.count("Create ConfigMap/b") == 1
+    assert "Patch ConfigMap/b" not in world.writes
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a.data.p", "a | sha256(8)", "a | to_json", "a.metadata | to_json", "a.metadata.uid", "a.metadata.labels", "a.type", "a[spec.which].p",
+        "a.items() | list | length", "(a.metadata.name ~ a.metadata.uid)",
+    ],
+)  # fmt: skip
+def test_all_else_of_it_and_the_whole_is_not_there_yet(value: str):
+    reader = f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: b}}\ndata: {{v: "{{{{ {value} }}}}"}}\n'
+    world = World.of(DRAWN_AND_READ, {"which": "data"}, a=DRAWN, b=reader)
+    planned = world.plan()
+    assert [action.key.name for action in planned.actions] == ["a"]
+    (wait,) = planned.waits
+    assert wait.child == "b"
+    assert wait.for_what.startswith("a")
+
+
+def test_before_it_exists_it_is_undefined_though_its_name_is_known():
+    body = (
+        DRAWN_AND_READ
+        + "\nstatus: {there: '{{ a is defined }}', named: '{{ a.metadata.name is defined }}', data: '{{ a.data is defined }}'}"
+    )
+    world = World.of(body, a=DRAWN, b=NAMED)
+    fields = world.plan().status.projected
+    assert fields == {"there": False, "named": True, "data": False}
+
+
+def test_the_name_of_somebody_elses_object_in_its_place_is_not_its_name():
+    world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
+    world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"}})
+    assert [(wait.child, wait.for_what) for wait in world.plan().waits] == [("b", "a.metadata.name")]
+
+
 def test_two_passwords_are_two_and_one_seed_gives_the_same_ones():
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ random_password() }}', q: '{{ random_password() }}'}\n"
     world = one("{strategy: create-only}", text)
@@ -449,7 +502,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     assert (delete.why, delete.after_writes) == ("recreate", False)
     assert world.condition("Stalled")["status"] == "False"
     assert {event.reason for event in world.events} == {"Synced"}
-    assert world.plan().children[0].objects[0].message == "is about to be deleted and created again"
+    assert world.plan().children[0].objects[0].message == "will be recreated"
     world.refuse.clear()
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "2"}

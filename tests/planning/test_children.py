@@ -394,6 +394,89 @@ def test_an_item_that_fails_fails_its_child_and_nothing_of_it_is_pruned():
     assert world.condition()["reason"] == "RenderFailed"
 
 
+EACH_AND_DB = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach: spec.items}, old: {template: old.yaml, when: spec.old | default(false)}}"
+
+
+def each_and_db(items, **spec):
+    return World.of(
+        EACH_AND_DB, {"items": items, "v": "1", **spec}, db=plain("db", "{v: '{{ spec.v }}'}"), x=plain("{{ item.name }}"), old=plain("old")
+    )
+
+
+def test_a_name_that_two_items_give_fails_its_child_and_nothing_else():
+    world = each_and_db([{"name": "a"}], old=True)
+    world.settle()
+    world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/c", "ConfigMap/db", "ConfigMap/old"], "not b, and nothing is pruned"
+    assert world.objects[key("db")]["data"] == {"v": "2"}
+    assert states(world) == {"db": State.READY, "x": State.FAILED, "old": State.UNWANTED}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert "ConfigMap/shop/b is rendered twice, by this child" in world.condition()["message"]
+    assert world.condition("Stalled")["status"] == "True"
+    world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "ConfigMap/db"]
+    assert world.ready()[0] == "True"
+
+
+def test_an_item_that_gives_the_name_of_another_child_stops_both_and_no_third_one():
+    body = EACH_AND_DB.replace("children: {", "children: {w: {template: w.yaml}, ")
+    texts = {
+        "db": plain("db", "{v: '{{ spec.v }}'}"),
+        "x": plain("{{ item.name }}"),
+        "old": plain("old"),
+        "w": plain("w", "{v: '{{ spec.v }}'}"),
+    }
+    world = World.of(body, {"items": [], "v": "1"}, **texts)
+    world.settle()
+    world.edit({"items": [{"name": "db"}], "v": "2"})
+    world.settle()
+    assert world.objects[key("db")]["data"] == {"v": "1"}
+    assert world.objects[key("w")]["data"] == {"v": "2"}
+    assert states(world)["db"] is State.FAILED
+
+
+def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_and_children_are_written():
+    world = each_and_db([{"name": "a"}], old=True)
+    world.settle()
+    world.edit({"items": [{"nam": "x"}, {"name": "b"}, {"name": "No Name"}], "v": "2"})
+    world.settle()
+    assert world.names() == ["ConfigMap/a", "ConfigMap/b", "ConfigMap/db", "ConfigMap/old"]
+    assert world.objects[key("db")]["data"] == {"v": "2"}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+    assert "item 0 of forEach (and 1 more): " in world.condition()["message"]
+    assert "spec.items[0].name is not set" in world.condition()["message"]
+
+
+def test_those_that_read_a_list_with_a_bad_item_wait_for_it():
+    body = "children: {x: {template: x.yaml, forEach: spec.items}, w: {template: w.yaml}}"
+    names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
+    world = World.of(body, {"items": [{"name": "a"}, {}]}, x=plain("{{ item.name }}"), w=plain("w", names))
+    world.settle()
+    assert world.names() == ["ConfigMap/a"]
+    assert states(world) == {"x": State.FAILED, "w": State.WAITING}
+
+
+def test_a_list_that_cannot_be_worked_out_is_a_mistake_of_the_whole_cr():
+    world = each_and_db([{"name": "a"}])
+    world.settle()
+    world.edit({"v": "2"})
+    world.settle()
+    assert world.objects[key("db")]["data"] == {"v": "1"}
+    assert world.ready()[:2] == ("False", "RenderFailed")
+
+
+def test_an_item_that_exceeds_a_limit_stops_the_cr_and_no_other_item_is_tried():
+    body = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach: spec.items}}"
+    much = "{v: \"{{ 'x' * item }}\"}"
+    world = World.of(body, {"items": [1, 10**9, 10**9]}, db=plain("db"), x=plain("n-{{ index }}", much))
+    (problem,) = world.plan().problems
+    assert "characters" in problem.message
+    assert "item 1" not in problem.message
+    assert world.plan().actions == ()
+
+
 MANY = """
 children: {x: {template: x.yaml}, w: {template: w.yaml}}
 """
@@ -470,9 +553,10 @@ def test_a_child_in_a_namespace_that_is_not_looked_at_waits_and_nothing_else():
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED})
     world.settle()
     assert world.names() == ["ConfigMap/b"]
-    assert waits(world) == [("a", "the namespace far to be looked at: add it to --namespaces")]
+    assert waits(world) == [("a", "the namespace far to be watched: add it to --namespaces")]
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.FORBIDDEN})
-    assert waits(world) == [("a", "the right to read ConfigMap")]
+    (problem,) = world.plan().problems
+    assert problem.message == "cannot list configmaps in namespace far: needs get, list, watch, create, patch, delete"
     world.infos["ConfigMap"] = replace(info, places={"shop": Served.SYNCED, "far": Served.SYNCED})
     world.settle()
     assert world.names() == ["ConfigMap/a", "ConfigMap/b"]
@@ -503,14 +587,17 @@ def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():
     assert world.objects[key("a")]["data"] == {"k": "truetrue"}
 
 
-def test_a_kind_that_may_not_be_read_makes_its_children_wait_and_prunes_nothing():
+def test_a_kind_that_may_not_be_read_fails_its_children_and_prunes_nothing():
     body = "children: {a: {template: a.yaml}, s: {template: s.yaml, when: spec.on}}"
     world = World.of(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
     world.settle()
     world.served["Secret"] = Served.FORBIDDEN
-    assert waits(world) == [("s", "the right to read Secret")]
-    assert states(world)["a"] is State.READY
+    assert states(world) == {"a": State.READY, "s": State.FAILED}
     assert world.plan().actions == ()
+    world.settle()
+    message = "s: templates/s.yaml:1: cannot list secrets in all namespaces: needs get, list, watch, create, patch, delete"
+    assert world.ready() == ("False", "Forbidden", message)
+    assert world.condition("Stalled")["status"] == "True"
 
 
 def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_is_not_read():
@@ -539,12 +626,16 @@ def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_
     world.settle()
     assert world.status["ip"] == "10.0.0.1"
     for state, why in (
-        (Served.FORBIDDEN, "pods (ruleop may not read Pod)"),
         (Served.UNSERVED, "pods (Pod is not served by the cluster)"),
         (Served.PENDING, "pods (Pod is not listed yet)"),
     ):
         world.served["Pod"] = state
         assert waits(world) == [("a", why)]
+    world.served["Pod"] = Served.FORBIDDEN
+    world.settle()
+    assert world.ready()[:2] == ("False", "Forbidden")
+    assert world.ready()[2].endswith("cannot list pods in all namespaces: needs get, list, watch")
+    assert "pods" not in world.status
 
 
 def test_an_observed_name_that_fails_fails_its_readers():

@@ -88,7 +88,7 @@ def test_the_memory_outlives_a_pause():
     world.remembers, world.last_reason = False, ""
     world.patch_resource({"annotations": {PAUSED: "true"}})
     world.step()
-    assert world.ready()[1] == "Paused"
+    assert world.condition("Paused")["status"] == "True"
     assert world.plan().actions == ()
     world.patch_resource({"annotations": {PAUSED: None}})
     world.settle()
@@ -102,7 +102,7 @@ def test_a_pause_before_stops_the_deletion():
     world.end()
     world.settle()
     assert world.names() == ["ConfigMap/a"]
-    assert world.ready()[1] == "Paused"
+    assert world.condition("Paused")["status"] == "True"
     assert world.plan().look_again is None
 
 
@@ -288,12 +288,12 @@ def test_shortly_after_a_reload_nothing_is_taken_away_and_the_finalizer_stays():
     world = World.of(FAR % "", {"v": "1"}, a=A)
     world.settle()
     world.end()
-    world.may_prune = False
+    world.held_until = "2026-01-01T12:00:30Z"
     world.settle()
     assert (world.names(), world.finalizers) == (["ConfigMap/a"], [FINALIZER])
     assert world.ready()[1] == "Deleting"
     assert "the rules have just changed" in world.ready()[2]
-    world.may_prune = True
+    world.held_until = ""
     world.settle()
     assert (world.resource, world.objects) == (None, {})
 
@@ -320,7 +320,7 @@ def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_
     world.settle()
     assert world.finalizers == [FINALIZER]
     assert world.condition("Stalled")["status"] == "True"
-    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    assert "cannot list configmaps in all namespaces: needs get, list, watch, create, patch, delete; owned objects" in world.ready()[2]
     world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
     assert world.plan().actions == (RemoveFinalizer(FINALIZER),)
 
@@ -346,7 +346,7 @@ def test_children_that_may_be_where_nothing_can_be_read_keep_the_finalizer():
     world.end()
     world.settle()
     assert world.finalizers == [FINALIZER]
-    assert "ruleop may not read ConfigMap" in world.ready()[2]
+    assert "cannot list configmaps in namespace far: needs" in world.ready()[2]
     world.objects[key("a", namespace="far")] = hidden
     looked_at(world, shop=Served.SYNCED, far=Served.SYNCED)
     world.settle()

@@ -156,10 +156,10 @@ def test_the_finalizer_stays_during_the_window_after_a_reload_and_while_somethin
     world = World.of(FAR.replace("a.yaml,", "a.yaml, when: spec.on,"), {"v": "1", "on": True}, a=A)
     world.settle()
     world.edit({"v": "1", "on": False})
-    world.may_prune = False
+    world.held_until = "2026-01-01T12:00:30Z"
     world.settle()
     assert world.finalizers == [FINALIZER]
-    world.may_prune = True
+    world.held_until = ""
     world.settle()
     assert world.finalizers == []
     assert world.objects == {}

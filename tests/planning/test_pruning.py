@@ -108,8 +108,54 @@ def test_a_refusal_that_is_long_past_holds_nothing_up():
 
 def test_nothing_is_pruned_while_the_rules_are_new():
     found = renamed(world())
-    found.may_prune = False
+    found.held_until = "2026-01-01T12:00:30Z"
     assert deletes(found) == []
+
+
+def test_while_pruning_is_held_back_the_cr_is_reconciling_and_says_what_and_until_when():
+    found = world()
+    left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
+    renamed(found)
+    found.held_until = "2026-01-01T12:00:30Z"
+    found.settle()
+    assert found.ready() == ("False", "Progressing", "2 objects will be deleted; held back until 12:00:30 UTC")
+    assert {each["type"]: each["status"] for each in found.status["conditions"]} == {
+        "Ready": "False",
+        "Reconciling": "True",
+        "Stalled": "False",
+    }
+    assert found.plan().quiet, "the deadline is fixed: nothing is written until it has passed"
+    found.held_until = ""
+    told = len(found.events)
+    found.settle()
+    assert {"ConfigMap/a", "Secret/dropped"}.isdisjoint(found.names())
+    assert found.ready() == ("True", "Ready", "")
+    assert found.events[told:] == [], "all was written before"
+
+
+def test_what_would_be_released_is_told_as_that():
+    found = world(", deletion: orphan")
+    renamed(found)
+    found.held_until = "2026-01-01T12:00:30Z"
+    found.settle()
+    assert found.ready()[2] == "1 object will be released; held back until 12:00:30 UTC"
+
+
+def test_where_nothing_is_to_be_pruned_new_rules_hold_nothing_back():
+    found = world()
+    found.held_until = "2026-01-01T12:00:30Z"
+    found.settle()
+    assert found.ready()[0] == "True"
+
+
+def test_what_is_held_back_is_told_beside_what_waits():
+    found = world()
+    left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
+    renamed(found, go=False)
+    found.held_until = "2026-01-01T12:00:30Z"
+    found.settle()
+    assert found.ready()[:2] == ("False", "Waiting")
+    assert found.ready()[2].startswith("1 object will be deleted; held back until 12:00:30 UTC; ")
 
 
 def test_a_child_that_waits_spares_its_own_objects_and_those_without_a_record_and_no_others():

@@ -383,19 +383,102 @@ def test_a_list_of_children_is_a_list_while_the_cr_is_invalid():
 # -- pause, period, events -------------------------------------------------------------------------------------------------------------------
 
 
+WHY_PAUSED = f"the annotation {PAUSED} stops all changes"
+
+
+def pause(world: World, *, over: bool = False) -> None:
+    world.patch_resource({"annotations": {PAUSED: "false" if over else "true"}})
+    world.settle()
+
+
+def statuses(world: World) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in world.status["conditions"]}
+
+
 def test_a_pause_stops_all_writes_but_the_status():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.settle()
-    world.patch_resource({"annotations": {PAUSED: "true"}})
+    world.edit({"v": "2"})
+    pause(world)
+    assert world.objects[key("a")]["data"] == {"v": "1"}
+    pause(world, over=True)
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+
+
+def test_a_healthy_cr_stays_healthy_in_a_pause_and_a_condition_says_why_nothing_moves():
+    world = World.of(CHILD, {"v": "1"}, a=A)
+    world.settle()
+    before, told = world.condition("Ready"), len(world.events)
+    pause(world)
+    assert world.condition("Ready") == before
+    assert statuses(world) == {"Ready": "True", "Reconciling": "False", "Stalled": "False", "Paused": "True"}
+    assert (world.condition("Paused")["reason"], world.condition("Paused")["message"]) == ("Paused", WHY_PAUSED)
+    assert world.plan().quiet
+    pause(world, over=True)
+    assert statuses(world) == {"Ready": "True", "Reconciling": "False", "Stalled": "False"}
+    assert len(world.events) == told, "neither is news"
+
+
+def test_what_is_edited_in_a_pause_is_not_observed_before_it_is_over():
+    """By kstatus it is then in progress, which is true, and not failed."""
+    world = World.of(CHILD, {"v": "1"}, a=A)
+    world.settle()
+    pause(world)
     world.edit({"v": "2"})
     world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "1"}
-    assert world.ready() == ("False", "Paused", f"the annotation {PAUSED} stops all changes")
-    assert world.condition("Reconciling")["status"] == world.condition("Stalled")["status"] == "False"
-    assert world.status["observedGeneration"] == 2
-    world.patch_resource({"annotations": {PAUSED: "false"}})
+    assert world.ready()[0] == "True"
+    assert (world.status["observedGeneration"], world.condition("Ready")["observedGeneration"]) == (1, 1)
+    assert world.condition("Paused")["observedGeneration"] == 2
+    pause(world, over=True)
+    assert (world.status["observedGeneration"], world.condition("Ready")["observedGeneration"]) == (2, 2)
+
+
+def test_what_was_in_progress_is_not_being_reconciled_in_a_pause_and_what_was_stalled_still_is():
+    deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
+    world = World.of("children: {d: {template: d.yaml}}\n", d=deployment)
+    world.settle(controllers=False)
+    world.patch_resource({"annotations": {PAUSED: "true"}})
+    world.settle(controllers=False)
+    assert statuses(world) == {"Ready": "False", "Reconciling": "False", "Stalled": "False", "Paused": "True"}
+    assert world.ready()[1] == "Progressing"
+    broken = World.of(CHILD, {}, a=A)
+    broken.settle()
+    pause(broken)
+    assert statuses(broken) == {"Ready": "False", "Reconciling": "False", "Stalled": "True", "Paused": "True"}
+    assert broken.ready()[1] == "RenderFailed"
+
+
+def test_a_cr_that_was_paused_before_it_was_ever_reconciled_is_neither_ready_nor_not():
+    world = World.of(CHILD, {"v": "1"}, a=A)
+    pause(world)
+    assert world.names() == []
+    assert world.ready() == ("Unknown", "Paused", WHY_PAUSED)
+    assert statuses(world) == {"Ready": "Unknown", "Reconciling": "False", "Stalled": "False", "Paused": "True"}
+    assert "observedGeneration" not in world.status
+    assert world.events == []
+    pause(world, over=True)
+    assert world.ready()[0] == "True"
+    assert [event.reason for event in world.events] == ["Synced"]
+
+
+def test_a_condition_paused_of_somebody_else_is_left_alone():
+    world = World.of(CHILD, {"v": "1"}, a=A)
     world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "2"}
+    theirs = {"type": "Paused", "status": "False", "reason": "Running"}
+    world.resource["status"]["conditions"].append(theirs)
+    world.settle()
+    assert theirs in world.status["conditions"]
+
+
+def test_fields_of_the_status_follow_what_happens_in_a_pause():
+    world = with_status("{seen: '{{ other.data.v }}'}")
+    world.add(config("other", {"v": "1"}))
+    world.settle()
+    pause(world)
+    world.change(key("other"), {"data": {"v": "2"}})
+    world.settle()
+    assert world.status["seen"] == "2"
+    assert world.ready()[0] == "True"
 
 
 def test_a_bad_period_is_said_on_the_cr_and_blocks_nothing():
@@ -424,9 +507,12 @@ def test_events_come_on_transitions_only():
     ], "an edit that is simply carried out is nothing to tell"
     assert world.events[0].message == "App synced successfully"
     world.events.clear()
-    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.served["ConfigMap"] = Served.PENDING
     world.settle()
     assert world.events == []
+    world.served["ConfigMap"] = Served.FORBIDDEN
+    world.settle()
+    assert [(event.type, event.reason) for event in world.events] == [("Warning", "Forbidden")]
 
 
 def test_becoming_ready_is_no_news_where_all_was_written():
@@ -453,3 +539,48 @@ def test_an_unsettled_plan_says_nothing_before_its_writes_are_done():
     world = World.of(CHILD + "status: {x: '{{ spec.nope }}'}", {"v": "1"}, a=A)
     assert world.plan().actions
     assert world.plan().events == ()
+
+
+GENERATED = """
+apiVersion: v1
+kind: Secret
+metadata: {name: credentials}
+stringData: {password: "{{ random_password(8) }}"}
+"""
+NEEDS_IT = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data: {checksum: "{{ credentials.data | sha256(8) }}"}
+"""
+GENERATED_AND_READ = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
+
+
+def test_synced_is_said_when_all_is_written_and_not_before_a_child_that_waits_for_a_secret():
+    world = World.of(GENERATED_AND_READ, s=GENERATED, w=NEEDS_IT)
+    world.step()
+    assert world.names() == ["Secret/credentials"]
+    assert world.events == []
+    assert world.ready() == ("False", "Waiting", "web waits for ConfigMap/shop/web to be written")
+    world.settle()
+    assert world.names() == ["ConfigMap/web", "Secret/credentials"]
+    assert [event.reason for event in world.events] == ["Synced"]
+    assert world.ready()[0] == "True"
+
+
+def test_synced_is_said_after_a_recreation_and_not_between_its_two_halves():
+    body = "children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}"
+    world = World.of(body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n")
+    world.settle()
+    world.refuse[key("a")] = Failed(Failure.IMMUTABLE, "patch configmaps shop/a: data: field is immutable")
+    world.edit({"v": "2"})
+    told = len(world.events)
+    world.step()
+    assert world.ready()[1:] == ("Waiting", "a waits for ConfigMap/shop/a to be written")
+    del world.refuse[key("a")]
+    world.step()
+    assert world.names() == []
+    assert world.events[told:] == []
+    world.settle()
+    assert world.objects[key("a")]["data"] == {"v": "2"}
+    assert [event.reason for event in world.events[told:]] == ["Synced"]

@@ -87,6 +87,20 @@ def test_of_a_refused_secret_the_request_is_told_and_no_more():
     assert "hunter2" not in repr(world.status)
 
 
+S = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
+
+
+@pytest.mark.parametrize(("reads", "cut"), [("s.metadata.name", False), ("s.data.p", True)])
+def test_of_a_sibling_that_reads_only_the_name_of_a_secret_the_servers_words_are_told(reads: str, cut: bool):
+    sibling = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{volume: '{{{{ {reads} }}}}'}}\n"
+    world = World.of("children: {s: {template: s.yaml}, web: {template: w.yaml}}\n", {"v": "hunter2"}, s=S, w=sibling)
+    words = 'ConfigMap "web" is invalid: data[volume]: Invalid value: "x": no such volume'
+    world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", request="create configmaps shop/web")
+    world.step()
+    assert world.ready()[1] == "ApplyFailed"
+    assert world.ready()[2].endswith("the API server refuses it (invalid at data[volume])" if cut else words)
+
+
 def test_while_a_cr_is_paused_nothing_is_about_to_be_done():
     world = World.of(TWO, {"v": "1"}, a=A, b=B)
     world.step()

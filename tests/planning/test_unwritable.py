@@ -83,6 +83,6 @@ def test_half_of_a_surrogate_pair_is_the_trouble_of_its_child() -> None:
 def test_what_is_deeper_than_the_stack_is_a_failure_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in planning that shows."""
     world = edited("children: {a: {template: a.yaml}}", 1)
-    monkeypatch.setattr(planner, "overall", lambda *_: nested(100_000) == nested(100_000))
+    monkeypatch.setattr(planner, "overall", lambda *_, **__: nested(100_000) == nested(100_000))
     with pytest.raises(RuleopError, match="nested too deeply to be planned with"):
         world.plan()

@@ -39,11 +39,9 @@ def why(world: World) -> list[tuple[str, str]]:
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {}, "object"),
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.UNSERVED}, "kind"),
         (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.PENDING}, "kind"),
-        (OBSERVES, web("{k: '{{ other.metadata.name }}'}"), {"Pod": Served.FORBIDDEN}, "right"),
         (TWO, web(), {"ConfigMap": Served.UNSERVED}, "kind"),
         (TWO, web(), {"ConfigMap": Served.PENDING}, "kind"),
         (TWO.replace("web.yaml", "web.yaml, optional: true"), web(), {"ConfigMap": Served.PENDING}, "kind"),
-        (TWO, web(), {"ConfigMap": Served.FORBIDDEN}, "right"),
     ],
 )
 def test_a_wait_says_in_one_word_what_it_is_for(body, text, state, expected):

@@ -96,7 +96,7 @@ class World:
     writes: list[str] = field(default_factory=list)
     now: str = "2026-01-01T00:00:00Z"
     seed: bytes = b"seed"
-    may_prune: bool = True
+    held_until: str = ""
     namespace_terminating: bool = False
     remembers: bool = True  # the engine's memory between passes
     last_reason: str = ""
@@ -127,7 +127,7 @@ class World:
             "seed": self.seed,
             "failed": self.failed,
             "recreated": self.recreated,
-            "may_prune": self.may_prune,
+            "held_until": self.held_until,
             "namespace_terminating": self.namespace_terminating,
             "last_reason": self.last_reason,
         }

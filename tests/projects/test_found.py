@@ -202,11 +202,11 @@ def test_a_foreign_job_in_the_way_of_a_purge() -> None:
 
 def test_shortly_after_a_reload_nothing_is_pruned() -> None:
     world = blog()
-    world.may_prune = False
+    world.held_until = "2026-01-01T12:00:30Z"
     world.edit(BLOG, {"spec": {"ingress": None}})
     assert [each.split(":")[0] for each in world.rest()] == ["patch Service/blog"]
     assert "Ingress/blog" in world
-    world.may_prune = True
+    world.held_until = ""
     assert world.rest() == ["delete Ingress/blog: pruned"]
 
 
@@ -216,7 +216,7 @@ def test_paused_while_it_is_deleted_it_stays() -> None:
     world.delete(PG)
     assert world.rest() == []
     assert PG in world
-    assert world.ready(PG) == ("False", "Paused")
+    assert world.ready(PG) == ("True", "Ready")
     world.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": None}}})
     assert world.rest() == ["create Job/pg-purge"]
 

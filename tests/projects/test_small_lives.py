@@ -115,7 +115,7 @@ class TestSmall:
         world.edit(resource, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
         world.delete(workload)
         assert world.rest() == []
-        assert world.ready(resource) == ("False", "Paused")
+        assert world.ready(resource) == ("True", "Ready")
         world.edit(resource, {"metadata": {"annotations": None}})
         assert world.rest() == [f"create {workload}"]
 

@@ -60,7 +60,7 @@ class World(Cluster):
         super().__init__(folder, **more)
         self.events: list[Event] = []
         self.last: Plan | None = None
-        self.may_prune = True
+        self.held_until = ""
         self._memories: dict[str, Memory] = {}
         self._writes: list[str] = []
 
@@ -100,7 +100,7 @@ class World(Cluster):
             failed=memory.failed if failed is None else failed,
             recreated=memory.recreated,
             last_reason=memory.reason,
-            may_prune=self.may_prune,
+            held_until=self.held_until,
             namespace_terminating=ObjectKey("", "Namespace", "", key.namespace) in self.objects
             and "deletionTimestamp" in self.objects[ObjectKey("", "Namespace", "", key.namespace)]["metadata"],
             settled=settled,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ruleop.rules.names import OWN_CONDITIONS
 from tests.rules.projects import Row, said, table, watch
 
 ROWS = (
@@ -290,3 +293,9 @@ watches:
 @table(*ROWS)
 def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
+
+
+@pytest.mark.parametrize("type_", OWN_CONDITIONS)
+def test_conditions_that_ruleop_writes_are_not_the_rules_to_write(type_: str) -> None:
+    mistakes = said(watch(f"children: {{a: {{template: a.yaml}}}}\nconditions: [{{type: {type_}, status: spec.x}}]"))
+    assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is ruleop\'s own: choose another type']

@@ -100,7 +100,7 @@ def test_live_orders_nothing() -> None:
     assert found.children["a"].mentions == frozenset()
 
 
-def test_what_is_mentioned_and_all_that_is_read_is_told_also_through_lets_and_live() -> None:
+def test_what_is_mentioned_is_what_is_read_but_through_live() -> None:
     found = rule(
         """
         observe:
@@ -117,14 +117,26 @@ def test_what_is_mentioned_and_all_that_is_read_is_told_also_through_lets_and_li
           f: {template: a.yaml, forEach: live.a.data}
         """
     )
-    assert {name: (set(child.mentions), set(child.reads)) for name, child in (found.children | found.finalize).items()} == {
-        "a": (set(), set()),
-        "b": ({"a"}, {"a", "jobs"}),
-        "c": ({"b"}, {"b", "pods"}),
-        "d": (set(), {"a", "b", "pods"}),
-        "e": ({"d"}, {"d"}),
-        "f": (set(), {"a"}),
-    }
+    mentions = {name: set(child.mentions) for name, child in (found.children | found.finalize).items()}
+    assert mentions == {"a": set(), "b": {"a"}, "c": {"b"}, "d": set(), "e": {"d"}, "f": set()}
+
+
+def test_what_a_condition_reads_is_known_also_through_lets_live_and_ready() -> None:
+    found = rule(
+        """
+        observe:
+          pods: {version: v1, kind: Pod, selector: {a: b}}
+          jobs: {version: v1, kind: Pod, selector: {a: c}}
+        let: {number: "{{ pods | length }}", twice: "{{ number * 2 }}"}
+        children: {a: {template: a.yaml}, b: {template: a.yaml}}
+        conditions:
+          - {type: None, status: spec.x}
+          - {type: Let, status: twice > 1, message: "{{ jobs | length }}"}
+          - {type: Ready2, status: ready.a and live.b.x}
+          - {type: Both, status: jobs | length > 1 or a is defined}
+        """
+    )
+    assert [set(each.reads) for each in found.conditions] == [set(), {"pods"}, {"a", "b"}, {"jobs", "a"}]
 
 
 @st.composite

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ruleop.rules import build_project
 from tests.rules.projects import SERVICE, Row, said, table, watch
 
 ROWS = (
@@ -206,3 +207,36 @@ def test_what_is_no_data_may_be_shown(expression: str) -> None:
 )
 def test_what_is_data_or_may_be_is_refused(expression: str) -> None:
     assert not shown(expression)
+
+
+HOLDERS = """
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  name: "{{ creds.metadata.name }}"
+  password: "{{ creds.data.password | b64decode }}"
+  inner: {a: "{{ password }}"}
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {a: b}}}
+  named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {v: "{{ own.metadata.name }} {{ name }} {{ creds.metadata.namespace }}"}}}
+  of_named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {v: "{{ named.data.v }}"}}}
+  counted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {v: "{{ all | length }} {{ creds is defined }}"}}}
+  after: {waitFor: creds.data.password == 'x', object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
+  ready: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {v: "{{ all | map(attribute='metadata.name') | join(',') }}"}}}
+  data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {v: "{{ own.data.a }}"}}}
+  of_data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: f}, data: {v: "{{ data.data.v }}"}}}
+  name_of_data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: g}, data: {v: "{{ data.metadata.name }}"}}}
+  by_let: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: h}, data: {v: "{{ inner.a }}"}}}
+  summed: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: i}, data: {v: "{{ creds | sha256(8) }}"}}}
+  noted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: j}, data: {v: "{{ creds.metadata.annotations | to_json }}"}}}
+  items: {forEach: creds.data, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.key }}"}, data: {v: "{{ item.value }}"}}}
+  live_one: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: k}, data: {v: "{{ live.own.data.a | default('') }}"}}}
+"""
+
+
+def test_a_child_holds_secret_data_if_more_than_a_name_of_a_secret_becomes_part_of_it():
+    text = HOLDERS.replace("  ready: {", "  names: {").replace("  items: {", "  each: {")
+    (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
+    holders = {child.id for child in rule.every_child() if child.secret}
+    assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one"}
