@@ -238,8 +238,8 @@ class Children:
         return State.PROGRESSING, f"is about to be changed{expected}"
 
     def _conflict(self, child: Child, piece: Piece, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()) -> str:
-        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Of a child that knows Secrets nothing
-        is said: what identifies an item may come from one."""
+        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Empty for a child that
+        knows Secrets: the key of an item may come from one."""
         if child.secret or applied.stands is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.stands, piece.wanted.rendered, piece.wanted.info.shape, managed)

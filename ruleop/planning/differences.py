@@ -92,7 +92,14 @@ def _inside(value: Value) -> str:
 def _word(text: str) -> str:
     if text.startswith(MASK):
         return text
-    plain = text != "<<" and bool(text) and reads_as_text(text) and text.isprintable() and text == text.strip() and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
+    plain = (
+        text != "<<"
+        and bool(text)
+        and reads_as_text(text)
+        and text.isprintable()
+        and text == text.strip()
+        and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
+    )
     return text if plain and not any(sign in text for sign in (": ", " #", " -> ")) and text[-1] != ":" else _quoted(text)
 
 

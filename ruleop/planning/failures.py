@@ -71,7 +71,9 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
     """The changes as the end of a message; of a child that knows Secrets, their paths only."""
     if not changes:
         return ""
-    said = [each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes]
+    said = [
+        each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes
+    ]
     more = f" and {len(said) - MOST_CHANGES} more" if len(said) > MOST_CHANGES else ""
     return f"; change refused: {', '.join(said[:MOST_CHANGES])}{more}"
 
