@@ -17,7 +17,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image test-image bench bench-cluster coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image image-tools test-image bench bench-cluster coverage lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,8 +62,11 @@ cluster-down:  ## stop it
 image:  ## build the generic image with buildah, podman or docker (BUILDER=, IMAGE=, BASE=)
 	@BUILDER="$(BUILDER)" IMAGE="$(IMAGE)" BASE="$(BASE)" ./image/build.sh
 
-test-image: $(STAMP)  ## build the image and run it as a pod against the control plane (root, buildah, runc, debootstrap; BASE=)
+# Said before anything is made.
+image-tools:
 	@BASE="$(BASE)" ./image/missing.sh
+
+test-image: image-tools $(STAMP)  ## build the image and run it as a pod against the control plane (root, buildah, runc, debootstrap; BASE=)
 	@$(MAKE) --no-print-directory controlplane
 	$(call step,the image as a pod,BASE="$(BASE)" $(BIN)/pytest -q -s --override-ini addopts="--strict-markers --strict-config --import-mode=importlib" tests/cluster/image/as_a_pod.py)
 

@@ -18,6 +18,7 @@ from tests.docs.manifests import DEPLOYMENT, TEXT, mounted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from controlplane.cluster import ControlPlane
 
@@ -35,9 +36,13 @@ class TestDeployed(deployed.Promises):
     """As a process of this machine."""
 
 
-def test_the_deployment_and_its_configmap_are_accepted_and_start(operator: deployed.Deployed, control_plane: ControlPlane) -> None:
+def test_the_deployment_and_its_configmap_are_accepted_and_start(
+    operator: deployed.Deployed, control_plane: ControlPlane, tmp_path: Path
+) -> None:
     """By the commands of the page; kwok makes pods ready that the API server and the scheduler take."""
-    environment = {"PATH": f"{control_plane.layout.built}:/usr/bin:/bin", "KUBECONFIG": str(control_plane.kubeconfig())}
+    path = f"{control_plane.layout.built}:/usr/bin:/bin"
+    # A HOME of its own: kubectl keeps what it discovers there.
+    environment = {"PATH": path, "HOME": str(tmp_path), "KUBECONFIG": str(control_plane.kubeconfig())}
     (command,) = re.findall(r"^\$ (kubectl create configmap .*?)\n```", TEXT, re.MULTILINE | re.DOTALL)
     subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, check=True, timeout=60)
     own = f"/api/v1/namespaces/{operator.home}"
