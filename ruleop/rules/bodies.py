@@ -28,7 +28,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
         "generateName": "give it a name: without one ruleop could not find it again",
         "ownerReferences": "ruleop writes the owner itself",
         "finalizers": "they belong to whoever removes them",
-        **dict.fromkeys(SERVER_METADATA, "the API server sets it; remove it"),
+        **dict.fromkeys(sorted(SERVER_METADATA), "the API server sets it; remove it"),
     }
 )
 """The fields of metadata that a child cannot have, and what to do instead."""

@@ -103,7 +103,7 @@ REFUSED = {
     "generateName": ("x-", "metadata.generateName, which is refused: give it a name"),
     "ownerReferences": ([], "metadata.ownerReferences, which is refused: ruleop writes the owner itself"),
     "finalizers": (["x/y"], "metadata.finalizers, which is refused: they belong to whoever removes them"),
-    **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in SERVER_METADATA},
+    **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
     "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: those below ruleop.dev/ are ruleop's own"),
     "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: those below ruleop.dev/ are ruleop's own"),
 }
