@@ -180,6 +180,35 @@ def test_a_spec_that_the_rules_refuse_changes_nothing_until_it_is_mended(life: L
     eventually("all to be ready", lambda: at_rest(life))
 
 
+def test_a_pause_keeps_the_database_healthy_and_its_edits_for_later(life: Life) -> None:
+    life.kubectl("annotate", "postgres", "orders", "ruleop.dev/paused=true")
+    eventually("the pause", lambda: life.condition("Paused")["status"] == "True")
+    life.kubectl("wait", "postgres", "orders", "--for=condition=Ready", "--timeout=10s")
+    edit(life, {"memory": "2Gi"})
+    life.kubectl("annotate", "postgres", "orders", "example.com/note=another-pass")
+    assert life.condition("Ready")["status"] == "True"
+    assert "1024MB" in settings(life), "4Gi were asked for before the pause"
+    life.kubectl("annotate", "postgres", "orders", "ruleop.dev/paused-")
+    eventually("the edit", lambda: "512MB" in settings(life))
+    eventually("all to be ready", lambda: at_rest(life))
+    assert life.condition("Paused") == {}
+
+
+def test_a_volume_grows_without_a_restart(life: Life) -> None:
+    """The recipe of docs/operations.md; the disk itself is the work of a storage driver, which is not here."""
+    life.admin.merge("/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True}, "somebody")
+    pod = child(life, "pods", "orders-0")["metadata"]["uid"]
+    edit(life, {"storage": "30Gi"})
+    refused = life.wait_for_condition("Ready", "False", "ApplyFailed")["message"]
+    assert "spec.volumeClaimTemplates[data].spec.resources.requests.storage: 20Gi \N{RIGHTWARDS ARROW} 30Gi" in refused
+    larger = json.dumps({"spec": {"resources": {"requests": {"storage": "30Gi"}}}})
+    life.kubectl("patch", "pvc", "data-orders-0", f"--patch={larger}")
+    life.kubectl("delete", "statefulset", "orders", "--cascade=orphan")
+    eventually("all to be ready", lambda: at_rest(life))
+    assert child(life, "statefulsets")["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] == "30Gi"
+    assert child(life, "pods", "orders-0")["metadata"]["uid"] == pod
+
+
 def test_the_monitor_comes_when_its_kind_is_installed_and_the_rest_does_not_wait_for_it(life: Life) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     life.admin.post(definitions, MONITORS)
