@@ -136,7 +136,7 @@ class Watcher:
             source = self.store.source
             where = place(source.namespace, namespaced=source.resource.namespaced)
             grants = grant(source.resource.title, where, self._needed())
-            log.warning("not permitted to watch; looked at again now and then", watch=watch, error=said, grant=grants)
+            log.warning("not permitted to watch; will retry", watch=watch, error=said, grant=grants)
         elif error.problem is Problem.THROTTLED:  # a kind that was defined a moment ago, too: its storage is not there yet
             log.info("watch waits, as the server asks", watch=watch, error=said, again_in=error.retry_after)
         elif error.problem is Problem.GONE:

@@ -190,7 +190,7 @@ def test_without_the_right_to_read_its_own_kind_it_waits_for_it(
 ) -> None:
     rights = replace(APP.rights, watched=["memcacheds.cache.example.com"])
     with Pod(control_plane, APP.project, rights, tmp_path / "log") as operator:
-        said = operator.says("not permitted to watch; looked at again now and then")
+        said = operator.says("not permitted to watch; will retry")
         assert "apps.myapp.k8s.io" in said["error"]
         assert said["grant"] == "get, list, watch, patch on apps.myapp.k8s.io in all namespaces"
         life = Life(APP, operator, namespace, kubectl)

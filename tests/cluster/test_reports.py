@@ -163,7 +163,7 @@ def test_a_missing_permission_is_forbidden_while_the_operator_runs_and_after_its
     assert (restarted["Ready"]["reason"], restarted["Ready"]["message"]) == ("Forbidden", f"limits: templates/limits.yaml:1: {message}")
     limited = shop.until("Limited", "Unknown")
     assert (limited["reason"], limited["message"]) == ("Forbidden", message)
-    said = operator.says("not permitted to watch; looked at again now and then")
+    said = operator.says("not permitted to watch; will retry")
     assert said["grant"] == "get, list, watch, create, patch, delete on limitranges in all namespaces"
     operator.admin.merge(role, {"rules": RIGHTS.rules()}, "somebody")
     shop.until("Ready", "True")

@@ -75,7 +75,7 @@ def test_a_server_that_asks_to_wait_is_no_warning() -> None:
 
 def test_a_missing_right_is_told_once_and_which() -> None:
     first, *others = refused(403, 3)
-    assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; looked at again now and then")
+    assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; will retry")
     assert first["grant"] == "get, list, watch on configmaps in all namespaces"
     assert "configmaps" in first["error"]
     assert [line["event"] for line in others] == ["watch goes on"]
