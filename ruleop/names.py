@@ -16,7 +16,9 @@ QUALIFIED: Final = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """The key of a label without its prefix, and a label's value."""
 PREFIXED: Final = rf"({SUBDOMAIN}/)?{QUALIFIED}"
 """The key of a label, or a condition's type."""
-SUBDOMAIN_IN_WORDS: Final = "small letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253"
+SUBDOMAIN_IN_WORDS: Final = (
+    "lowercase letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253"
+)
 
 MAX_LABEL: Final = 63
 MAX_NAME: Final = 253

@@ -95,7 +95,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
 
 def _name(text: str) -> str:
     if not is_label(text, most=40):  # the finalizer has room for 63
-        raise click.BadParameter(f'"{text}" cannot name objects: up to 40 small letters, digits and "-"', param_hint="--name")
+        raise click.BadParameter(f'"{text}" cannot name objects: up to 40 lowercase letters, digits and "-"', param_hint="--name")
     return text
 
 
@@ -106,7 +106,7 @@ def _namespaces(text: str) -> tuple[str, ...]:
 
 def _namespace(name: str, origin: str) -> str:
     if not is_label(name):
-        message = f'"{name}" is not the name of a namespace: up to 63 small letters, digits and "-"'
+        message = f'"{name}" is not the name of a namespace: up to 63 lowercase letters, digits and "-"'
         raise click.BadParameter(message, param_hint=origin)
     return name
 

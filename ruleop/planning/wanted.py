@@ -232,7 +232,7 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
             f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site
         )
     if place != scope.namespace and not is_label(place):
-        raise ChildFails(f"{title}: {place!r} is not the name of a namespace: up to 63 small letters, digits and `-`", site)
+        raise ChildFails(f"{title}: {place!r} is not the name of a namespace: up to 63 lowercase letters, digits and `-`", site)
     return place, said != place
 
 

@@ -377,7 +377,7 @@ class MapOf(Type[tuple[Entry[T], ...]]):
         for name, member in node.value.items():
             site = node.key_sites[name]
             if self.pattern and not re.fullmatch(self.pattern, name, re.ASCII):
-                message = f'{self.what} cannot be named "{name}": a small letter, then letters, digits and _'
+                message = f'{self.what} cannot be named "{name}": a lowercase letter, then letters, digits and _'
                 reading.findings.mistake("wrong-value", message, site)
             entries.append(Entry(name, site, self.member.read(member, f'{self.what} "{name}"', reading)))
         return tuple(entries)

@@ -99,6 +99,14 @@ class Project:
         self.write(path, text.replace(old, new))
 
 
+@pytest.fixture(autouse=True)
+def no_log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+    """What `run` would set the log up with. A command in this process must not: it would stay set up for all tests that follow."""
+    found: list[tuple[str, str | None]] = []
+    monkeypatch.setattr("ruleop.engine.logs.set_up", lambda level, form: found.append((level, form)))
+    return found
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     found = Project(tmp_path)

@@ -20,12 +20,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def options(project, ruleop, monkeypatch):
+def options(project, ruleop, monkeypatch, no_log):
     """What the operator would be started with."""
     for name in [name for name in os.environ if name.startswith("RULEOP_") or name in {"WATCH_NAMESPACE", "KUBECONFIG"}]:
         monkeypatch.delenv(name)
-    logs = []
-    monkeypatch.setattr(run.logs, "set_up", lambda level, form: logs.append((level, form)))
 
     def started(*arguments, **environment):
         found = []
@@ -40,7 +38,7 @@ def options(project, ruleop, monkeypatch):
                 patch.setenv(name, value)
             ran = ruleop("run", *arguments)
         assert ran.status == 0, ran.err
-        return found[0], logs[-1]
+        return found[0], no_log[-1]
 
     return started
 
@@ -107,7 +105,7 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
         (["--leader-elect-retry-period=9s"], "the deadline longer than 1.2 periods"),
         (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
         (["--name=My Operator"], '--name: "My Operator" cannot name objects'),
-        (["--namespaces=a b"], '--namespaces: "a b" is not the name of a namespace: up to 63 small letters, digits and "-"'),
+        (["--namespaces=a b"], '--namespaces: "a b" is not the name of a namespace: up to 63 lowercase letters, digits and "-"'),
         (["--namespaces=a,-b"], '--namespaces: "-b" is not the name of a namespace'),
         (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not the name of a namespace'),
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
@@ -148,9 +146,8 @@ ADDRESSES = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 
 @pytest.fixture
-def ended(project, ruleop, monkeypatch):
+def ended(project, ruleop):
     """The status and what was said, of an operator that cannot begin. It logs nothing: stdout is where it would, as logs are not set up."""
-    monkeypatch.setattr(run.logs, "set_up", lambda level, form: None)
 
     def started(*arguments):
         ran = ruleop("run", *ADDRESSES, *arguments)

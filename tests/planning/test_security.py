@@ -53,7 +53,7 @@ def test_another_namespace_needs_reach():
 @pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
 def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
-    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 small letters, digits and `-`"
+    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 lowercase letters, digits and `-`"
 
 
 def test_a_cluster_scoped_object_needs_reach():
@@ -129,13 +129,13 @@ def test_a_status_is_refused():
         ({"name": "a", "namespace": 7}, "metadata.namespace is no text"),
         ({"name": 7}, "has no metadata.name, or one that is no text"),
         ({"name": ""}, "has no metadata.name, or one that is no text"),
-        ({"name": "A_b"}, "a name has small letters"),
-        ({"name": "a/b"}, "a name has small letters"),
-        ({"name": "../x"}, "a name has small letters"),
-        ({"name": "a..b"}, "a name has small letters"),
-        ({"name": "a.-b"}, "a name has small letters"),
-        ({"name": "a\n"}, "a name has small letters"),
-        ({"name": "x" * 254}, "a name has small letters"),
+        ({"name": "A_b"}, "a name has lowercase letters"),
+        ({"name": "a/b"}, "a name has lowercase letters"),
+        ({"name": "../x"}, "a name has lowercase letters"),
+        ({"name": "a..b"}, "a name has lowercase letters"),
+        ({"name": "a.-b"}, "a name has lowercase letters"),
+        ({"name": "a\n"}, "a name has lowercase letters"),
+        ({"name": "x" * 254}, "a name has lowercase letters"),
         ("text", "has no metadata; it needs metadata.name"),
     ],
 )

@@ -316,7 +316,7 @@ apply: {strategy: create_only}
         "a namespace that is none",
         watch("namespaces: [My_Namespace]"),
         [
-            'watches.yaml:4:16: a namespace must be a name of small letters, digits and dashes, at most 63, and is "My_Namespace"',
+            'watches.yaml:4:16: a namespace must be a name of lowercase letters, digits and dashes, at most 63, and is "My_Namespace"',
         ],
     ),
     Row(
@@ -326,7 +326,7 @@ children:
   App: {template: a.yaml}
 """),
         [
-            'watches.yaml:5:5: the child cannot be named "App": a small letter, then letters, digits and _',
+            'watches.yaml:5:5: the child cannot be named "App": a lowercase letter, then letters, digits and _',
         ],
     ),
     Row(
@@ -688,14 +688,14 @@ children:
   c: {object: {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "a:b"}}}
 """),
         [
-            'watches.yaml:5:66: "a..b" is not valid: a name has small letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253',
+            'watches.yaml:5:66: "a..b" is not valid: a name has lowercase letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253',
         ],
     ),
     Row(
         "namespaces that are too long",
         watch(f"namespaces: [{'a' * 63}, {'b' * 64}]"),
         [
-            f'watches.yaml:4:81: a namespace must be a name of small letters, digits and dashes, at most 63, and is "{"b" * 64}"',
+            f'watches.yaml:4:81: a namespace must be a name of lowercase letters, digits and dashes, at most 63, and is "{"b" * 64}"',
         ],
     ),
     Row(
@@ -1066,7 +1066,7 @@ conditions:
   - {type: B, status: spec.x, reason: "{{ spec.reason }}"}
 """),
         [
-            'watches.yaml:5:38: "namespace" must be a name of small letters, digits and dashes, at most 63, and is "My_Namespace"',
+            'watches.yaml:5:38: "namespace" must be a name of lowercase letters, digits and dashes, at most 63, and is "My_Namespace"',
             'watches.yaml:8:41: "reason" must be one word, like "Starting", and is "not one word"',
         ],
     ),
