@@ -124,10 +124,6 @@ def test_a_server_that_comes_later(fresh: Fresh, namespace: str, kubectl: Kubect
         assert fresh.terminate() == 0
 
 
-def complaints(operator: Pod) -> list[dict[str, Any]]:
-    return [line for line in operator.log() if line.get("level") in {"warning", "error"}]
-
-
 def test_without_the_right_to_the_inventory_it_waits_for_it(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     fresh.revoke("configmaps", fresh.home)
     fresh.launch()
@@ -156,7 +152,7 @@ def test_without_the_right_to_the_lease_it_stands_by_until_it_has_it(fresh: Fres
     life = Life(APP, fresh, namespace, kubectl)
     life.apply()
     life.settled()
-    assert [line["event"] for line in complaints(fresh)] == ["the lease cannot be had; trying again"]
+    assert [line["event"] for line in fresh.complaints()] == ["the lease cannot be had; trying again"]
     fresh.check()
 
 
@@ -173,7 +169,7 @@ def test_without_the_right_to_events_nothing_but_events_is_missing(fresh: Fresh,
     assert "cannot create resource" in said["error"]
     fresh.admin.delete(life.path)  # more to be said
     eventually("it to be gone", lambda: gone(life))
-    assert [line["event"] for line in complaints(fresh)] == ["event dropped"], "once"
+    assert [line["event"] for line in fresh.complaints()] == ["event dropped"], "once"
     fresh.check()
 
 
@@ -198,5 +194,5 @@ def test_without_the_right_to_read_its_own_kind_it_waits_for_it(
         operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.rights.rules()}, "somebody")
         life.settled()
         operator.says("watch goes on")
-        assert len(complaints(operator)) == 1
+        assert len(operator.complaints()) == 1
         operator.check()

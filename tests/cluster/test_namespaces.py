@@ -84,8 +84,8 @@ def test_it_works_in_each_and_looks_nowhere_else(
         }
         assert asked == {namespace, other, tenant.home}
         refused = [told(each) for each in tenant.requests(mark) if each["responseStatus"]["code"] == 403]
-        assert len(refused) <= 3, "the definitions, looked at again now and then"
-        complaints = [line for line in tenant.log() if line["level"] in {"warning", "error"}]
+        assert len(refused) <= 3, "the definitions, which it tries to watch again now and then"
+        complaints = tenant.complaints()
         assert ["customresourcedefinitions" in line["error"] for line in complaints] == [True], complaints
         tenant.check()
         assert tenant.terminate() == 0
