@@ -6,7 +6,7 @@ WORKDIR /src
 COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
-# Of the package kubernetes, ruleop imports kubernetes.aio.config and nothing else (ruleop/kube/official.py). The generated
+# Of the package kubernetes, ruleop imports kubernetes.aio.config and nothing else (ruleop/kube/auth/kubernetes_config.py). The generated
 # client is 120 MB, and these packages are requirements of that client alone.
 RUN /opt/ruleop/bin/pip uninstall --yes --quiet \
       aiohttp-retry annotated-types certifi charset-normalizer durationpy oauthlib pydantic pydantic-core python-dateutil \

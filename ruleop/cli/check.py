@@ -10,7 +10,7 @@ from ruleop.cli import findings as found
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options
 from ruleop.cli.terminal import say, write
-from ruleop.planning.show import Span, Tone
+from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
 
 if TYPE_CHECKING:

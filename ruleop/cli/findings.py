@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 import ruleop
-from ruleop.planning.show import Span, Tone
+from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ruleop.cli.project import Folder
     from ruleop.errors import Site
-    from ruleop.planning.show import Line
+    from ruleop.report.plan_text import Line
     from ruleop.rules import Finding
 
 MAX_WIDTH: Final = 120

@@ -14,8 +14,8 @@ from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import remark
 from ruleop.kinds import Kind, ObjectKey
+from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.planning.offline import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
 

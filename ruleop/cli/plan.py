@@ -11,8 +11,8 @@ from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command
 from ruleop.cli.project import project_options
 from ruleop.cli.terminal import say, write
-from ruleop.planning.offline import EPOCH
-from ruleop.planning.show import Line, as_json, show
+from ruleop.offline.cluster import EPOCH
+from ruleop.report.plan_text import Line, as_json, show
 
 if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey

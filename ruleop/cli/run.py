@@ -13,11 +13,11 @@ import click
 
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
-from ruleop.engine import logs
-from ruleop.engine.manager import Manager
-from ruleop.engine.options import Options
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
+from ruleop.engine.telemetry import logging as logs
 from ruleop.errors import RuleopError
-from ruleop.kube.lease import Timing
+from ruleop.kube.leader.lease import Timing
 from ruleop.names import is_label
 from ruleop.rules import ProjectErrors, parse_duration
 

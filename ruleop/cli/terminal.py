@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.cli.program import put
-from ruleop.planning.show import Span, Tone
+from ruleop.report.plan_text import Span, Tone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
 
-    from ruleop.planning.show import Line
+    from ruleop.report.plan_text import Line
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _STYLES: Final[dict[Tone, dict[str, Any]]] = {

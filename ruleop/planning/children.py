@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
 from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
-from ruleop.planning.conflicting import conflict_in_words
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.failures import changes_in_words, reason_of, told
+from ruleop.planning.list_conflicts import conflict_in_words
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Failed, Failure, Observed, Served
 from ruleop.planning.permissions import refused, unlisted

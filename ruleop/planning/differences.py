@@ -20,7 +20,7 @@ from ruleop.merge.whole import stands_for
 from ruleop.planning.masking import MASK
 from ruleop.schema.findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.templating.yaml_writer import number_text, reads_as_text
+from ruleop.templating.tree.yaml_writer import number_text, reads_as_text
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.planning.certificates import Authority, Request, authority, issue, request
 from ruleop.planning.passwords import password_line
 from ruleop.templating import Fault, TemplateFunction
-from ruleop.templating.budget import FUEL, METER, Exhausted
+from ruleop.templating.values.budget import FUEL, METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

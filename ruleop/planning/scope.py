@@ -15,7 +15,7 @@ from ruleop.planning.permissions import refused, unlisted
 from ruleop.planning.randomness import Allowance, Drawn
 from ruleop.planning.targets import Target, target_of
 from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
-from ruleop.templating.faults import fault_of
+from ruleop.templating.values.faults import fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,11 +1,10 @@
 """watches.yaml, templates/ and crds/ as typed, frozen rules; every mistake in them with its place."""
 
-from ruleop.rules.bodies import REFUSED_METADATA
-from ruleop.rules.durations import parse_duration
-from ruleop.rules.files import MAX_CRD_BYTES, read_regular
+from ruleop.rules.checks.child_bodies import REFUSED_METADATA
 from ruleop.rules.findings import Finding, ProjectErrors
-from ruleop.rules.loader import build_project, files_digest, load_project
-from ruleop.rules.model import (
+from ruleop.rules.language.durations import parse_duration
+from ruleop.rules.language.json_schema import watches_schema
+from ruleop.rules.language.model import (
     Apply,
     Child,
     Condition,
@@ -18,8 +17,9 @@ from ruleop.rules.model import (
     Strategy,
     Validation,
 )
-from ruleop.rules.places import Place, places
-from ruleop.rules.schema_json import watches_schema
+from ruleop.rules.loading.files import MAX_CRD_BYTES, read_regular
+from ruleop.rules.loading.loader import build_project, files_digest, load_project
+from ruleop.rules.loading.watched_paths import Place, places
 
 __all__ = [
     "MAX_CRD_BYTES",

@@ -1,16 +1,16 @@
 """Text to objects: templates whose values never meet the YAML parser."""
 
-from ruleop.templating.absent import OMIT, Absent, Announced, Broken, Later, Missing, Omit, Origin, Unwanted
-from ruleop.templating.compiled import Expression, StringTemplate, TextTemplate, Tree
-from ruleop.templating.environment import TemplateFunction
-from ruleop.templating.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
-from ruleop.templating.library import Library
-from ruleop.templating.other_tools import instead_of
-from ruleop.templating.references import SAME_ITEMS, Reference
-from ruleop.templating.resource_reader import read_resources
-from ruleop.templating.values import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
-from ruleop.templating.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
-from ruleop.templating.yaml_writer import yaml_document, yaml_text
+from ruleop.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.templating.compile.environment import TemplateFunction
+from ruleop.templating.compile.library import Library
+from ruleop.templating.compile.other_tools import instead_of
+from ruleop.templating.compile.references import SAME_ITEMS, Reference
+from ruleop.templating.tree.resource_reader import read_resources
+from ruleop.templating.tree.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
+from ruleop.templating.tree.yaml_writer import yaml_document, yaml_text
+from ruleop.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
+from ruleop.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.values.undefined import OMIT, Absent, Announced, Broken, Later, Missing, Omit, Origin, Unwanted
 
 _WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
 _GLOBALS = (

@@ -190,7 +190,7 @@ def test_credentials_need_no_more_of_kubernetes_than_the_image_has(tmp_path):
     script = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from ruleop.kube.official import official
+from ruleop.kube.auth.kubernetes_config import official
 for module in official():
     assert module.__file__.startswith({str(copy)!r}), module
 official().kube_config.OpenIDRequestor("client", "secret", "https://issuer.example.com", None)

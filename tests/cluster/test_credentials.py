@@ -14,11 +14,11 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
 from ruleop.kinds import Kind
-from ruleop.kube import requests
-from ruleop.kube.client import Client
-from ruleop.kube.credentials import find_credentials
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.session import Session
+from ruleop.kube.auth.credentials import find_credentials
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import Client
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.session import Session
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.engine.inventory import decode
+from ruleop.engine.manager.inventory import decode
 from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Rights, eventually
 from tests.cluster.server import CRDS, RefusedError

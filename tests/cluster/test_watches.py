@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.engine.feeds import Feeds
-from ruleop.engine.needs import observe_need
-from ruleop.kube import requests
-from ruleop.kube.store import State
+from ruleop.engine.cache.informers import Feeds
+from ruleop.engine.cache.watch_specs import observe_need
+from ruleop.kube.client import requests
+from ruleop.kube.watch.store import State
 from ruleop.rules import build_project
 from ruleop.schema.table import builtin_resource
 from tests.cluster.operator import Operator, Rights, eventually
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-    from ruleop.kube.client import Client
+    from ruleop.kube.client.client import Client
 
 GROUP = "watches.example.com"
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube import requests
-from ruleop.kube.client import Client
-from ruleop.kube.credentials import find_credentials
-from ruleop.kube.discovery import Discovery
-from ruleop.kube.election import Election
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.events import EventRecorder, Happening
-from ruleop.kube.lease import Timing
-from ruleop.kube.reflector import Phase
-from ruleop.kube.requests import Source
-from ruleop.kube.session import Session
-from ruleop.kube.store import Origin, State
-from ruleop.kube.watcher import Watcher
+from ruleop.kube.auth.credentials import find_credentials
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import Client
+from ruleop.kube.client.discovery import Discovery
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.event_recorder import EventRecorder, Happening
+from ruleop.kube.client.requests import Source
+from ruleop.kube.client.session import Session
+from ruleop.kube.leader.election import Election
+from ruleop.kube.leader.lease import Timing
+from ruleop.kube.watch.reflector import Phase
+from ruleop.kube.watch.store import Origin, State
+from ruleop.kube.watch.watcher import Watcher
 from ruleop.schema.table import ResourceInfo, builtin_resource
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str
 
 
 def test_pages_where_there_are_no_streaming_lists(control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.reflector.PAGE", 2)
+    monkeypatch.setattr("ruleop.kube.watch.reflector.PAGE", 2)
 
     async def test(client: Client) -> None:
         for number in range(5):

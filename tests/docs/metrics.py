@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ruleop.engine.census import COUNTERS, GAUGES
-from ruleop.engine.metrics import Metrics
+from ruleop.engine.manager.collector import COUNTERS, GAUGES
+from ruleop.engine.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:

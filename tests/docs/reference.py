@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruleop.rules import language
-from ruleop.rules.tables import ExactlyOne, Key, Needs, Table, keys
+from ruleop.rules.language import watches_yaml as language
+from ruleop.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 

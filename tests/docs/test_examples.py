@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from ruleop.rules import load_project
-from ruleop.rules.language import TABLES
-from ruleop.rules.tables import keys
+from ruleop.rules.language.tables import keys
+from ruleop.rules.language.watches_yaml import TABLES
 from tests.docs.examples import blocks, define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.reference import written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.cli.run import command
-from ruleop.engine.options import Options
+from ruleop.engine.manager.options import Options
 from ruleop.planning.writes import Verb
 from ruleop.rules import load_project
 from tests.docs.manifests import DEPLOYMENT, DOCUMENTS, PERMISSIONS, TEXT, keys, mounted

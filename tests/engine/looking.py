@@ -7,17 +7,17 @@ import itertools
 from functools import partial
 from unittest import mock
 
-from ruleop.engine.classify import classify
-from ruleop.engine.controller import Reconciler, Surroundings
-from ruleop.engine.echoes import Echoes
-from ruleop.engine.executor import Executor
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.routes import Request
-from ruleop.engine.tide import Tide
+from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.queue.request import Request
+from ruleop.engine.reconcile.executor import Executor
+from ruleop.engine.reconcile.failures import classify
+from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
+from ruleop.engine.reconcile.status_debounce import Tide
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
-from ruleop.kube.store import parse_version
+from ruleop.kube.watch.store import parse_version
+from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.marks import PART_OF
-from ruleop.planning.offline import OfflineKinds
 from tests.engine.server import Server, Shelves
 from tests.patching import patched
 from tests.planning.world import app, project

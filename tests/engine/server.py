@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.kube.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.errors import ApiError, Problem, answer_error
 from ruleop.merge import merge_patch
 from ruleop.planning import Owner
 from ruleop.planning.marks import PART_OF

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 
-from ruleop.engine.classify import classify
-from ruleop.engine.echoes import Echoes
-from ruleop.engine.executor import Executor, Outcomes
+from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.reconcile.executor import Executor, Outcomes
+from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
 from ruleop.planning import AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
 from tests.engine.server import APP, Server, Shelves, child, patch_of

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine import answering
-from ruleop.engine.answering import Answer, Server
+from ruleop.engine.telemetry import http_server as answering
+from ruleop.engine.telemetry.http_server import Answer, Server
 
 
 async def hello(question):

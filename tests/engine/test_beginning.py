@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager import Manager
-from ruleop.engine.options import Options
-from ruleop.kube.errors import ApiError, Problem
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
+from ruleop.kube.client.errors import ApiError, Problem
 from tests.engine.instant import run_instantly
 from tests.planning.world import project
 

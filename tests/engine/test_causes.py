@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from ruleop.engine.causes import MOST, RESYNC, START, Causes, told
-from ruleop.engine.controller import Verdict
-from ruleop.engine.logs import set_up
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.routes import Request
-from ruleop.engine.workers import Workers
+from ruleop.engine.queue.request import Request
+from ruleop.engine.queue.result import Result
+from ruleop.engine.queue.triggers import MOST, RESYNC, START, Causes, told
+from ruleop.engine.queue.workers import Workers
+from ruleop.engine.telemetry.logging import set_up
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
 
 WEB = Request("shop", "web")
@@ -52,7 +52,7 @@ def test_what_was_planned_is_no_cause_when_something_came_before():
 @pytest.fixture
 def lines(monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setattr("ruleop.engine.logs.sys", SimpleNamespace(stderr=stream, exc_info=sys.exc_info))
+    monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=stream, exc_info=sys.exc_info))
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     set_up(form="json")
@@ -87,15 +87,15 @@ def passes(run, *verdicts):
 
 
 def test_retries_are_counted(run, lines):
-    passes(run, Verdict(failed=True), Verdict(failed=True), Verdict())
+    passes(run, Result(failed=True), Result(failed=True), Result())
     assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "retry 1", "retry 2"]
 
 
 def test_a_pass_that_finishes_another_has_the_same_cause(run, lines):
-    passes(run, Verdict(again=0.001), Verdict(again=0.001, why=RESYNC), Verdict())
+    passes(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
     assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "Deployment shop/web changed", "resync"]
 
 
 def test_each_line_says_how_long_the_pass_has_taken(run, lines):
-    passes(run, Verdict())
+    passes(run, Result())
     assert isinstance(lines()[0]["seconds"], float)

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine import checks
-from ruleop.engine.feeds import Feed, Need
-from ruleop.engine.health import Check
+from ruleop.engine.cache.informers import Feed, Need
+from ruleop.engine.manager import ready_checks as checks
+from ruleop.engine.telemetry.probes import Check
 from ruleop.kinds import Kind
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.reflector import SILENCE
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.watch.reflector import SILENCE
 from tests.engine.watched import CONFIG_MAP, Watched
 
 REFUSED = ApiError(Problem.FORBIDDEN, verb="list", resource="configmaps", text="no")

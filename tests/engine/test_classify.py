@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from ruleop.engine.classify import classify, told
+from ruleop.engine.reconcile.failures import classify, told
 from ruleop.errors import RuleopError
-from ruleop.kube.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.errors import ApiError, Problem, answer_error
 from ruleop.planning import Failure
 from ruleop.planning.failures import _FIELD
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.catalogue import Catalogue
-from ruleop.engine.feeds import Need
-from ruleop.engine.rulebook import CRD
+from ruleop.engine.cache.informers import Need
+from ruleop.engine.manager.controller_set import CRD
+from ruleop.engine.manager.discovery_sync import Catalogue
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.discovery import Difference
-from ruleop.kube.store import State
+from ruleop.kube.client.discovery import Difference
+from ruleop.kube.watch.store import State
 from ruleop.schema.crds import parse_crd
 from tests.engine.instant import run_instantly
 
@@ -177,15 +177,15 @@ def without_the_right_to_definitions(discovery, *, until):
 
 
 def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):
-    monkeypatch.setattr("ruleop.engine.catalogue.LOOK_FOR_KINDS", 0.02)
+    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.LOOK_FOR_KINDS", 0.02)
     discovery = Late(defined=True, lag=3)
     without_the_right_to_definitions(discovery, until=lambda feeds: feeds.looked_again.is_set())
     assert discovery.looks >= 4
 
 
 def test_that_discovery_fails_is_told_once(monkeypatch):
-    monkeypatch.setattr("ruleop.engine.catalogue.LOOK_FOR_KINDS", 0.02)
-    monkeypatch.setattr("ruleop.engine.catalogue.AGAIN", 0.01)
+    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.LOOK_FOR_KINDS", 0.02)
+    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.AGAIN", 0.01)
 
     class Broken(Late):
         async def refresh(self):

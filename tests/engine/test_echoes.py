@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.echoes import Echoes
+from ruleop.engine.cache.own_writes import Echoes
 from ruleop.kinds import ObjectKey
 
 WEB, API = (ObjectKey("", "Service", "shop", name) for name in ("web", "api"))

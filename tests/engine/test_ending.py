@@ -6,8 +6,8 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager import Manager
-from ruleop.engine.options import Options
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
 from tests.engine.test_beginning import RULES, nobody
 
 __all__ = ["nobody"]

@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from ruleop.engine.echoes import Echoes
-from ruleop.engine.executor import Executor
+from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.reconcile.executor import Executor
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failure, Owner
 from ruleop.planning.marks import OWNER, PART_OF

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.engine.executor import AT_ONCE
-from ruleop.kube.client import CONCURRENCY
-from ruleop.kube.errors import ApiError, Problem
+from ruleop.engine.reconcile.executor import AT_ONCE
+from ruleop.kube.client.client import CONCURRENCY
+from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
 from tests.engine.server import Answer, child
 from tests.engine.stage import OURS, WRITES, Stage, on_stage

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.fights import CAP, ENOUGH, FIRST, QUIET, WINDOW, Fights, Standing, altered, correction, fields_of, message
-from ruleop.engine.opponents import opponents
+from ruleop.engine.reconcile.field_conflicts import (
+    CAP,
+    ENOUGH,
+    FIRST,
+    QUIET,
+    WINDOW,
+    Fights,
+    Standing,
+    altered,
+    correction,
+    fields_of,
+    message,
+)
+from ruleop.engine.reconcile.field_managers import opponents
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Patch, Replace, ServerSideApply
 

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ruleop.engine import health
-from ruleop.engine.health import Check, Health
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.pulse import HUNG, Pulse
+from ruleop.engine.telemetry import probes as health
+from ruleop.engine.telemetry.loop_watchdog import HUNG, Pulse
+from ruleop.engine.telemetry.metrics import Metrics
+from ruleop.engine.telemetry.probes import Check, Health
 from ruleop.errors import RuleopError
 
 ANY = "127.0.0.1:0"

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import Served
 from tests.engine.looking import FINALIZER, WEB, Looking
 from tests.engine.server import Answer, child

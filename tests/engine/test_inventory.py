@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.inventory import MOST_TRIES, Entry, Inventory, decode, encode
+from ruleop.engine.manager.inventory import MOST_TRIES, Entry, Inventory, decode, encode
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind
 

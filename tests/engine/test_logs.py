@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from ruleop.engine.logs import set_up
+from ruleop.engine.telemetry.logging import set_up
 from ruleop.errors import RuleopError
 
 SECRET = "hunter2"  # noqa: S105 - the canary
@@ -23,7 +23,7 @@ SECRET = "hunter2"  # noqa: S105 - the canary
 def stream(monkeypatch):
     """What goes to stderr."""
     text = io.StringIO()
-    monkeypatch.setattr("ruleop.engine.logs.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
+    monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.engine.managed import migrated, to_migrate
+from ruleop.engine.api.managed_fields import migrated, to_migrate
 from ruleop.merge import create_fields
 from tests.merge.shapes import SERVICE, SET, struct
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.memory import FOREIGN_CAP, REFUSED_CAP, Foreign, Memory, Refusal
+from ruleop.engine.reconcile.memory import FOREIGN_CAP, REFUSED_CAP, Foreign, Memory, Refusal
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failed, Failure
 from ruleop.schema.shape import UNKNOWN

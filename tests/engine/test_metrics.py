@@ -8,10 +8,10 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ruleop.engine import workers
-from ruleop.engine.census import COUNTERS, GAUGES, Census
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.routes import Request
+from ruleop.engine.manager.collector import COUNTERS, GAUGES, Census
+from ruleop.engine.queue import workers
+from ruleop.engine.queue.request import Request
+from ruleop.engine.telemetry.metrics import Metrics
 from tests.engine.watched import Watched
 
 FIELD = {

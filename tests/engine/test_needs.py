@@ -6,15 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.controllers import Controller, Controllers
-from ruleop.engine.feeds import Need
-from ruleop.engine.inventory import Entry
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.needs import asks_for_kinds
-from ruleop.engine.room import Room
-from ruleop.engine.rulebook import Rulebook
+from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.watch_specs import asks_for_kinds
+from ruleop.engine.manager.controller_set import Rulebook
+from ruleop.engine.manager.controllers import Controller, Controllers
+from ruleop.engine.manager.inventory import Entry
+from ruleop.engine.reconcile.status_schema import Room
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.store import State
+from ruleop.kube.watch.store import State
 from ruleop.planning.marks import PART_OF
 from ruleop.rules import build_project
 

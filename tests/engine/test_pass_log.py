@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.engine.pass_log import MAX_WAIT, MAX_WAITS
+from ruleop.engine.reconcile.pass_log import MAX_WAIT, MAX_WAITS
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.writes import MAX_FIELDS, MAX_PATH
 from tests.engine.looking import FINALIZER, Looking

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ruleop.engine import pulse
-from ruleop.engine.pulse import BEAT, HUNG, Pulse
+from ruleop.engine.telemetry import loop_watchdog as pulse
+from ruleop.engine.telemetry.loop_watchdog import BEAT, HUNG, Pulse
 
 
 class Clock:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ruleop.engine.queue import FOURTH, PATIENCE, STALE_TIMERS, Backoff, Urgency, WorkQueue
+from ruleop.engine.queue.work_queue import FOURTH, PATIENCE, STALE_TIMERS, Backoff, Urgency, WorkQueue
 
 
 def test_a_burst_of_events_costs_one_reconcile():

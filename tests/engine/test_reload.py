@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-import ruleop.engine.reload as module
-from ruleop.engine.reload import Reloader
+import ruleop.engine.manager.reload as module
+from ruleop.engine.manager.reload import Reloader
 from ruleop.rules import Project, load_project
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.routes import Request, Routes
+from ruleop.engine.cache.index import Routes
+from ruleop.engine.queue.request import Request
 from ruleop.kinds import GroupKind, ObjectKey
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.targets import Target

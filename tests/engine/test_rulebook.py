@@ -7,17 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.controllers import Controller, Controllers
-from ruleop.engine.feeds import Need
-from ruleop.engine.inventory import Entry, Inventory
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.rulebook import Rulebook
-from ruleop.engine.stocktaking import Stocktaking, may_need_finalizer
-from ruleop.engine.workers import Workers
-from ruleop.engine.world import World
+from ruleop.engine.cache.cache import World
+from ruleop.engine.cache.informers import Need
+from ruleop.engine.manager.controller_set import Rulebook
+from ruleop.engine.manager.controllers import Controller, Controllers
+from ruleop.engine.manager.inventory import Entry, Inventory
+from ruleop.engine.manager.inventory_gc import Stocktaking, may_need_finalizer
+from ruleop.engine.queue.workers import Workers
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kube.store import State, Store
+from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Owner
 from ruleop.planning.marks import PART_OF
 from ruleop.rules import build_project
@@ -522,8 +522,8 @@ def test_who_begins_to_lead_watches_what_the_one_before_has_remembered(story):
 
 
 def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(story, monkeypatch):
-    monkeypatch.setattr("ruleop.engine.stocktaking.MOMENT", 0.0)
-    monkeypatch.setattr("ruleop.engine.stocktaking.TRY_AGAIN", 0.0)
+    monkeypatch.setattr("ruleop.engine.manager.inventory_gc.MOMENT", 0.0)
+    monkeypatch.setattr("ruleop.engine.manager.inventory_gc.TRY_AGAIN", 0.0)
 
     async def tell(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))

@@ -10,12 +10,12 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.room import Room
-from ruleop.engine.schemas import LONGEST_PAUSE, PATIENCE, Schemas
-from ruleop.engine.world import World
+from ruleop.engine.cache.cache import World
+from ruleop.engine.cache.published_schemas import LONGEST_PAUSE, PATIENCE, Schemas
+from ruleop.engine.reconcile.status_schema import Room
 from ruleop.kinds import Kind
-from ruleop.kube.discovery import Discovery
-from ruleop.kube.errors import ApiError, Problem
+from ruleop.kube.client.discovery import Discovery
+from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.rules import build_project
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
@@ -144,7 +144,7 @@ def test_it_holds_no_other_kind(schemas, server, run):
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
-    monkeypatch.setattr("ruleop.engine.schemas.LONGEST_LOOK", 0.01)
+    monkeypatch.setattr("ruleop.engine.cache.published_schemas.LONGEST_LOOK", 0.01)
     server.documents["example.com", "v1"] = asyncio.Event()
     assert not run(schemas.look(APP))
     assert schemas.known_of([APP])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.kube.store import State
+from ruleop.kube.watch.store import State
 from ruleop.rules import load_project
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer

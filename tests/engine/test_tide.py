@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.tide import CALM, Tide
+from ruleop.engine.reconcile.status_debounce import CALM, Tide
 
 PATIENCE = 1.0
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.awaited import PATIENCE, Awaited
-from ruleop.engine.controller import REFUSED_FOR
-from ruleop.engine.fights import ENOUGH, FIRST, QUIET
-from ruleop.engine.memory import Memory
+from ruleop.engine.cache.expectations import PATIENCE, Awaited
+from ruleop.engine.reconcile.field_conflicts import ENOUGH, FIRST, QUIET
+from ruleop.engine.reconcile.memory import Memory
+from ruleop.engine.reconcile.reconciler import REFUSED_FOR
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Problem
 from ruleop.planning.marks import PART_OF

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
-from ruleop.engine.controller import Reconciler
-from ruleop.engine.executor import Outcomes
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.routes import Request
+from ruleop.engine.queue.request import Request
+from ruleop.engine.reconcile.executor import Outcomes
+from ruleop.engine.reconcile.reconciler import Reconciler
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning import Failed, Failure, RemoveFinalizer
 from ruleop.planning.marks import PAUSED

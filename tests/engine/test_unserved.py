@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.inventory import Entry
+from ruleop.engine.manager.inventory import Entry
 from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.store import State
+from ruleop.kube.watch.store import State
 from tests.engine.test_rulebook import Operator, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")

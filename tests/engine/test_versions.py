@@ -6,13 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.feeds import Need
-from ruleop.engine.inventory import Entry
-from ruleop.engine.needs import child_needs, observe_need
-from ruleop.engine.world import World
+from ruleop.engine.cache.cache import World
+from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kube.requests import Source
-from ruleop.kube.store import State, Store
+from ruleop.kube.client.requests import Source
+from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Owner
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.planned import existing_of
@@ -68,7 +67,7 @@ def held(world: World):
 
 
 def test_a_kind_is_watched_in_each_version_that_is_written(rule):
-    needs = list(child_needs([rule], Entry(frozenset({THING}), finalizer=False), {THING: V2}))
+    needs = list(child_needs([rule], frozenset({THING}), {THING: V2}))
     assert needs == [Need(V1, labels=PART_OF), Need(V2, labels=PART_OF)]
 
 

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.feeds import Feed, Need
-from ruleop.engine.needs import CHILD_LABELS
-from ruleop.engine.world import World
+from ruleop.engine.cache.cache import World
+from ruleop.engine.cache.informers import Feed, Need
+from ruleop.engine.cache.watch_specs import CHILD_LABELS
 from ruleop.errors import Site
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.requests import Source
-from ruleop.kube.store import State, Store
+from ruleop.kube.client.requests import Source
+from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Served
 from ruleop.planning.marks import PART_OF
 from ruleop.rules import Observe, Selector

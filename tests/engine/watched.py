@@ -6,30 +6,31 @@ import asyncio
 import json
 from types import SimpleNamespace
 
-from ruleop.engine.causes import RESYNC
-from ruleop.engine.census import Census
-from ruleop.engine.controller import AT_ONCE, Verdict
-from ruleop.engine.feeds import Feed, Need
-from ruleop.engine.memory import Memory
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.queue import Backoff
-from ruleop.engine.routes import Request
-from ruleop.engine.workers import Workers
+from ruleop.engine.cache.informers import Feed, Need
+from ruleop.engine.manager.collector import Census
+from ruleop.engine.queue.request import Request
+from ruleop.engine.queue.result import Result
+from ruleop.engine.queue.triggers import RESYNC
+from ruleop.engine.queue.work_queue import Backoff
+from ruleop.engine.queue.workers import Workers
+from ruleop.engine.reconcile.memory import Memory
+from ruleop.engine.reconcile.reconciler import AT_ONCE
+from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import Kind
-from ruleop.kube.events import EventRecorder
-from ruleop.kube.requests import Source
-from ruleop.kube.watcher import Watcher
+from ruleop.kube.client.event_recorder import EventRecorder
+from ruleop.kube.client.requests import Source
+from ruleop.kube.watch.watcher import Watcher
 from ruleop.schema.table import ResourceInfo
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
 CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 VERDICTS = {
-    "rest": Verdict(),
-    "resync": Verdict(again=60, why=RESYNC),
-    "at once": Verdict(again=AT_ONCE, why="the CR is a newer one"),
-    "again": Verdict(again=60, why="its time has come"),
-    "failed": Verdict(failed=True),
+    "rest": Result(),
+    "resync": Result(again=60, why=RESYNC),
+    "at once": Result(again=AT_ONCE, why="the CR is a newer one"),
+    "again": Result(again=60, why="its time has come"),
+    "failed": Result(failed=True),
 }
 
 

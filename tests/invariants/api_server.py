@@ -19,8 +19,8 @@ import orjson
 import yaml
 
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.errors import answer_error
-from ruleop.kube.requests import APPLY_PATCH, JSON_PATCH
+from ruleop.kube.client.errors import answer_error
+from ruleop.kube.client.requests import APPLY_PATCH, JSON_PATCH
 from ruleop.planning import Failure
 from ruleop.schema.table import ResourceInfo, builtin_kinds, builtin_resource
 from tests.kube.model_server import bookmark, line
@@ -30,7 +30,8 @@ from tests.projects.cluster import Cluster, Happened, Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.kube.requests import Request, Source
+    from ruleop.kube.client.requests import Source
+    from ruleop.kube.http.request import Request
     from tests.kube.http_server import Exchange
 
 HOME = "ruleop-system"  # of the operator itself

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ruleop.engine import feeds, manager, tide
-from ruleop.engine.options import Options
-from ruleop.engine.queue import Backoff
-from ruleop.kube.errors import answer_error
-from ruleop.kube.reflector import Reflector
-from ruleop.kube.store import State, Store
+from ruleop.engine.cache import informers as feeds
+from ruleop.engine.manager import manager
+from ruleop.engine.manager.options import Options
+from ruleop.engine.queue.work_queue import Backoff
+from ruleop.engine.reconcile import status_debounce as tide
+from ruleop.kube.client.errors import answer_error
+from ruleop.kube.watch.reflector import Reflector
+from ruleop.kube.watch.store import State, Store
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open
@@ -26,8 +28,8 @@ from tests.kube.test_client import Open
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from ruleop.engine.controllers import Controller
-    from ruleop.kube.requests import Source
+    from ruleop.engine.manager.controllers import Controller
+    from ruleop.kube.client.requests import Source
     from tests.projects.cluster import Happened
 
 

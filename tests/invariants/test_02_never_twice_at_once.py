@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.engine.controller import Verdict
-from ruleop.engine.metrics import Metrics
-from ruleop.engine.queue import Urgency
-from ruleop.engine.routes import Request
-from ruleop.engine.workers import Workers
+from ruleop.engine.queue.request import Request
+from ruleop.engine.queue.result import Result
+from ruleop.engine.queue.work_queue import Urgency
+from ruleop.engine.queue.workers import Workers
+from ruleop.engine.telemetry.metrics import Metrics
 from tests.invariants.desk import at_work
 from tests.invariants.stories import apps, drawn, run
 
@@ -31,7 +31,7 @@ async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
     running: dict[Request, asyncio.Event] = {}
     dirty: set[Request] = set()
 
-    async def work(request: Request, *_: Any) -> Verdict:
+    async def work(request: Request, *_: Any) -> Result:
         assert request not in running, f"two passes of {request} at once"
         begun[request] += 1
         running[request] = asyncio.Event()
@@ -39,7 +39,7 @@ async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
             await running[request].wait()
         finally:
             del running[request]
-        return Verdict()
+        return Result()
 
     workers = Workers("Test", limit=len(CRS), metrics=Metrics(), ended=lambda _: None)
     workers.open(True)

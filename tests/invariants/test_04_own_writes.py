@@ -7,8 +7,8 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ruleop.engine.controller import Reconciler
-from ruleop.engine.world import World
+from ruleop.engine.cache.cache import World
+from ruleop.engine.reconcile.reconciler import Reconciler
 from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, drawn, edited, run
 from tests.kube.model_server import line

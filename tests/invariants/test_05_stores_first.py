@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from ruleop.kube.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
-from ruleop.kube.store import Store
+from ruleop.kube.watch.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
+from ruleop.kube.watch.store import Store
 from tests.invariants.desk import at_a_desk
 from tests.invariants.stories import apps, beginning, run
 from tests.kube.model_server import SOURCE, refusal

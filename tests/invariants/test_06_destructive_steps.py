@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.engine.queue import Backoff
+from ruleop.engine.queue.work_queue import Backoff
 from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, run
 from tests.projects.lives import foreign

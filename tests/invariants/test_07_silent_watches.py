@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 
 from hypothesis import strategies as st
 
-from ruleop.kube import reflector
-from ruleop.kube.reflector import Follow, Reflector, Rest
-from ruleop.kube.store import Store
+from ruleop.kube.watch import reflector
+from ruleop.kube.watch.reflector import Follow, Reflector, Rest
+from ruleop.kube.watch.store import Store
 from tests.invariants.living import operating
 from tests.invariants.stories import apps, drawn, run, until
 from tests.kube.model_server import SOURCE, bookmark, line

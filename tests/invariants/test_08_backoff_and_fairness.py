@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.engine.queue import Backoff, Urgency, WorkQueue
-from ruleop.engine.routes import Request
+from ruleop.engine.queue.request import Request
+from ruleop.engine.queue.work_queue import Backoff, Urgency, WorkQueue
 from tests.invariants.api_server import refusal
 from tests.invariants.desk import at_a_desk, at_work
 from tests.invariants.stories import app, apps, drawn, run

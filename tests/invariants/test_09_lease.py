@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from ruleop.engine.controller import Reconciler
-from ruleop.kube.lease import Timing
+from ruleop.engine.reconcile.reconciler import Reconciler
+from ruleop.kube.leader.lease import Timing
 from tests.invariants import stories
 from tests.invariants.api_server import HOME, ApiServer, refusal
 from tests.invariants.living import living

@@ -15,14 +15,22 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.engine import api, controller, echoes, executor, manager, queue, rulebook, workers, world
-from ruleop.engine.awaited import Awaited
-from ruleop.engine.dispatch import Dispatch
-from ruleop.kube import reflector
-from ruleop.kube.election import Election
-from ruleop.kube.errors import Problem
-from ruleop.kube.store import Origin, Store
-from ruleop.kube.watcher import Watcher
+from ruleop.engine.api import server_api as api
+from ruleop.engine.cache import cache as world
+from ruleop.engine.cache import own_writes as echoes
+from ruleop.engine.cache.expectations import Awaited
+from ruleop.engine.manager import controller_set as rulebook
+from ruleop.engine.manager import manager
+from ruleop.engine.manager.event_handler import Dispatch
+from ruleop.engine.queue import work_queue as queue
+from ruleop.engine.queue import workers
+from ruleop.engine.reconcile import executor
+from ruleop.engine.reconcile import reconciler as controller
+from ruleop.kube.client.errors import Problem
+from ruleop.kube.leader.election import Election
+from ruleop.kube.watch import reflector
+from ruleop.kube.watch.store import Origin, Store
+from ruleop.kube.watch.watcher import Watcher
 from ruleop.planning import Failure, Served
 from tests.invariants import (
     desk,

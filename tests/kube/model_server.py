@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from ruleop.kinds import Kind
-from ruleop.kube.errors import ApiError, answer_error
-from ruleop.kube.requests import Source
+from ruleop.kube.client.errors import ApiError, answer_error
+from ruleop.kube.client.requests import Source
 from ruleop.schema.table import ResourceInfo
 
 WIDGETS = ResourceInfo("widgets", namespaced=True, status_subresource=True, kind=Kind("example.com", "v1", "Widget"))

@@ -11,14 +11,14 @@ import orjson
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube import requests
-from ruleop.kube.access import Access
-from ruleop.kube.client import Client, LineSplitter
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.reflector import Reflector
-from ruleop.kube.session import Session
-from ruleop.kube.store import State
-from ruleop.kube.watcher import Watcher
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import Client, LineSplitter
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.session import Session
+from ruleop.kube.http.access import Access
+from ruleop.kube.watch.reflector import Reflector
+from ruleop.kube.watch.store import State
+from ruleop.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
 
@@ -247,7 +247,7 @@ def test_the_driver_goes_on_after_every_kind_of_end() -> None:
 
 def test_a_half_open_connection_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a first bookmark nothing comes any more, not even an end."""
-    monkeypatch.setattr("ruleop.kube.reflector.SILENCE", 0.05)
+    monkeypatch.setattr("ruleop.kube.watch.reflector.SILENCE", 0.05)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -265,7 +265,7 @@ def test_a_half_open_connection_is_left(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_bug_is_logged_and_counted_and_the_watch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.watcher.CRASH_WAIT", 0.0)
+    monkeypatch.setattr("ruleop.kube.watch.watcher.CRASH_WAIT", 0.0)
     good = Reflector.opened
     calls = 0
 

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.kube import requests
-from ruleop.kube.access import CredentialsError
-from ruleop.kube.client import Client
-from ruleop.kube.credentials import ServiceAccount, find_credentials
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.kubeconfig import Kubeconfig
-from ruleop.kube.session import Session
+from ruleop.kube.auth.credentials import ServiceAccount, find_credentials
+from ruleop.kube.auth.kubeconfig import Kubeconfig
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import Client
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.session import Session
+from ruleop.kube.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving
 

@@ -8,8 +8,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.depth import folded, written
-from ruleop.kube.store import Store
+from ruleop.kube.client.json_depth import folded, written
+from ruleop.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
 
 JSON = st.recursive(

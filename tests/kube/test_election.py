@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube import session
-from ruleop.kube.access import Access
-from ruleop.kube.election import Election
-from ruleop.kube.lease import Timing
+from ruleop.kube.client import session
+from ruleop.kube.http.access import Access
+from ruleop.kube.leader.election import Election
+from ruleop.kube.leader.lease import Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 

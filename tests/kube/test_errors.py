@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from ruleop.kube.errors import Problem, answer_error
+from ruleop.kube.client.errors import Problem, answer_error
 
 
 def refused(

@@ -10,13 +10,13 @@ import orjson
 from structlog.testing import capture_logs
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.events import HOLD, EventBook, EventRecorder, Happening
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.event_recorder import HOLD, EventBook, EventRecorder, Happening
 
 if TYPE_CHECKING:
     import pytest
 
-    from ruleop.kube.requests import Request
+    from ruleop.kube.http.request import Request
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")
@@ -161,7 +161,7 @@ def test_a_server_that_takes_none_holds_up_nobody() -> None:
 
 
 def test_an_event_makes_way_for_what_is_more_urgent_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.events.HOLD_LOOK", 0.001)
+    monkeypatch.setattr("ruleop.kube.client.event_recorder.HOLD_LOOK", 0.001)
 
     async def run() -> None:
         sender, now, busy = Sender(), [0.0], [True]

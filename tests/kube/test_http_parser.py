@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.http_parser import MAX_CHUNK_LINE, MAX_HEAD, AnswerParser, MalformedError
+from ruleop.kube.http.response_parser import MAX_CHUNK_LINE, MAX_HEAD, AnswerParser, MalformedError
 
 Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 

@@ -7,7 +7,7 @@ import sys
 
 COMMON = """
 import sys
-from ruleop.kube.official import official
+from ruleop.kube.auth.kubernetes_config import official
 """
 
 
@@ -37,7 +37,7 @@ assert not [name for name in sys.modules if name.partition(".")[0] == "kubernete
 
 def test_the_operator_works_without_it() -> None:
     ran("""
-import ruleop.engine.manager
+import ruleop.engine.manager.manager
 official()
 assert "aiohttp" not in sys.modules
 """)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kube.plugin import CALL_AGAIN, EXPIRY_MARGIN, Credential, Plugin, PluginError
+from ruleop.kube.auth.exec_plugin import CALL_AGAIN, EXPIRY_MARGIN, Credential, Plugin, PluginError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
-from ruleop.kube.store import State, Store
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
+from ruleop.kube.watch.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
 
 

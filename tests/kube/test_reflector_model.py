@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.errors import ApiError
-from ruleop.kube.reflector import Fetch, Follow, Reflector, Rest
-from ruleop.kube.store import Change, State, Store
+from ruleop.kube.client.errors import ApiError
+from ruleop.kube.watch.reflector import Fetch, Follow, Reflector, Rest
+from ruleop.kube.watch.store import Change, State, Store
 from tests.exploration import examples
 from tests.kube.model_server import SOURCE, ModelServer, bookmark, line, refusal
 

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube import requests
-from ruleop.kube.errors import ApiError
-from ruleop.kube.proxies import proxy_for
-from ruleop.kube.requests import Source
+from ruleop.kube.client import requests
+from ruleop.kube.client.errors import ApiError
+from ruleop.kube.client.requests import Source
+from ruleop.kube.http.proxies import proxy_for
 from ruleop.schema.table import ResourceInfo
 
 DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))

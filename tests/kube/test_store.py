@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.store import Change, Origin, State, Store, parse_version
+from ruleop.kube.watch.store import Change, Origin, State, Store, parse_version
 from tests.kube.model_server import SOURCE
 
 

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube import http, pool, requests
-from ruleop.kube.access import Access
-from ruleop.kube.client import Client
-from ruleop.kube.errors import ApiError, Problem
-from ruleop.kube.session import Session
-from ruleop.kube.tls import trusting
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import Client
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.session import Session
+from ruleop.kube.http import connection as http
+from ruleop.kube.http import pool
+from ruleop.kube.http.access import Access
+from ruleop.kube.http.tls import trusting
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
@@ -745,7 +747,7 @@ def test_a_watch_that_has_ended_and_was_not_read_leaves_a_good_connection(
 
 
 def test_a_refused_watch_is_read_to_its_end_in_time(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.client.OPEN_TIMEOUT", 0.5)
+    monkeypatch.setattr("ruleop.kube.client.client.OPEN_TIMEOUT", 0.5)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 410 Gone\r\nContent-Length: 38\r\n\r\n")

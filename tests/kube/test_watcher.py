@@ -10,13 +10,13 @@ from unittest import mock
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.feeds import Feed, Feeds, Need
+from ruleop.engine.cache.informers import Feed, Feeds, Need
 from ruleop.kinds import Kind
-from ruleop.kube.client import Client
-from ruleop.kube.requests import Source
-from ruleop.kube.session import Session
-from ruleop.kube.store import State
-from ruleop.kube.watcher import Watcher
+from ruleop.kube.client.client import Client
+from ruleop.kube.client.requests import Source
+from ruleop.kube.client.session import Session
+from ruleop.kube.watch.store import State
+from ruleop.kube.watch.watcher import Watcher
 from ruleop.schema.table import ResourceInfo
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open

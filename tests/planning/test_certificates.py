@@ -19,7 +19,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 
 from ruleop.planning.randomness import draw, random_password
 from ruleop.rules import ProjectErrors
-from ruleop.templating.budget import FUEL, METER
+from ruleop.templating.values.budget import FUEL, METER
 from tests.planning.world import World, as_bytes, key, project
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import Kind
+from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.planning import FixedObjects, Observed, Served, State, choose_rule, plan
-from ruleop.planning.offline import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.rules import Project, build_project
 from ruleop.schema.shape import UNKNOWN
 from tests.definitions import definition

@@ -29,7 +29,7 @@ from ruleop.planning import (
     StatusWrite,
     Wait,
 )
-from ruleop.planning.show import Tone, as_json, show, text_of
+from ruleop.report.plan_text import Tone, as_json, show, text_of
 from ruleop.schema.shape import UNKNOWN
 from ruleop.schema.table import builtin_shape
 

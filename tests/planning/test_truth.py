@@ -8,7 +8,7 @@ from ruleop.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Event, Failed, Failure, Fight, Patch
 from ruleop.planning.events import done
 from ruleop.planning.marks import PAUSED
-from ruleop.planning.show import show, text_of
+from ruleop.report.plan_text import show, text_of
 from tests.planning.world import World, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -16,6 +16,7 @@ import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import create_fields, three_way
+from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import (
     Action,
     AddFinalizer,
@@ -36,7 +37,6 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.marks import Owner, claim_on
-from ruleop.planning.offline import OfflineKinds
 from ruleop.rules import Observe, Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
 from tests.definitions import definition

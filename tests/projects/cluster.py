@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import Failure, KindInfo, Served
 from ruleop.planning.marks import APPLIED
-from ruleop.planning.offline import OfflineKinds
 from ruleop.schema.fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.table import builtin_shape

@@ -9,9 +9,9 @@ import yaml
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import ANNOTATION, Record, create_fields, encode
+from ruleop.offline.cluster import OfflineKinds, as_live, prepare
 from ruleop.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
 from ruleop.planning.marks import PART_OF
-from ruleop.planning.offline import OfflineKinds, as_live, prepare
 from ruleop.rules import Project, load_project
 from ruleop.schema.shape import UNKNOWN
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from ruleop.rules import build_project
-from ruleop.rules.digests import _said
+from ruleop.rules.loading.digests import _said
 from tests.rules.projects import SERVICE
 
 WATCHES = """\

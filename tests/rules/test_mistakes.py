@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from ruleop.kinds import SERVER_METADATA
 from ruleop.rules import ProjectErrors
-from ruleop.rules.language import TABLES, ChildTable, WatchTable
-from ruleop.rules.tables import keys
+from ruleop.rules.language.tables import keys
+from ruleop.rules.language.watches_yaml import TABLES, ChildTable, WatchTable
 from ruleop.schema.nearest import nearest
-from ruleop.templating.static_fields import COMPUTED
+from ruleop.templating.compile.static_fields import COMPUTED
 from tests.definitions import definition
 from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, said, table, watch

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from ruleop.rules import watches_schema
-from ruleop.rules.language import TABLES, ChildTable
-from ruleop.rules.tables import keys
+from ruleop.rules.language.tables import keys
+from ruleop.rules.language.watches_yaml import TABLES, ChildTable
 from ruleop.templating import read_yaml
 from tests.rules import (
     test_definitions,

@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.errors import RenderError, Site
 from ruleop.templating import OMIT, Broken, Fault, Later, Lazy, Library, Missing, NotThereYet, Origin, Unwanted, Waiting, read_yaml, view
-from ruleop.templating.absent import NotLive, Unknown
+from ruleop.templating.values.undefined import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 
 # What each origin says when its absence is used; `a` is there and has no `b`.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ruleop.errors import RenderError
 from ruleop.templating import Waiting, view
-from ruleop.templating.absent import Origin
+from ruleop.templating.values.undefined import Origin
 from tests.templating.rendering import evaluate, paths_read, render
 
 NAMES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.templating.budget import MAX_TEXT
+from ruleop.templating.values.budget import MAX_TEXT
 from tests.templating.rendering import evaluate, render
 
 MEMORY = 600 * 1024 * 1024

@@ -6,8 +6,8 @@ import pytest
 
 from ruleop.errors import RenderError
 from ruleop.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
-from ruleop.templating.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
-from ruleop.templating.faults import Fault
+from ruleop.templating.values.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
+from ruleop.templating.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
 
 PODS = [{"kind": "Pod", "metadata": {"name": "a"}}, {"kind": "Job", "metadata": {"name": "a"}}, {"kind": "Pod", "metadata": {"name": "7"}}]
@@ -148,10 +148,10 @@ class TestBudgets:
 
         with pytest.raises(RenderError, match="needs too much memory"):
             made.text_mapping("main.j2").render({"f": TemplateFunction("f", fail)})
-        monkeypatch.setattr("ruleop.templating.renderer.lay_out", lambda _: fail())
+        monkeypatch.setattr("ruleop.templating.compile.renderer.lay_out", lambda _: fail())
         with pytest.raises(RenderError, match="needs too much memory"):
             library("a: 1").text_mapping("main.j2").render({})
-        monkeypatch.setattr("ruleop.templating.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError))
+        monkeypatch.setattr("ruleop.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError))
         with pytest.raises(RenderError, match="nested too deeply"):
             library("a: 1").text_mapping("main.j2").render({})
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ruleop.templating import Library, RuleErrors
-from ruleop.templating.filters import FILTER_NAMES
-from ruleop.templating.other_tools import FILTERS, FUNCTIONS, NAMES, REFUSED, TESTS, instead_of
+from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, REFUSED, TESTS, instead_of
+from ruleop.templating.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
 KNOWN = Library({}).environment.filters

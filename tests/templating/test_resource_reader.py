@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.templating import read_resources, read_yaml
-from ruleop.templating.yaml_reader import MAX_DEPTH
+from ruleop.templating.tree.yaml_reader import MAX_DEPTH
 from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
 

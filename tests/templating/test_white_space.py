@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.templating import Library
-from ruleop.templating.text import Text
+from ruleop.templating.values.text import Text
 from tests.exploration import examples
 from tests.templating.rendering import render, scope
 

@@ -1,0 +1,65 @@
+"""The entries of managedFields that are ruleop's, before an object that it wrote by other requests is applied.
+
+A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only what the same manager *applied*,
+so that entry becomes one of apply, or a field that the rule drops would stay for ever. A patch that gives an item of a list its key again
+makes all of that item ruleop's in the eyes of the server, with what others had set in it. Of an Update entry, therefore, only what the
+record names is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.kube.client.requests import MANAGER
+from ruleop.merge.fields import Fields, KeyedFields, MapFields
+
+if TYPE_CHECKING:
+    from ruleop.merge import FieldSet
+
+Managed = Mapping[str, Any]
+"""One entry of managedFields."""
+
+
+def to_migrate(entries: Sequence[Managed]) -> bool:
+    return any(_is_ruleop(entry) and entry.get("operation") == "Update" for entry in entries)
+
+
+def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Managed]:
+    """The entries with all that ruleop applied, and what it updated and recorded, in one entry of apply."""
+    own = [entry for entry in entries if _is_ruleop(entry)]
+    fields: dict[str, Any] = {}
+    for entry in own:
+        found = entry.get("fieldsV1") or {}
+        if recorded is not None and entry.get("operation") == "Update":
+            found = _recorded(found, recorded.root)
+        fields = _union(fields, found)
+    applied = next((entry for entry in own if entry.get("operation") == "Apply"), own[0])
+    return [*(entry for entry in entries if not _is_ruleop(entry)), {**applied, "operation": "Apply", "fieldsV1": fields}]
+
+
+def _is_ruleop(entry: Managed) -> bool:
+    return entry.get("manager") == MANAGER and not entry.get("subresource")
+
+
+def _union(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _union(one.get(key) or {}, two.get(key) or {}) for key in {**one, **two}}
+
+
+def _recorded(found: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+    """What of a field set of the server is in the record. Below what the record holds as one value, everything is."""
+    left: dict[str, Any] = {}
+    for name, inner in found.items():
+        if isinstance(fields, MapFields) and name.startswith("f:"):
+            below = fields.members.get(name[2:])
+        elif isinstance(fields, KeyedFields) and name.startswith("k:"):
+            keys = orjson.loads(name[2:])
+            below = fields.items.get(tuple(keys.get(key) for key in fields.keys))
+        else:
+            left[name] = inner
+            continue
+        if below is not None:
+            left[name] = _recorded(inner, below)
+    return left

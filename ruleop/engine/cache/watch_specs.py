@@ -1,0 +1,75 @@
+"""What has to be watched for the rules to be kept, and no more: children by our label, observed resources by the constant part of their
+selector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from ruleop.engine.cache.informers import Need
+from ruleop.planning.marks import PART_OF
+from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.kinds import GroupKind, Kind
+    from ruleop.rules import Observe, Rule, Selector
+
+CHILD_LABELS = PART_OF  # whatever its value
+
+
+def child_needs(rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]) -> Iterator[Need]:
+    """The kinds that the rules make, in each version that they write, and those that they made once. What is live is compared with what is
+    wanted, so both have to be of one version: another may call a field by another name."""
+    children = [child for rule in rules for child in rule.every_child()]
+    made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
+    for kind in made:
+        yield child_need(kind)
+    for group_kind in sorted(remembered - {kind.versionless for kind in made}):
+        if group_kind in preferred:
+            yield child_need(preferred[group_kind])
+
+
+def child_need(kind: Kind) -> Need:
+    return Need(kind, labels=CHILD_LABELS)
+
+
+def observe_need(observe: Observe) -> Need:
+    """A fixed name in a fixed namespace is watched alone; of a selector, what is the same for every CR goes to the server."""
+    namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
+    if observe.name is not None:
+        name = observe.name.constant
+        fields = f"metadata.name={name}" if name else ""
+        return Need(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
+    labels = constant_labels(observe.selector)
+    return Need(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
+
+
+def asks_for_kinds(said: Any) -> bool:
+    """Whether a rule, or a part of one, reads `has_kind`. What that says is told by no watch."""
+    if isinstance(said, (Expression, StringTemplate, TextTemplate, Tree)):
+        return "has_kind" in said.names
+    if is_dataclass(said):
+        said = tuple(getattr(said, field.name) for field in fields(said))
+    elif isinstance(said, Mapping):
+        said = tuple(said.values())
+    return isinstance(said, tuple) and any(map(asks_for_kinds, said))
+
+
+def constant_labels(selector: Selector | None) -> str:
+    if selector is None:
+        return ""
+    terms = [f"{key}={value.constant}" for key, value in selector.match_labels.items() if value.constant is not None]
+    # A label whose value differs from CR to CR has at least to be there.
+    terms += [key for key, value in selector.match_labels.items() if value.constant is None]
+    for each in selector.match_expressions:
+        values = [value.constant for value in each.values]
+        if each.operator == "Exists":
+            terms.append(each.key)
+        elif each.operator == "DoesNotExist":
+            terms.append(f"!{each.key}")
+        elif all(value is not None for value in values):
+            terms.append(f"{each.key} {'in' if each.operator == 'In' else 'notin'} ({','.join(str(value) for value in values)})")
+    return ",".join(terms)

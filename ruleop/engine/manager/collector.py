@@ -1,0 +1,120 @@
+"""What the metrics say of how things stand: how many wait, how old, how large. It is worked out when somebody asks, because they ask every
+half minute and the work goes on all the time; and so there is nothing to keep in step, and no series of what is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+
+    from ruleop.engine.cache.informers import Feed
+    from ruleop.engine.manager.controllers import Controller
+    from ruleop.kube.client.event_recorder import EventRecorder
+
+GAUGES = {
+    "controller_runtime_active_workers": ("Reconciles going on now.", ("controller",)),
+    "controller_runtime_max_concurrent_reconciles": ("Reconciles that may go on at once.", ("controller",)),
+    "workqueue_depth": ("Keys that wait for a worker.", ("name",)),
+    "workqueue_unfinished_work_seconds": ("The sum of what goes on now.", ("name",)),
+    "workqueue_longest_running_processor_seconds": ("The longest reconcile going on now.", ("name",)),
+    "ruleop_longest_wait_seconds": ("How long the key that has waited longest waits for a worker.", ("controller",)),
+    "ruleop_failing": ("CRs whose last reconcile failed, and which wait for another try.", ("controller",)),
+    "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
+    "ruleop_children": (
+        "Children (entries of a rule, for one CR) by state: ready, progressing, waiting, failed, refused, unwanted or terminating.",
+        ("controller", "state"),
+    ),
+    "ruleop_waits": ("Children that wait, and what kind of thing for.", ("controller", "child", "reason")),
+    "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
+    "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
+    "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
+    "ruleop_watch_silence_seconds": ("How long the server has not been heard on a watch; of several, the longest.", ("kind",)),
+}
+COUNTERS = {
+    "ruleop_relists": ("Times a kind was read as a whole again.", ("kind",)),
+    "ruleop_watch_crashes": ("Times a watch failed in a way that ruleop did not expect.", ("kind",)),
+    "ruleop_listener_failures": ("Changes that were not passed on, by a mistake of ruleop.", ("kind",)),
+    "ruleop_events": (
+        "Events by what became of them: sent, dropped (could not be written) or suppressed (enough was said of the CR).",
+        ("outcome",),
+    ),
+}
+Series: TypeAlias = tuple[str, ...]
+Found: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
+
+
+class Census(Collector):
+    def __init__(
+        self,
+        *,
+        controllers: Iterable[Controller],
+        feeds: Callable[[], Iterable[Feed]],
+        recorder: EventRecorder,
+    ) -> None:
+        self.controllers = controllers
+        self.feeds = feeds
+        self.recorder = recorder
+
+    def describe(self) -> Iterator[Metric]:
+        yield from _families({})
+
+    def collect(self) -> Iterator[Metric]:
+        found: Found = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
+        for controller in self.controllers:
+            self._controller(found, controller)
+        for feed in self.feeds():
+            self._feed(found, feed)
+        for outcome, count in self.recorder.statistics().items():
+            if outcome != "waiting":
+                found["ruleop_events"][(outcome,)] = count
+        yield from _families(found)
+
+    def _controller(self, found: Found, controller: Controller) -> None:
+        title = (controller.workers.title,)
+        work = controller.workers.statistics()
+        for name in ("active_workers", "max_concurrent_reconciles"):
+            found[f"controller_runtime_{name}"][title] = work[name]
+        for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
+            found[f"workqueue_{name}"][title] = work[name]
+        for name in ("longest_wait_seconds", "failing"):
+            found[f"ruleop_{name}"][title] = work[name]
+        # Most CRs stand alike, so what they are is counted before it is looked into.
+        alike = Counter((memory.reason, memory.states, memory.waits) for memory in controller.reconciler.memory.values())
+        for (reason, states, waits), count in alike.items():
+            if reason:
+                found["ruleop_resources"][*title, reason] += count
+            for state in states:
+                found["ruleop_children"][*title, state] += count
+            for child, why in waits:
+                found["ruleop_waits"][*title, child, why] += count
+
+    def _feed(self, found: Found, feed: Feed) -> None:
+        """Several may be of one kind: in several namespaces, or each with its part of the objects."""
+        kind = (str(feed.need.kind),)
+        if not feed.watchers:
+            found["ruleop_watches"][*kind, feed.state.value] += 1
+        for watcher in feed.watchers:
+            store = watcher.store.statistics()
+            found["ruleop_watches"][*kind, store.state.value] += 1
+            found["ruleop_store_objects"][kind] += store.objects
+            found["ruleop_store_bytes"][kind] += store.bytes
+            found["ruleop_relists"][kind] += watcher.relists
+            found["ruleop_watch_crashes"][kind] += watcher.crashes
+            found["ruleop_listener_failures"][kind] += watcher.store.listener_failures
+            silence = found["ruleop_watch_silence_seconds"]
+            silence[kind] = max(silence[kind], watcher.age() or 0.0)
+
+
+def _families(found: Mapping[str, Mapping[Series, float]]) -> Iterator[Metric]:
+    for family, table in ((GaugeMetricFamily, GAUGES), (CounterMetricFamily, COUNTERS)):
+        for name, (text, labels) in table.items():
+            metric = family(name, text, labels=labels)
+            for series, value in found.get(name, {}).items():
+                metric.add_metric(series, value)
+            yield metric

@@ -1,0 +1,32 @@
+"""How the operator is to run: the flags of `ruleop run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ruleop.kube.leader.lease import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kubeconfig: str = ""
+    context: str = ""
+    namespaces: tuple[str, ...] = ()
+    name: str = "ruleop"
+    operator_namespace: str = ""
+    metrics_address: str = ":8080"
+    health_address: str = ":8081"
+    leader_elect: bool = False
+    lease: Timing = field(default_factory=Timing)
+    max_concurrent: int | None = None
+    reload: bool = True
+    prune_after_reload: float = 30.0  # seconds in which nothing is taken away: files of one edit may arrive one after the other
+    dry_run: bool = False
+    qps: float | None = None
+    grace: float = 30.0
+    environ: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)  # what the rules can read

@@ -1,0 +1,369 @@
+"""Carries out a plan: each action with its preconditions, independent ones at once, dependent ones in order.
+
+The plan was made from stores, which are always a little behind. So every write names what it was planned for (uid and resourceVersion), and
+what the server answers is put into the store at once, so that the next pass sees it. Where the server says that the world is another than
+planned (the object exists, has changed, is gone, or nobody knows what became of the request), the object is read live and the CR planned
+again; that is no failure. What the server refuses for good is a failure, and goes into the CR's condition.
+
+Where a write may have happened although no good answer came, the live read tells. If the object is as it was planned for, the write did not
+happen, and a plan made at once would only repeat it: that is a failure like another, tried again with backoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ruleop.engine.reconcile.failures import told
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kube.client.errors import ApiError
+from ruleop.kube.watch.store import parse_version
+from ruleop.planning import (
+    Action,
+    AddFinalizer,
+    Create,
+    Delete,
+    Failed,
+    Failure,
+    Owner,
+    Patch,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+)
+from ruleop.planning.marks import claim_on
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from ruleop.engine.cache.own_writes import Echoes
+    from ruleop.merge import FieldSet
+
+
+AT_ONCE = 8
+"""Writes of one CR under way. The client sends 16 at once, in the order in which they are asked for; if a CR with a thousand children asked
+for all of them, everybody else would wait for all of them."""
+
+
+class Api(Protocol):
+    """The writes and live reads that a plan needs. All raise `ApiError`."""
+
+    async def read(self, kind: Kind, key: ObjectKey) -> Object | None: ...
+    async def create(self, obj: Object) -> Object: ...
+    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object: ...
+    async def replace(self, obj: Object) -> Object: ...
+    async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object: ...
+    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None: ...
+
+
+class Stores(Protocol):
+    """Where answers go, so that what was written is seen."""
+
+    def put(self, obj: Object) -> bool:
+        """False where no store holds such objects: it is not labelled as a child."""
+        ...
+
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        """The object with this uid is no child any more: it is gone, or, with a version, it has lost our label by then."""
+        ...
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What became of a plan's actions."""
+
+    done: list[Action] = field(default_factory=list)
+    written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
+    deleted: set[ObjectKey] = field(default_factory=set)
+    gone: list[Action] = field(default_factory=list)  # those of `done` whose object did not exist any more
+    failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
+    versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the stores
+    foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
+    replan: bool = False  # something is other than planned: plan again at once
+    resource: Object | None = None  # the CR, as it was answered or read last
+    retry_after: float | None = None
+
+    @property
+    def clean(self) -> bool:
+        return not self.failed and not self.replan
+
+    @property
+    def writes(self) -> int:
+        """How many of the actions that are done ruleop itself carried out."""
+        return len(self.done) - len(self.gone)
+
+    def was_gone(self, action: Action) -> bool:
+        """Whether somebody else had done it."""
+        return any(each is action for each in self.gone)
+
+
+class Classifier(Protocol):
+    def __call__(self, error: RuleopError) -> tuple[Failure | None, float | None]: ...
+
+
+class Executor:
+    def __init__(self, api: Api, stores: Stores, classify: Classifier, echoes: Echoes) -> None:
+        self.api = api
+        self.stores = stores
+        self.classify = classify
+        self.echoes = echoes
+
+    async def see(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """An object of ours as it is now; the stores know it from then on."""
+        live = await self.api.read(kind, key)
+        if live is not None:
+            self.stores.put(live)
+        return live
+
+    async def execute(self, actions: Sequence[Action], resource: Object) -> Outcomes:
+        """Runs the actions in waves: those whose needs are met, all at once; then those that needed them."""
+        run = _Run(self, resource)
+        waiting = list(actions)
+        while waiting:
+            ready, waiting = _wave(waiting)
+            if len(ready) == 1:
+                await run.one(ready[0])
+                continue
+            # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the next pass of its CR.
+            ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
+            for error in ended:
+                if error is not None:
+                    raise error
+        return run.outcomes
+
+
+FINALIZER = ""
+"""Among an action's needs: that our finalizer is on the CR. No child has this id, but an object without a record is said to be of it."""
+
+
+def _provides(action: Action) -> str | None:
+    """What others may wait for: a child's write, or our finalizer. Nothing needs what only ends or releases an object."""
+    if isinstance(action, AddFinalizer):
+        return FINALIZER
+    if isinstance(action, RemoveFinalizer):
+        return None
+    ends = (isinstance(action, Delete) and action.why != "recreate") or (isinstance(action, Patch) and action.why == "released")
+    return None if ends else action.child
+
+
+def _is_last(action: Action) -> bool:
+    """Deletions come after all writes."""
+    return isinstance(action, Delete) and action.after_writes
+
+
+def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
+    """The actions to run now, and those that wait for them: deletions for all writes, and our finalizer's removal for everything."""
+    pending = {_provides(action) for action in waiting}
+    still_writing = any(not _is_last(action) and not isinstance(action, RemoveFinalizer) for action in waiting)
+    still_deleting = any(not isinstance(action, RemoveFinalizer) for action in waiting)
+    now: list[Action] = []
+    later: list[Action] = []
+    for action in waiting:
+        held = still_deleting if isinstance(action, RemoveFinalizer) else still_writing and _is_last(action)
+        (later if held or action.needs & pending else now).append(action)
+    # Children that need each other are refused when the rules are loaded; should there be any, their order in the rule counts.
+    return (now, later) if now else (later[:1], later[1:])
+
+
+class _Run:
+    def __init__(self, executor: Executor, resource: Object) -> None:
+        self.api, self.stores, self.classify, self.echoes = executor.api, executor.stores, executor.classify, executor.echoes
+        self.resource = resource
+        self.outcomes = Outcomes()
+        self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
+        self.slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(self, action: Action) -> None:
+        if action.needs & self.broken or not self._may_end(action):
+            self.broken.add(_provides(action))
+            return
+        async with self.slots:
+            try:
+                done = await self._do(action)
+            except RuleopError as error:
+                done = await self._fail(action, error)
+        if done:
+            self.outcomes.done.append(action)
+        else:
+            self.broken.add(_provides(action))
+
+    def _may_end(self, action: Action) -> bool:
+        return self.outcomes.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
+
+    async def _do(self, action: Action) -> bool:
+        """Whether it is done; if not, the CR is to be planned again."""
+        match action:
+            case Create():
+                await self._write(action.key, action.object, self.api.create(action.object))
+            case Patch():
+                await self._write(action.key, action.sent, self.api.patch(Kind.of(action.live), action.key, action.patch))
+            case Replace():
+                await self._write(action.key, action.object, self.api.replace(action.object))
+            case ServerSideApply():
+                await self._write(action.key, action.object, self.api.apply(action.object, recorded=action.recorded))
+            case Delete():
+                return await self._delete(action)
+            case AddFinalizer():
+                others = [each for each in self._finalizers() if each != action.finalizer]
+                await self._write_finalizers([*others, action.finalizer])
+            case RemoveFinalizer():
+                return await self._remove_finalizer(action)
+        return True
+
+    # -- children ------------------------------------------------------------------------------------------------------------------------
+
+    async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
+        with self.echoes.writing(key) as write:
+            answer = await request
+            write.answered(parse_version(_version(answer)))
+        if sent is not None:
+            self.outcomes.written[key] = (sent, answer)
+        if not self._put(key, answer):  # released, or a webhook took our label: the store must not go on showing what was
+            self.stores.remove(key, _uid(answer), _version(answer))
+
+    def _put(self, key: ObjectKey, obj: Object) -> bool:
+        held = self.stores.put(obj)
+        if held:
+            self.outcomes.versions[key] = _version(obj)
+        return held
+
+    async def _delete(self, action: Delete) -> bool:
+        """After a live read: what is deleted is the very object that the plan was made for, and still ours."""
+        kind, metadata = Kind.of(action.live), action.live["metadata"]
+        live = await self.api.read(kind, action.key)
+        if live is None:
+            self.outcomes.gone.append(action)
+            return self._gone(action)
+        if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
+            self._saw(action.key, action.live, live)
+            self.outcomes.replan = True
+            return False
+        answer = await self.api.delete(
+            kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation=action.propagation.capitalize()
+        )
+        if answer is None or not answer["metadata"].get("deletionTimestamp"):
+            return self._gone(action)
+        self.outcomes.deleted.add(action.key)
+        self._put(action.key, answer)
+        return True
+
+    def _gone(self, action: Delete) -> bool:
+        self.outcomes.deleted.add(action.key)
+        self.stores.remove(action.key, _uid(action.live))
+        return True
+
+    def _saw(self, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
+        """An object as it was read live, into the stores."""
+        held = live is not None and self._put(key, live)
+        if not held and planned is not None:
+            self.stores.remove(key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else "")
+        if not held and live is not None:
+            self.outcomes.foreign[key] = live
+
+    # -- the CR's finalizer --------------------------------------------------------------------------------------------------------------
+
+    def _finalizers(self) -> list[str]:
+        return list(self.resource["metadata"].get("finalizers") or [])
+
+    async def _write_finalizers(self, finalizers: list[str]) -> None:
+        metadata = self.resource["metadata"]
+        patch = {"metadata": {"finalizers": finalizers, "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}
+        answer = await self.api.patch(Kind.of(self.resource), ObjectKey.of(self.resource), patch)
+        self.resource = self.outcomes.resource = answer
+        self._put(ObjectKey.of(answer), answer)
+
+    async def _remove_finalizer(self, action: RemoveFinalizer) -> bool:
+        """After a live read, like a deletion: it may end the CR."""
+        live = await self.api.read(Kind.of(self.resource), ObjectKey.of(self.resource))
+        if live is None:
+            self.outcomes.gone.append(action)
+            return True
+        if not _same(live, self.resource):
+            self.outcomes.resource = live
+            self.outcomes.replan = True
+            self._put(ObjectKey.of(live), live)
+            return False
+        await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
+        return True
+
+    # -- what went wrong -----------------------------------------------------------------------------------------------------------------
+
+    async def _fail(self, action: Action, error: RuleopError) -> bool:
+        """Whether the action is done all the same."""
+        failure, retry_after = self.classify(error)
+        if retry_after is not None:
+            self.outcomes.retry_after = max(retry_after, self.outcomes.retry_after or 0.0)
+        if failure is Failure.INVALID and isinstance(action, (Patch, ServerSideApply)):
+            return self._refused(action, failure, error, managed=await self._managed(action))
+        if failure is not None:
+            return self._refused(action, failure, error)
+        kind, key, planned = self._target(action)
+        try:
+            live = await self.api.read(kind, key)
+        except RuleopError as unread:
+            # Nothing is known that was not known before, so a plan made now would be the same.
+            failure, _ = self.classify(unread)
+            return self._refused(action, failure or Failure.OTHER, unread)
+        if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
+            self.outcomes.deleted.add(key)
+            if not (isinstance(error, ApiError) and error.outcome_unknown):
+                self.outcomes.gone.append(action)
+            self._saw(key, planned, live)
+            return True
+        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+            if live is None:  # there is nothing left to plan for; the watch will tell
+                return self._refused(action, Failure.OTHER, error)
+            self.outcomes.resource = live
+            self._put(key, live)
+        else:
+            self._saw(key, planned, live)
+        if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
+            return self._refused(action, Failure.OTHER, error)
+        self.outcomes.replan = True
+        return False
+
+    def _target(self, action: Action) -> tuple[Kind, ObjectKey, Object | None]:
+        """What the action is about, and as what it was planned for; None: as not there."""
+        match action:
+            case AddFinalizer() | RemoveFinalizer():
+                return Kind.of(self.resource), ObjectKey.of(self.resource), self.resource
+            case Create():
+                return Kind.of(action.object), action.key, None
+            case Replace() | ServerSideApply():
+                return Kind.of(action.object), action.key, action.live
+            case Patch() | Delete():
+                return Kind.of(action.live), action.key, action.live
+
+    async def _managed(self, action: Patch | ServerSideApply) -> tuple[Mapping[str, Any], ...]:
+        """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do not keep it."""
+        try:
+            live = await self.api.read(Kind.of(action.object if isinstance(action, ServerSideApply) else action.live), action.key)
+        except RuleopError:  # then nobody is named
+            return ()
+        return tuple(each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping))
+
+    def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
+        _, key, _ = self._target(action)
+        wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
+        request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
+        verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
+        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed, verb)
+        return False
+
+
+def _uid(obj: Object) -> str:
+    return obj["metadata"].get("uid") or ""
+
+
+def _version(obj: Object) -> str:
+    return obj["metadata"].get("resourceVersion") or ""
+
+
+def _same(one: Object | None, two: Object | None) -> bool:
+    """Whether both are one version of one object, or both are not there."""
+    if one is None or two is None:
+        return one is two
+    return all(one["metadata"].get(name) == two["metadata"].get(name) for name in ("uid", "resourceVersion"))

@@ -1,0 +1,1 @@
+"""Requests to an API server and what its answers mean: the client, prepared requests, errors, discovery, Events."""

@@ -1,0 +1,163 @@
+"""Sends prepared requests. It keeps what is sent at once within bounds, makes every failure an `ApiError`, and retries nothing: who
+decides that needs to know what else was written, and that is the engine.
+
+(One exception, in the session: a request refused with 401 is sent again with new credentials, because it was not done.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.kube.client.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.session import FAILURES, connection_error
+from ruleop.kube.http.connection import BrokenError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ruleop.kube.client.session import Session
+    from ruleop.kube.http.connection import Connection
+    from ruleop.kube.http.request import Request
+    from ruleop.kube.http.response_parser import AnswerParser
+
+# API priority and fairness gives a service account a fair share of some 245 seats; 16 of them keep an API server busy without
+# being a bad neighbour, and more do not make it faster.
+CONCURRENCY = 16
+# The headers of a watch come at once; those of a list in a stream when the server has brought its cache up to date.
+OPEN_TIMEOUT = 60.0
+
+
+class LineSplitter:
+    """Makes lines of chunks that end anywhere, also inside a character. A line of a megabyte is joined once, not for each chunk."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that the chunk completes."""
+        if b"\n" not in chunk:
+            self._begun.append(chunk)
+            return []
+        lines = chunk.split(b"\n")
+        if self._begun:
+            self._begun.append(lines[0])
+            lines[0] = b"".join(self._begun)
+        rest = lines.pop()
+        self._begun = [rest] if rest else []
+        return [line for line in lines if line]
+
+
+class Stream:
+    """The answer to a watch. It ends with None, like a file; a line that is not complete by then never counts."""
+
+    def __init__(self, connection: Connection, request: Request) -> None:
+        self._connection = connection
+        self._request = request
+        self._splitter = LineSplitter()
+
+    async def lines(self, until: float) -> list[bytes] | None:
+        """What arrived: some lines, none if the time (by the loop's clock, time.monotonic) is over, or None at the end."""
+        try:
+            while chunk := await self._connection.read(until):
+                if lines := self._splitter.feed(chunk):
+                    return lines
+        except BrokenError as error:
+            raise connection_error(error, self._request) from error
+        return None if chunk is None else []
+
+
+class Client:
+    """One per API server. `observe` is told of each request: verb, status (0 without an answer) and seconds."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        concurrency: int = CONCURRENCY,
+        qps: float | None = None,
+        observe: Callable[[str, int, float], None] | None = None,
+    ) -> None:
+        self._session = session
+        self._slots = asyncio.Semaphore(concurrency)
+        self._pause = 1 / qps if qps else 0.0
+        self._next_start = 0.0
+        self._observe = observe
+
+    @property
+    def server(self) -> str:
+        return self._session.server
+
+    async def send(self, request: Request) -> Any:
+        """The answer as JSON. Raises ApiError."""
+        body, _ = await self.fetch(request)
+        return decoded(body, request)
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        """The answer's bytes and its ETag; no bytes if what was asked for has not changed since the request's ETag."""
+        async with self._slots:
+            if self._pause:
+                await self._wait_for_turn()
+            begun, status = time.perf_counter(), 0
+            try:
+                connection = await self._session.exchange(request, request.timeout)
+                answer = connection.answered
+                status, body = answer.status, answer.take()
+                connection.release()
+            finally:
+                if self._observe is not None:
+                    self._observe(request.verb, status, time.perf_counter() - begun)
+        if status < 300:
+            return body, answer.header(b"etag") or ""
+        if status == 304:
+            return b"", request.etag
+        raise _refusal(request, answer, body)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        """Opens a watch. It takes none of the slots: it lasts for minutes. Leaving the context closes its connection."""
+        begun, status = time.perf_counter(), 0
+        try:
+            connection = await self._session.exchange(request, OPEN_TIMEOUT, whole=False)
+            status = connection.answered.status
+        finally:
+            if self._observe is not None:
+                self._observe(request.verb, status, time.perf_counter() - begun)
+        try:
+            if status != 200:
+                raise _refusal(request, connection.answered, await self._rest(connection, request))
+            yield Stream(connection, request)
+        finally:
+            connection.release()
+
+    async def _rest(self, connection: Connection, request: Request) -> bytes:
+        try:
+            return await connection.rest(time.monotonic() + OPEN_TIMEOUT)
+        except FAILURES as error:
+            raise connection_error(error, request) from error
+
+    async def _wait_for_turn(self) -> None:
+        now = time.monotonic()
+        start = max(now, self._next_start)
+        self._next_start = start + self._pause
+        if start > now:
+            await asyncio.sleep(start - now)
+
+
+def decoded(body: bytes, request: Request) -> dict[str, Any]:
+    """Raises ApiError: it was a proxy, or a page to log in on, that said yes. Of a Secret nothing may be quoted."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    raise ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200)
+
+
+def _refusal(request: Request, answer: AnswerParser, body: bytes) -> ApiError:
+    return answer_error(answer.status, body, verb=request.verb, resource=request.resource, retry_after=answer.header(b"retry-after"))

@@ -1,0 +1,255 @@
+"""Tells people what happened to an object, as Events (events.k8s.io/v1), which `kubectl describe` shows.
+
+Events are for people, so they are few: the caller says only what is new, the same thing said again becomes a count on the first one, an
+object has 25 of them at once and then one in five minutes, and what cannot be sent is dropped. Nothing ever waits for an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections import OrderedDict, deque
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.kube.client import requests
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.schema.table import ResourceInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.kube.client.client import Client
+    from ruleop.kube.http.request import Request
+
+log = structlog.get_logger(__name__)
+
+EVENTS = ResourceInfo("events", namespaced=True, status_subresource=False, kind=Kind("events.k8s.io", "v1", "Event"))
+
+# As in client-go: a burst for an object, then a trickle.
+BURST, REFILL = 25, 300.0
+# The same thing within this time is counted; after it, it is news again.
+SERIES = 360.0
+KNOWN = 4096  # objects and series that are remembered
+QUEUE = 1000
+NOTE, REASON = 1024, 128  # longer ones are refused by the server
+SEND_TIMEOUT = 10.0
+HOLD, HOLD_LOOK = 5.0, 0.1  # seconds that an event makes way for what is more urgent, and between looks whether it has to
+PAUSE_AFTER_FAILURE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What happened. `note` is shown to everybody who may read events: no values of Secrets."""
+
+    regarding: ObjectKey
+    version: str  # of the API: apps.example.com's v1
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+    action: str = "Reconcile"
+
+
+@dataclass(slots=True)
+class _Series:
+    name: str
+    namespace: str
+    count: int
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A request to send: a new event, or the count of one."""
+
+    request: Request
+    happening: Happening
+
+
+class EventBook:
+    """What was said about whom, and what may still be said. No I/O; `now` is seconds, `wall` what people read."""
+
+    def __init__(self, reporter: str, instance: str) -> None:
+        self.suppressed = 0
+        self._reporter, self._instance = reporter, instance
+        self._series: OrderedDict[tuple[Any, ...], _Series] = OrderedDict()
+        self._tokens: OrderedDict[tuple[ObjectKey, str], tuple[float, float]] = OrderedDict()
+
+    def write(self, happening: Happening, now: float, wall: datetime) -> Letter | None:
+        """The request that says it; None if enough was said about this object. What is not said is counted, and said with the next."""
+        same = (happening.regarding, happening.uid, happening.reason, happening.warning, happening.action, happening.note)
+        series = self._series.get(same)
+        known = series is not None and now - series.last < SERIES
+        if known:
+            assert series is not None
+            series.count += 1
+            series.last = now
+            self._series.move_to_end(same)
+        if not self._may_speak(happening, now):
+            self.suppressed += 1
+            return None
+        if known:
+            assert series is not None
+            return Letter(self._count(series, wall), happening)
+        series = _Series(self._name(same, wall), happening.regarding.namespace or "default", 1, now)
+        self._series[same] = series
+        self._series.move_to_end(same)
+        if len(self._series) > KNOWN:
+            self._series.popitem(last=False)
+        return Letter(self._new(happening, series, wall), happening)
+
+    def forget(self, happening: Happening) -> None:
+        """The event is not there (any longer), so it cannot be counted on."""
+        same = (happening.regarding, happening.uid, happening.reason, happening.warning, happening.action, happening.note)
+        self._series.pop(same, None)
+
+    def _may_speak(self, happening: Happening, now: float) -> bool:
+        whom = (happening.regarding, happening.uid)
+        tokens, since = self._tokens.get(whom, (float(BURST), now))
+        tokens = min(float(BURST), tokens + (now - since) / REFILL)
+        self._tokens[whom] = (tokens - 1 if tokens >= 1 else tokens, now)
+        self._tokens.move_to_end(whom)
+        if len(self._tokens) > KNOWN:
+            self._tokens.popitem(last=False)
+        return tokens >= 1
+
+    def _name(self, same: tuple[Any, ...], wall: datetime) -> str:
+        # Unlike a random name, this one makes a repeated create (after a lost answer) a conflict instead of a second event.
+        digest = hashlib.sha256(repr((self._instance, same, wall.isoformat())).encode()).hexdigest()[:16]
+        return f"{same[0].name[:200]}.{digest}"
+
+    def _new(self, happening: Happening, series: _Series, wall: datetime) -> Request:
+        key = happening.regarding
+        regarding = {
+            "apiVersion": Kind(key.group, happening.version, key.kind).api_version,
+            "kind": key.kind,
+            "name": key.name,
+            "uid": happening.uid,
+        } | ({"namespace": key.namespace} if key.namespace else {})
+        event = {
+            "apiVersion": EVENTS.kind.api_version,
+            "kind": "Event",
+            "metadata": {"name": series.name, "namespace": series.namespace},
+            "eventTime": _stamp(wall),
+            "reportingController": self._reporter,
+            "reportingInstance": self._instance[:128],
+            "type": "Warning" if happening.warning else "Normal",
+            "reason": happening.reason[:REASON],
+            "action": happening.action[:REASON],
+            "note": _fit(happening.note),
+            "regarding": regarding,
+        }
+        return requests.create(EVENTS, event)
+
+    def _count(self, series: _Series, wall: datetime) -> Request:
+        key = ObjectKey(EVENTS.kind.group, EVENTS.kind.kind, series.namespace, series.name)
+        return requests.merge_patch(EVENTS, key, {"series": {"count": series.count, "lastObservedTime": _stamp(wall)}})
+
+
+def _fit(note: str) -> str:
+    data = note.encode()  # the limit counts bytes
+    return note if len(data) <= NOTE else data[: NOTE - 3].decode(errors="ignore") + "..."
+
+
+def _stamp(wall: datetime) -> str:
+    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class EventRecorder:
+    """Sends in the background, one at a time, and after what is more urgent, so that events never compete with the work. Started by
+    `start`; `stop` sends what waits."""
+
+    def __init__(
+        self, client: Client, *, reporter: str, instance: str, clock: Callable[[], float], busy: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.sent = self.dropped = 0
+        self._client = client
+        self._book = EventBook(reporter, instance)
+        self._clock = clock
+        self._busy = busy
+        self._waiting: deque[tuple[float, Happening]] = deque()
+        self._arrived = asyncio.Event()
+        self._sending = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._trouble: Problem | None = None  # with the last one
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
+
+    def record(self, happening: Happening) -> None:
+        """Returns at once, and never raises."""
+        if len(self._waiting) >= QUEUE:
+            self._waiting.popleft()  # the newest news are worth most
+            self.dropped += 1
+        self._waiting.append((self._clock(), happening))
+        self._arrived.set()
+
+    async def stop(self, grace: float = 2.0) -> None:
+        """Gives what still waits a moment to be sent."""
+        if self._task is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                while await self._send_next() is not None:
+                    pass
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    def statistics(self) -> dict[str, int]:
+        return {"waiting": len(self._waiting), "sent": self.sent, "dropped": self.dropped, "suppressed": self._book.suppressed}
+
+    async def _run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while True:
+                await self._make_way()
+                sent = await self._send_next()
+                if sent is None:
+                    break
+                if not sent:
+                    await asyncio.sleep(PAUSE_AFTER_FAILURE)
+
+    async def _make_way(self) -> None:
+        """While there is something more urgent, but for no event longer than `HOLD`."""
+        while self._waiting and self._busy() and self._clock() - self._waiting[0][0] < HOLD:  # noqa: ASYNC110 - a look now and then
+            await asyncio.sleep(HOLD_LOOK)
+
+    async def _send_next(self) -> bool | None:
+        """None when nothing waits, and nothing is on its way."""
+        async with self._sending:
+            return await self._send(self._waiting.popleft()[1]) if self._waiting else None
+
+    async def _send(self, happening: Happening) -> bool:
+        """False if the server has other worries now."""
+        try:
+            letter = self._book.write(happening, self._clock(), datetime.now(UTC))
+            if letter is not None:
+                await self._client.fetch(replace(letter.request, timeout=SEND_TIMEOUT))
+                self.sent += 1
+                self._trouble = None
+        except ApiError as error:
+            self._book.forget(happening)
+            if error.problem is Problem.NOT_FOUND and error.verb == "patch":
+                return await self._send(happening)  # events are deleted after an hour: say it anew
+            self.dropped += 1
+            news, self._trouble = self._trouble is not error.problem, error.problem  # of many that fail alike, the first is told
+            (log.warning if news else log.debug)(
+                "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
+            )
+            return not error.retryable
+        except (RuleopError, ValueError) as error:
+            self.dropped += 1
+            log.warning("event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error))
+        except Exception:
+            self.dropped += 1
+            log.exception("event dropped in a way that ruleop did not expect", regarding=str(happening.regarding), reason=happening.reason)
+        return True

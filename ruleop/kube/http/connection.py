@@ -1,0 +1,279 @@
+"""One connection that speaks HTTP/1.1: one exchange at a time, on the loop's transports, with TLS or without.
+
+It is made for many small exchanges: a request is one write, an answer wakes its task once, and one timer serves all exchanges of a
+connection and the time between them. Whatever ends an exchange in its middle (a time limit, a cancelled task, an answer that is none)
+ends the connection, so that nobody ever reads the rest of somebody else's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ruleop.kube.http.response_parser import AnswerParser, MalformedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNREAD = 1 << 20  # bytes that a stream holds for its reader before it stops the sender
+LARGEST = 1 << 30  # bytes of an answer that is read as a whole; a page of objects has some megabytes
+
+
+class BrokenError(Exception):
+    """The connection ended, or what came is no answer. `answered`: not without a part of an answer."""
+
+    def __init__(self, why: str, *, answered: bool) -> None:
+        super().__init__(why)
+        self.answered = answered
+
+
+class Wire(Protocol):
+    """What carries a connection: a transport of the loop, or TLS on one."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
+    def get_extra_info(self, name: str, default: Any = None) -> Any: ...
+    def write(self, data: bytes) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Belongs to one exchange from `ask` until its answer is done; `reusable` then says whether it may have another one."""
+
+    __slots__ = (
+        "_deadline",
+        "_gone",
+        "_heard",
+        "_incoming",
+        "_loop",
+        "_paused",
+        "_problem",
+        "_released",
+        "_timer",
+        "_transport",
+        "_waiter",
+        "_whole",
+        "answer",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, released: Callable[[Connection], None], gone: Callable[[Connection], None]
+    ) -> None:
+        """`released` gets it when its user is done with it, and `gone` when its socket is closed."""
+        self.answer: AnswerParser | None = None
+        self._loop = loop
+        self._released = released
+        self._gone = gone
+        self._transport: Wire | None = None
+        self._incoming = select.poll()
+        self._problem: Exception | None = None  # why it has ended
+        self._waiter: asyncio.Future[None] | None = None
+        self._whole = False
+        self._heard = False
+        self._paused = False
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # For who uses it
+
+    @property
+    def transport(self) -> Wire:
+        assert self._transport is not None, "it is connected"
+        return self._transport
+
+    @transport.setter
+    def transport(self, transport: Wire) -> None:
+        self._transport = transport
+
+    @property
+    def answered(self) -> AnswerParser:
+        assert self.answer is not None, "something was asked"
+        return self.answer
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why it has ended, if it has."""
+        return self._problem
+
+    @property
+    def reusable(self) -> bool:
+        return self._problem is None and (self.answer is None or (self.answer.done and self.answer.reusable))
+
+    async def ask(self, request: bytes, deadline: float, *, whole: bool = True, tunnel: bool = False) -> AnswerParser:
+        """Sends the request and gives its answer, all of it or (not `whole`) when its head is there. Raises BrokenError, TimeoutError."""
+        answer = self.answer = AnswerParser(tunnel=tunnel)
+        self._whole, self._heard = whole, False
+        if self._problem is None:
+            self.transport.write(request)
+            await self._wait(deadline)
+        else:  # a pool was closed while this was on its way
+            self.abort()
+            self._raise(self._problem)
+        return answer
+
+    async def rest(self, deadline: float) -> bytes:
+        """The body of an answer of which only the head was waited for."""
+        assert self.answer is not None, "something was asked"
+        self._whole = True
+        self._resume()
+        if not self.answer.done:
+            await self._wait(deadline)
+        return self.answer.take()
+
+    async def read(self, until: float) -> bytes | None:
+        """What has come of the body; nothing if the time is over, which harms nothing, and None at the end."""
+        answer = self.answer
+        assert answer is not None, "something was asked"
+        while True:
+            if answer.pieces:
+                self._resume()
+                return answer.take()
+            if answer.done:
+                return None
+            try:
+                await self._wait(until, harmless=True)
+            except TimeoutError:
+                return b""
+
+    def release(self) -> None:
+        """Said once by who asked, with the answer read or not."""
+        self._released(self)
+
+    def rests(self, until: float) -> None:
+        """Its answer is done. Without another request until then it closes."""
+        self.answer = None
+        self._resume()
+        self._arm(until)
+
+    def rested_well(self) -> bool:
+        """Whether a request may be sent on it: it is not over its time, and the other side has said nothing, so not goodbye either.
+
+        The kernel is asked, because on a busy loop the goodbye may wait for its turn to be read.
+        """
+        return self._problem is None and self._deadline > self._loop.time() and not self._incoming.poll(0)
+
+    def abort(self) -> None:
+        """Closes at once, without the goodbyes of TLS: they would hold the socket for as long as the other side likes."""
+        self._end(ConnectionAbortedError("closed from this side"))
+        if self._transport is not None:
+            self._transport.abort()
+
+    # For the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._incoming.register(transport.get_extra_info("socket"), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        answer = self.answer
+        if answer is None or self._problem is not None:
+            self.abort()  # nobody asked
+            return
+        self._heard = True
+        try:
+            answer.feed(data)
+        except MalformedError as error:
+            self._end(error)
+            self.abort()
+            return
+        if self._whole:
+            if answer.done:
+                self._wake()
+            elif answer.unread > LARGEST:
+                self._end(MalformedError(f"the answer is larger than {LARGEST} bytes"))
+                self.abort()
+        elif answer.status:
+            if answer.unread > UNREAD and not self._paused:
+                self._paused = True
+                self.transport.pause_reading()
+            self._wake()
+
+    def eof_received(self) -> None:
+        self._end(None)
+        self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error)
+        self._gone(self)
+
+    # Between the two
+
+    async def _wait(self, deadline: float, *, harmless: bool = False) -> None:
+        """Until somebody wakes us. All that goes wrong ends the connection, but for a deadline that is `harmless`."""
+        if self._problem is not None:
+            self._raise(self._problem)
+        waiter = self._waiter = self._loop.create_future()
+        self._arm(deadline)
+        try:
+            await waiter
+        except TimeoutError:
+            if not harmless:
+                self.abort()
+            raise
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            if self._problem is None:
+                self.transport.resume_reading()
+
+    def _end(self, error: Exception | None) -> None:
+        """No more comes; without an error, the other side has said so. An answer that ends by that is done; any other is broken."""
+        if self._problem is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        answer = self.answer
+        if answer is not None and error is None:
+            try:
+                answer.end()
+            except MalformedError as cut:
+                error = cut
+        self._problem = error or ConnectionResetError("the other side has closed it")
+        waiter = self._waiter
+        if answer is None or waiter is None or waiter.done():
+            return
+        if answer.done or (answer.pieces and not self._whole):
+            waiter.set_result(None)  # what has come counts, and the next look finds the end
+        else:
+            waiter.set_exception(self._said(self._problem))
+
+    def _said(self, problem: Exception) -> BrokenError:
+        text = str(problem) if isinstance(problem, MalformedError) else f"{type(problem).__name__}: {problem}"
+        return BrokenError(text, answered=self._heard)
+
+    def _raise(self, problem: Exception) -> None:
+        raise self._said(problem) from problem
+
+    def _arm(self, deadline: float) -> None:
+        self._deadline = deadline
+        timer = self._timer
+        if timer is None or timer.when() > deadline:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(deadline, self._look)
+
+    def _look(self) -> None:
+        """The timer: set for some deadline, and by now there may be a later one."""
+        self._timer = None
+        if self._deadline > self._loop.time():
+            self._arm(self._deadline)
+        elif self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_exception(TimeoutError())
+        elif self.answer is None:
+            self.abort()

@@ -1,0 +1,287 @@
+"""The connections to one server by one way: those that rest between two requests, those in use, and how a new one is made.
+
+The way is an `Access`: the server's address, TLS or none, and perhaps a proxy, which tunnels TLS (CONNECT) and is told the whole address
+of anything else. A failure to get a connection is never a failure of what was to be sent on it: `NotConnectedError` says that nothing was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+import ssl
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from ruleop.kube.http.connection import BrokenError, Connection
+from ruleop.kube.http.tls import Tls, trusting
+
+if TYPE_CHECKING:
+    from ruleop.kube.http.access import Access
+    from ruleop.kube.http.request import Request
+
+CONNECT_TIMEOUT = 10.0
+HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried beside the one that has not answered
+# A balancer that forgets an idle connection says nothing to either side: probe before it forgets (AWS 350 s, Azure 240 s), and have
+# data that nobody acknowledges end the connection after a minute instead of the kernel's quarter of an hour.
+KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, UNACKNOWLEDGED = 30, 15, 4, 60_000
+# An idle connection is given up here before the API server (or a balancer) gives it up, so that no write is sent into a closing one.
+IDLE = 30.0
+RECEIVED = 1 << 16  # bytes that are taken from a socket at once
+GOODBYES = 20  # turns of the loop, at most, until closed connections are gone
+AGENT = f"ruleop/{version('ruleop')}"
+
+
+class NotConnectedError(Exception):
+    """There is no connection, so nothing was sent. `untrusted`: because the other side could not show that it is the server."""
+
+    def __init__(self, why: str, *, untrusted: bool = False) -> None:
+        super().__init__(why)
+        self.untrusted = untrusted
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """What a URL says."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+    login: str  # the value of an authorization header, where the URL has a user
+
+    @property
+    def place(self) -> str:
+        """As CONNECT wants it."""
+        return f"{self._host}:{self.port}"
+
+    @property
+    def header(self) -> str:
+        return self._host if self.port == (443 if self.tls else 80) else self.place
+
+    @property
+    def _host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+
+class Pool:
+    """Belongs to an event loop. The `access` may be replaced by one that differs in nothing but who we are."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._loop = asyncio.get_running_loop()
+        self._heads: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+        self._resting: list[Connection] = []  # the one that was used last is used next, so those that are too many grow old
+        self._buffer = bytearray(RECEIVED)
+        self._open: set[Connection] = set()
+        self._retired = False
+
+    def use(self, access: Access) -> None:
+        self.access = access
+        self._heads.clear()
+
+    @property
+    def in_use(self) -> bool:
+        return len(self._open) > len(self._resting)
+
+    async def exchange(self, request: Request, deadline: float, *, whole: bool) -> Connection:
+        """The connection on which the answer (or, not `whole`, its head) has come; to be released.
+
+        Raises NotConnectedError, BrokenError, TimeoutError. A kept connection that breaks before any answer was most likely closed by the
+        other side while the request was on its way. A read is sent again, once, on a new connection; of a write nobody knows.
+        """
+        data = self._bytes(request)
+        connection = self._rested()
+        if connection is not None:
+            try:
+                await connection.ask(data, deadline, whole=whole)
+            except BrokenError as error:
+                if error.answered or request.method != "GET":
+                    raise
+            else:
+                return connection
+        connection = await self._connect(deadline)
+        await connection.ask(data, deadline, whole=whole)
+        return connection
+
+    def retire(self) -> None:
+        """Closes what rests now, and the others when they are released."""
+        self._retired = True
+        for connection in self._resting:
+            connection.abort()
+        self._resting.clear()
+
+    async def close(self) -> None:
+        self._retired = True
+        for connection in self._open:
+            connection.abort()
+        await asyncio.sleep(0)
+        for _ in range(GOODBYES):
+            if not self._open:
+                return
+            await asyncio.sleep(0)
+
+    def _rested(self) -> Connection | None:
+        while self._resting:
+            connection = self._resting.pop()
+            if connection.rested_well():
+                return connection
+            connection.abort()
+        return None
+
+    def _release(self, connection: Connection) -> None:
+        if connection.reusable and not self._retired:
+            connection.rests(self._loop.time() + IDLE)
+            self._resting.append(connection)
+        else:
+            connection.abort()
+
+    def _gone(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if connection in self._resting:
+            self._resting.remove(connection)
+
+    # What is sent
+
+    def _bytes(self, request: Request) -> bytes:
+        kind = (request.accept, request.content_type)
+        begin, head = self._heads.get(kind) or self._head(kind)
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        if request.etag and _is_line(request.etag):
+            head = b"%sIf-None-Match: %s\r\n" % (head, request.etag.encode())
+        if not _is_path(target):
+            raise NotConnectedError(f"{target!r} is not the address of anything on a server")
+        line = b"%s %s%s" % (request.method.encode(), begin, target.encode())
+        if request.body is not None:
+            return b"%s%sContent-Length: %d\r\n\r\n%s" % (line, head, len(request.body), request.body)
+        if request.method != "GET":
+            return b"%s%sContent-Length: 0\r\n\r\n" % (line, head)
+        return b"%s%s\r\n" % (line, head)
+
+    def _head(self, kind: tuple[str, str]) -> tuple[bytes, bytes]:
+        """What stands before and behind a path, in all requests that send and accept such content."""
+        accept, content_type = kind
+        server, proxy = self._server(), self._proxy()
+        begin = server.path
+        headers = {"Host": server.header, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
+        headers["Authorization"] = self.access.authorization or server.login
+        headers["Content-Type"] = content_type
+        if proxy is not None and not server.tls:
+            begin = f"http://{server.header}{begin}"
+            headers["Proxy-Authorization"] = proxy.login
+        lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
+        if not all(map(_is_line, lines)):
+            raise NotConnectedError(f"{self.access.server}: the token, the password or a name has characters that no header can carry")
+        made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
+        self._heads[kind] = made
+        return made
+
+    def _server(self) -> _Address:
+        try:
+            return _address(self.access.server)
+        except ValueError as error:
+            raise NotConnectedError(f"{self.access.server} is not the address of a server") from error
+
+    def _proxy(self) -> _Address | None:
+        if not self.access.proxy:
+            return None
+        try:
+            return _address(self.access.proxy)
+        except ValueError as error:  # its password is nobody's business
+            raise NotConnectedError("the proxy cannot be used: its address is not http://HOST:PORT or https://HOST:PORT") from error
+
+    # How it is connected
+
+    async def _connect(self, deadline: float) -> Connection:
+        server, proxy = self._server(), self._proxy()
+        seconds = min(CONNECT_TIMEOUT, deadline - self._loop.time())
+        connection = Connection(self._loop, released=self._release, gone=self._gone)
+        self._open.add(connection)
+        try:
+            async with asyncio.timeout(seconds):
+                if proxy is None:
+                    await self._reach(connection, server, self.access.server)
+                else:
+                    await self._reach(connection, proxy, "the proxy")
+                    if proxy.tls:
+                        await self._secure(connection, proxy.host, "the proxy")
+                    if server.tls:
+                        await self._tunnel(connection, server, proxy)
+                if server.tls:
+                    await self._secure(connection, self.access.server_hostname or server.host, self.access.server)
+        except BaseException as error:
+            connection.abort()
+            self._open.discard(connection)  # one that never had a socket is not told of its end
+            if isinstance(error, TimeoutError):
+                raise NotConnectedError(f"{self.access.server} cannot be reached: no connection within {seconds:.3g} s") from error
+            raise
+        return connection
+
+    async def _reach(self, connection: Connection, address: _Address, name: str) -> None:
+        literal = ":" in address.host or address.host.replace(".", "").isdigit()
+        try:
+            await self._loop.create_connection(
+                lambda: connection, address.host, address.port, happy_eyeballs_delay=None if literal else HAPPY_EYEBALLS
+            )
+        except (OSError, UnicodeError) as error:
+            raise NotConnectedError(f"{name} cannot be reached: {error}") from error
+        connected = connection.transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
+            ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL),
+            ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+            ("TCP_USER_TIMEOUT", UNACKNOWLEDGED),
+        ):
+            if hasattr(socket, option):  # macOS, where people try things out, lacks some
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    async def _secure(self, connection: Connection, host: str, name: str) -> None:
+        if connection.problem is not None:  # the pool was closed while it connected: nothing would end the handshake
+            raise NotConnectedError(f"no TLS connection with {name}: {connection.problem}")
+        context = self.access.tls or trusting(None)
+        tls = Tls(connection.transport, self._buffer)
+        try:
+            await tls.shake_hands(connection, context, host.rstrip("."))
+        except ssl.SSLCertVerificationError as error:
+            raise NotConnectedError(f"the certificate of {name} is not trusted: {error}", untrusted=True) from error
+        except (OSError, ValueError) as error:
+            raise NotConnectedError(f"no TLS connection with {name}: {error}") from error
+        connection.transport = tls
+
+    async def _tunnel(self, connection: Connection, server: _Address, proxy: _Address) -> None:
+        login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""
+        request = f"CONNECT {server.place} HTTP/1.1\r\nHost: {server.place}\r\nUser-Agent: {AGENT}\r\n{login}\r\n"
+        try:
+            answer = await connection.ask(request.encode(), self._loop.time() + CONNECT_TIMEOUT, whole=False, tunnel=True)
+        except BrokenError as error:
+            raise NotConnectedError(f"the proxy refuses to connect to {self.access.server}: {error}") from error
+        if not answer.done or answer.status >= 300:
+            reason = answer.reason.decode("latin-1")
+            raise NotConnectedError(f"the proxy refuses to connect to {self.access.server}: {answer.status} {reason}")
+        connection.answer = None
+
+
+def _address(url: str) -> _Address:
+    """Raises ValueError."""
+    parts = urlsplit(url)
+    tls, host = parts.scheme == "https", parts.hostname or ""
+    if not host.isascii():
+        host = host.encode("idna").decode()
+    if parts.scheme not in {"http", "https"} or not host or not _is_path(host + parts.path):
+        raise ValueError("no URL of a server")
+    login = ""
+    if parts.username is not None:
+        login = "Basic " + base64.b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()).decode()
+    return _Address(host, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"), login)
+
+
+def _is_line(text: str) -> bool:
+    """Whether it can stand in a head and end nothing there."""
+    return text.isascii() and text.isprintable()
+
+
+def _is_path(text: str) -> bool:
+    return _is_line(text) and " " not in text

@@ -1,0 +1,176 @@
+"""TLS on a connection, by OpenSSL in memory: bytes of the network go in, bytes of the other side come out.
+
+asyncio has it too, with a buffer of 256 KB for each connection and twice the work for each message; an operator has dozens of watches that
+are silent nearly always. What is verified, and how, is the context's business, here as there. There is no goodbye: a connection is ended by
+cutting it, and HTTP says itself where an answer ends. But one that is cut by the other side without a goodbye is broken, never complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ruleop.kube.http.connection import Connection, Wire
+
+RECORD = 1 << 14  # bytes; OpenSSL never gives more at once
+
+
+def trusting(authority: bytes | None) -> ssl.SSLContext:
+    """Trusts these certificates (PEM); None: those that the system trusts. Raises ssl.SSLError or ValueError."""
+    text = None if authority is None else authority.decode("ascii", "ignore")  # comments may be in any language
+    if text is not None and not text.strip():
+        raise ValueError("the file of the authority is empty")  # which must not mean the system's
+    context = ssl.create_default_context(cadata=text)
+    # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+class Tls(asyncio.BufferedProtocol):
+    """To the connection it is the transport; to what carries it in turn, a socket's transport or the TLS to a proxy, the protocol."""
+
+    def __init__(self, under: Wire, buffer: bytearray) -> None:
+        """`buffer` is for what is just being received; all connections of a loop may share one."""
+        self._under = under
+        self._above: Connection | Tls | None = None
+        self._buffer = memoryview(buffer)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._shaken: asyncio.Future[None] | None = None
+        self._unwritten: list[bytes] = []  # while the server wants to speak of keys first
+        self._problem: Exception | None = None
+
+    async def shake_hands(self, above: Connection | Tls, context: ssl.SSLContext, host: str) -> None:
+        """Raises OSError, of which ssl.SSLError is one, or ValueError for a host that cannot be verified."""
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._above = above
+        self._shaken = asyncio.get_running_loop().create_future()
+        self._under.set_protocol(self)
+        self._shake()
+        try:
+            await self._shaken
+        finally:
+            self._shaken = None
+        if self._incoming.pending:  # it came with the end of the handshake, and nothing else may come to have it read
+            self._read()
+
+    # What a connection asks of what carries it
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, Tls)
+        self._above = protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._under.get_extra_info(name, default)
+
+    def write(self, data: bytes) -> None:
+        self._unwritten.append(data)
+        self._write()
+
+    def abort(self) -> None:
+        self._under.abort()
+
+    def pause_reading(self) -> None:
+        self._under.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._under.resume_reading()
+
+    # What it is told by what carries it
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as there is room for
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(self._buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
+        self._incoming.write(data)
+        if self._shaken is not None and not self._shaken.done():
+            self._shake()
+        else:
+            self._read()
+
+    def eof_received(self) -> None:
+        self._incoming.write_eof()
+        if self._shaken is not None:
+            self._fail(ConnectionResetError("it has closed the connection"))
+        else:
+            self._read()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        problem = self._problem or error
+        if self._shaken is not None:
+            self._fail(problem or ConnectionResetError("it has closed the connection"))
+        elif self._above is not None:
+            self._above.connection_lost(problem)
+        self._above = None
+
+    # Between the two
+
+    def _shake(self) -> None:
+        try:
+            self._ssl.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except OSError as error:
+            self._flush()  # what we have against it
+            self._fail(error)
+            return
+        self._flush()
+        if self._shaken is not None and not self._shaken.done():
+            self._shaken.set_result(None)
+
+    def _read(self) -> None:
+        pieces: list[bytes] = []
+        ended = False
+        try:
+            while True:
+                piece = self._ssl.read(RECORD)
+                if not piece:
+                    ended = True
+                    break
+                pieces.append(piece)
+                if not self._incoming.pending and len(piece) < RECORD and not self._incoming.eof:
+                    break  # asking for more would be an exception
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            ended = True
+        except OSError as error:
+            self._fail(error)
+        self._write()  # an answer about keys, or what had to wait for one
+        above = self._above
+        if above is None:
+            return
+        if pieces:
+            above.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if ended:
+            above.eof_received()
+
+    def _write(self) -> None:
+        try:
+            while self._unwritten:
+                data = self._unwritten[0]
+                sent = self._ssl.write(data)
+                if sent < len(data):
+                    self._unwritten[0] = data[sent:]
+                else:
+                    del self._unwritten[0]
+        except ssl.SSLWantReadError:
+            pass
+        except OSError as error:
+            self._fail(error)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._under.write(self._outgoing.read())
+
+    def _fail(self, error: Exception) -> None:
+        self._problem = self._problem or error
+        if self._shaken is not None and not self._shaken.done():
+            self._shaken.set_exception(error)
+        self._under.abort()

@@ -1,0 +1,1 @@
+"""A plan for people and programs: as text and as JSON."""

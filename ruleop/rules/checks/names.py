@@ -1,0 +1,212 @@
+"""The names that a watch gives to things, and the names that its expressions and templates read.
+
+Everything that a template can read by a bare name shares one name space: the parts of the CR, ids, lets, the name of an item, Jinja's own
+words. A name that means two things would be read as one of them without a word, so it is refused where it is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.rules.checks.scopes import ALWAYS, RESERVED, Part
+from ruleop.rules.findings import Findings, meant
+from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.errors import Site
+    from ruleop.rules.language.parsed import Draft
+
+_FUNCTIONS = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
+OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
+
+
+def check_given(draft: Draft, findings: Findings) -> None:
+    """Ids, lets and items' names: taken by the language, or given twice."""
+    given: dict[str, tuple[str, Site]] = {}
+    named = [("a let", entry.name, entry.site) for entry in draft.let]
+    named += [("an observed resource", entry.name, entry.site) for entry in draft.observed.values()]
+    named += [("a finalize child" if child.final else "a child", child.id, child.site) for child in draft.everyone]
+    for what, name, site in named:
+        if name in given:
+            other, first = given[name]
+            findings.mistake(
+                "taken-name",
+                f'{what} cannot be named "{name}": {first} has {other} of that name; all ids and lets share one name space',
+                site,
+            )
+        elif not _is_reserved(what, name, site, findings):
+            given[name] = (what, site)
+    for child in draft.everyone:
+        item = child.table.item_name
+        if item is None or item.text == "item" or _is_reserved("an item", item.text, item.site, findings):
+            continue
+        if item.text in given:
+            other, first = given[item.text]
+            findings.mistake("taken-name", f'an item cannot be named "{item.text}": {first} has {other} of that name', item.site)
+    _check_conditions(draft, findings)
+
+
+def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
+    whose = "ruleop's own" if name in RESERVED or name in FUNCTIONS else "one of Jinja's" if name in JINJA_NAMES else ""
+    if whose:
+        findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {whose}: choose another name', site)
+    return bool(whose)
+
+
+def _check_conditions(draft: Draft, findings: Findings) -> None:
+    seen: set[str] = set()
+    for condition in draft.table.conditions:
+        if (word := condition.type) is None:
+            continue
+        if word.text in OWN_CONDITIONS:
+            findings.mistake("taken-name", f'the condition "{word.text}" is ruleop\'s own: choose another type', word.site)
+        elif word.text in seen:
+            findings.mistake("taken-name", f'the condition "{word.text}" is there twice', word.site)
+        seen.add(word.text)
+
+
+def check_read(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """Every name that is read must be seen in its place, and none that is taken may be set."""
+    for part in parts:
+        known = part.view.names
+        for name in sorted(part.compiled.names - known - JINJA_NAMES):
+            _refuse(draft, part, name, findings)
+        for name, site in part.compiled.assigned:
+            if name in ALWAYS or name in known:
+                findings.mistake(
+                    "taken-name",
+                    f'a template cannot set "{name}", which has a meaning already: choose another name',
+                    site,
+                    word=name,
+                    start=part.site,
+                )
+        for reference in part.compiled.references:
+            _check_reference(draft, part, reference, findings)
+
+
+def _refuse(draft: Draft, part: Part, name: str, findings: Findings) -> None:
+    read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
+    site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
+    if reason := _why_unseen(draft, part, name):
+        findings.mistake("out-of-place", reason, site, word=name, start=part.site)
+    elif any(called == name for called, _ in part.compiled.calls):
+        instead = f": {hint}" if (hint := instead_of(name)) else meant(name, _FUNCTIONS)
+        findings.mistake("unknown-name", f'there is no function "{name}"{instead}', site, word=name, start=part.site)
+    else:
+        instead = meant(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
+        findings.mistake("unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site)
+
+
+def _why_unseen(draft: Draft, part: Part, name: str) -> str:
+    """Why a name that means something elsewhere is not seen here; "" if it means nothing at all."""
+    title = part.view.title
+    if name == "status":
+        return f"{title} cannot read `status`, which it would change: read the children instead"
+    if name == "this":
+        return f"`this` is known only in `readyWhen`, not in {title}"
+    if name in ("item", "index"):
+        if part.view.item:
+            return f"`{name}` is not known in {title}; here an item is called `{part.view.item}`"
+        return f"`{name}` is known only in a child with `forEach`, not in {title}"
+    if name in (entry.name for entry in draft.let):
+        return f"{title} cannot read `{name}`: a let sees only the names before it"
+    if name in draft.observed:
+        return f"{title} cannot read the observed `{name}`: what is observed must not depend on what was observed"
+    if name in draft.children or name in draft.final or name in ("live", "ready"):
+        return _why_no_child(part, name)
+    return ""
+
+
+def _why_no_child(part: Part, name: str) -> str:
+    title = part.view.title
+    if part.child is not None and part.view.live:
+        return f"{title} cannot read the finalize child `{name}`, which exists only in a deletion"
+    way_out = ": use `waitFor`, or an {% if %} in the template over `live.`" if part.key == "when" else ""
+    what = f"`{name}.`" if name in ("live", "ready") else f"the child `{name}`"
+    return f"{title} cannot read {what}, only the CR, vars, let and observed objects{way_out}"
+
+
+def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
+    head, *rest = _steps(reference)
+    if head == "cr" and rest[:1] == ["status"] and not part.view.reads_status:
+        findings.mistake("out-of-place", _why_unseen(draft, part, "status"), reference.site, word="cr", start=part.site)
+    elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
+        findings.warning("unknown-name", f'vars has no "{rest[0]}"{meant(rest[0], draft.vars)}', reference.site, word=head, start=part.site)
+    elif head in ("live", "ready") and head in part.view.names:
+        ids = part.view.live if head == "live" else part.view.ready
+        if not rest or rest[0] is None:
+            findings.mistake(
+                "unknown-id",
+                f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, so that ruleop knows what is read",
+                reference.site,
+                word=head,
+                start=part.site,
+            )
+        elif rest[0] not in ids:
+            why = f'no child has the id "{rest[0]}"{meant(rest[0], ids)}'
+            if rest[0] in draft.final:
+                why = "a finalize child exists only in a deletion"
+            elif rest[0] in draft.children:
+                why = "a deletion renders no children, so it is not known whether they are ready"
+            findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
+
+
+def _steps(reference: Reference) -> list[str | None]:
+    """The path without the `?` that marks what is only looked at for its presence or its number."""
+    return [step for step in reference.path if step != "?"]
+
+
+def check_dependencies(draft: Draft, findings: Findings) -> None:
+    """Ids in `dependsOn`."""
+    for child in draft.everyone:
+        peers, others = (draft.final, draft.children) if child.final else (draft.children, draft.final)
+        for word in child.table.depends_on:
+            if word.text in peers:
+                continue
+            if word.text in others:
+                when = "a deletion renders no children" if child.final else "it exists only in a deletion"
+                findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {when}', word.site)
+            elif word.text in draft.observed:
+                findings.mistake(
+                    "out-of-place",
+                    f'"{child.id}" cannot depend on the observed "{word.text}": say what to wait for in `waitFor`',
+                    word.site,
+                )
+            else:
+                findings.mistake("unknown-id", f'no child has the id "{word.text}"{meant(word.text, peers)}', word.site)
+
+
+def check_let_reach(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """What goes through a let: `observe` may not reach an observed object so, nor `status` the status."""
+    for part in parts:
+        if part.key not in ("observe", "status"):
+            continue
+        for reference in part.compiled.references:
+            name = reference.path[0]
+            if name not in part.view.lets or name is None:
+                continue
+            reached = heads_through_lets(draft, name)
+            if part.key == "observe" and (observed := sorted(reached & set(draft.observed))):
+                message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+            if part.key == "status" and "status" in reached:
+                message = f"`status` cannot read the let `{name}`, which reads `status`: it would change what it reads"
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+
+
+def heads_through_lets(draft: Draft, name: str) -> frozenset[str]:
+    """The names that a let reads, itself or through other lets. `cr.status` is `status`."""
+    lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
+    heads: set[str] = set()
+    pending, seen = [name], {name}
+    while pending:
+        tree = lets.get(pending.pop())
+        if tree is None:
+            continue
+        heads |= tree.names | {"status" for reference in tree.references if reference.path[:2] == ("cr", "status")}
+        fresh = (tree.names & set(lets)) - seen
+        pending += fresh
+        seen |= fresh
+    return frozenset(heads)

@@ -1,0 +1,80 @@
+"""Functions that give something else each time. Anything but a create-only child must render the same each time, or ruleop would never
+be done."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import TYPE_CHECKING
+
+from ruleop.errors import Site
+from ruleop.templating import NONDETERMINISTIC, TextTemplate, YamlNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.rules.checks.scopes import Part
+    from ruleop.rules.findings import Findings
+
+_PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
+_INLINE_NAME = re.compile(r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)")
+
+
+_EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
+
+
+def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+    for part in parts:
+        calls = [(name, site) for name, site in part.compiled.calls if name in NONDETERMINISTIC]
+        if not calls:
+            continue
+        if not (part.body and part.child is not None and part.child.create_only):
+            for name, site in calls:
+                message = (
+                    f"`{name}` gives something else each time: only the body of a child with `apply: {{strategy: create-only}}` may use it"
+                )
+                findings.mistake("random", message, site, word=name, start=part.site)
+            continue
+        for name, site in calls:
+            if name in _EXTRAS and importlib.util.find_spec(_EXTRAS[name]) is None:
+                message = f"`{name}` needs the Python package {_EXTRAS[name]}, which is not installed: pip install 'ruleop[certificates]'"
+                findings.mistake("template", message, site, word=name, start=part.site)
+        for name, site in _in_names(part, templates):
+            message = f"`{name}` in metadata.name gives another object each time: make the name from the CR"
+            findings.mistake("random", message, site, word=name, start=part.site)
+
+
+def _in_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+    """What is random in metadata.name. In a template's text this is a guess by its lines; planning looks at what was rendered."""
+    if isinstance(part.compiled, TextTemplate):
+        path = str(part.node.value)
+        for number, text in _name_lines(templates[path]):
+            yield from ((name, Site(f"templates/{path}", number)) for name in _random_words(text))
+        return
+    name_node = _member(_member(part.node, "metadata"), "name")
+    if name_node is not None and isinstance(name_node.value, str):
+        yield from ((name, name_node.site) for name in _random_words(name_node.value))
+
+
+def _member(node: YamlNode | None, name: str) -> YamlNode | None:
+    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+
+
+def _name_lines(source: str) -> Iterator[tuple[int, str]]:
+    """The lines of a YAML text that give metadata.name of a document, and their numbers."""
+    in_metadata = False
+    for number, line in enumerate(source.splitlines(), 1):
+        if inline := _INLINE_NAME.match(line):
+            yield number, inline[1]
+        elif match := _KEY_LINE.match(line):
+            if not match[1]:
+                in_metadata = match[2] == "metadata"
+            elif in_metadata and match[2] == "name" and len(match[1]) <= 4:
+                yield number, match[3]
+
+
+def _random_words(text: str) -> Iterator[str]:
+    words = {word for printed in _PRINTED.findall(text) for word in _WORD.findall(printed)}
+    yield from sorted(words & NONDETERMINISTIC)

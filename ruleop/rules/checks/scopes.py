@@ -1,0 +1,159 @@
+"""Which names are seen where. A `Part` is one expression or template of a watch, together with the view that it has.
+
+The views follow rules.md's "What a template sees". Where that leaves a choice, the narrower one is taken, for a view can be widened later:
+
+- `when`, `readyWhen`, `deletion` and an ignored path's `when` see the CR, vars, let and observed objects, but no children, not even through
+  `live.`: whether a child is wanted must not depend on what the pass makes of others. `deletion` matters when nothing is rendered any more.
+- `validate` runs before any child is rendered, and sees none.
+- `let` sees names before it; `observe` sees those lets that read no observed object, else what to read would depend on what was read.
+- a `finalize` child sees its like, and the other children as what exists of them, for a deletion does not render them; it does not wait for
+  them to be ready. They do not see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.rules.language.value_types import Templated
+from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.errors import Site
+    from ruleop.rules.language.parsed import ChildDraft, Draft
+    from ruleop.rules.language.watches_yaml import FullSelectorTable
+
+RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
+ALWAYS = RESOURCE | {"live", "ready"}
+RESERVED = ALWAYS | {"item", "index", "this"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    title: str  # how messages call the place
+    lets: frozenset[str] = frozenset()
+    observed: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    ready: frozenset[str] = frozenset()  # those whose readiness is known, and which come first if they are read
+    live: frozenset[str] = frozenset()
+    item: str = ""  # what an item is called, inside forEach
+    this: bool = False
+    reads_status: bool = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        names = RESOURCE | self.lets | self.observed | self.children
+        if self.ready:
+            names |= {"ready"}
+        if self.live:
+            names |= {"live"}
+        if self.item:
+            names |= {self.item, "index"}
+        if self.this:
+            names |= {"this"}
+        return names if self.reads_status else names - {"status"}
+
+
+Compiled = Expression | StringTemplate | TextTemplate | Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    key: str  # which key of the language it is the value of
+    view: View
+    compiled: Compiled
+    node: YamlNode
+    child: ChildDraft | None = None  # whose it is
+    let: str = ""  # which let it is
+    body: bool = False  # what becomes the child
+
+    @property
+    def site(self) -> Site:
+        return self.node.site
+
+    @property
+    def public(self) -> bool:
+        """Whether it ends where anybody can read it: in the status, a condition or a message."""
+        return self.key in ("status", "conditions", "validate.message")
+
+
+Value = Templated[Expression] | Templated[StringTemplate] | Templated[TextTemplate] | Templated[Tree]
+
+
+def parts(draft: Draft) -> Iterator[Part]:
+    """All expressions and templates of a watch, in the order of evaluation."""
+    yield from _lets(draft)
+    lets, observed = frozenset(entry.name for entry in draft.let), frozenset(draft.observed)
+    yield from _observes(draft, View("`observe`", lets))
+    validation = View("`validate`", lets, observed)
+    for validate in draft.table.validate:
+        yield from _part("validate", validation, validate.rule)
+        yield from _part("validate.message", validation, validate.message)
+    for child in draft.everyone:
+        yield from _child(draft, child, View("", lets, observed))
+    ids = frozenset(draft.children) | frozenset(draft.final)
+    yield from _part("status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status)
+    for condition in draft.table.conditions:
+        for value in (condition.status, condition.reason, condition.message):
+            yield from _part("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
+
+
+def _part(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
+    if value is not None:
+        yield Part(key, view, value.compiled, value.node, child)
+
+
+def _lets(draft: Draft) -> Iterator[Part]:
+    earlier: list[str] = []
+    for entry in draft.let:
+        if entry.value is not None:
+            view = View("`let`", frozenset(earlier), frozenset(draft.observed))
+            yield Part("let", view, entry.value.compiled, entry.value.node, let=entry.name)
+        earlier.append(entry.name)
+
+
+def _observes(draft: Draft, view: View) -> Iterator[Part]:
+    for entry in draft.observed.values():
+        if (table := entry.value) is None:
+            continue
+        yield from _part("observe", view, table.name)
+        yield from _part("observe", view, table.namespace)
+        if table.selector is not None:
+            for value in selector_values(table.selector):
+                yield from _part("observe", view, value)
+
+
+def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:
+    for label in selector.match_labels:
+        if label.value is not None:
+            yield label.value
+    for requirement in selector.match_expressions:
+        yield from requirement.values
+
+
+def _child(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
+    peers = frozenset(draft.final if child.final else draft.children)
+    seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
+    item = child.item_name if "forEach" in child.table.said else ""
+    kind = "finalize child" if child.final else "child"
+
+    def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
+        title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
+        if children:
+            return View(title, outer.lets, outer.observed, seen, peers, seen, item, this)
+        return View(title, outer.lets, outer.observed, item=item, this=this)
+
+    table = child.table
+    yield from _part("forEach", view("forEach", children=True, item=""), table.for_each, child)
+    yield from _part("when", view("when", children=False), table.when, child)
+    yield from _part("waitFor", view("waitFor", children=True), table.wait_for, child)
+    yield from _part("namespace", view("namespace", children=True), table.namespace, child)
+    yield from _part("deletion", view("deletion", children=False), table.deletion, child)
+    yield from _part("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
+    for ignored in child.ignore:
+        yield from _part("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
+    if child.body is not None:
+        key = "template" if table.template is not None else "object"
+        yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)

@@ -1,0 +1,137 @@
+"""From what was read to the typed rules. Only a project without mistakes gets here, so whatever the tables demand is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ruleop.kinds import Kind
+from ruleop.rules.checks.metadata_only import read_as_metadata
+from ruleop.rules.checks.order import Reads, ids_read, order, reads
+from ruleop.rules.checks.secrets import secret_holders
+from ruleop.rules.checks.watches import is_builtin
+from ruleop.rules.language.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
+from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.rules.checks.scopes import Part
+    from ruleop.rules.language.parsed import ChildDraft, Draft
+    from ruleop.rules.language.value_types import Entry, Templated
+    from ruleop.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable
+
+T = TypeVar("T")
+C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
+
+
+def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> Rule:
+    table = draft.table
+    parts = list(parts)
+    read, partial, secret = reads(draft, parts), read_as_metadata(draft, parts), secret_holders(draft, parts, templates)
+    return Rule(
+        kind=draft.kind,
+        name=table.name.text if table.name else "",
+        site=table.site,
+        children={name: _child(child, read[name], secret=name in secret) for name, child in draft.children.items()},
+        observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
+        status=_status(table.status),
+        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        validate=tuple(
+            Validation(_there(validate.rule).compiled, _there(validate.message).compiled, validate.site) for validate in table.validate
+        ),
+        vars=draft.vars,
+        let={entry.name: _there(entry.value).compiled for entry in draft.let},
+        finalize={name: _child(child, read[name], secret=name in secret) for name, child in draft.final.items()},
+        selector=_selector(table.selector),
+        namespaces=tuple(word.text for word in table.namespaces or ()),
+        reconcile_period=table.reconcile_period,
+        max_concurrent=table.max_concurrent,
+        manage_status=table.manage_status and not is_builtin(draft),
+        reach=table.reach,
+        order=order(draft.children, read),
+        final_order=order(draft.final, read),
+    )
+
+
+def _status(value: Templated[Tree] | Templated[TextTemplate] | None) -> Tree | TextTemplate | None:
+    return value.compiled if value is not None else None
+
+
+def _there(value: T | None) -> T:
+    """A value that the tables demand."""
+    assert value is not None, "a project with mistakes is never built"
+    return value
+
+
+def _compiled(value: Templated[C] | None) -> C | None:
+    return value.compiled if value is not None else None
+
+
+def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
+    table = child.table
+    body = _there(table.template).compiled if table.template else _there(table.object).compiled
+    return Child(
+        id=child.id,
+        site=child.site,
+        body=body,
+        kinds=child.kinds,
+        many=child.many,
+        final=child.final,
+        when=_compiled(table.when),
+        wait_for=_compiled(table.wait_for),
+        for_each=_compiled(table.for_each),
+        item_name=child.item_name,
+        depends_on=tuple(word.text for word in table.depends_on),
+        ready_when=_compiled(table.ready_when),
+        apply=Apply(
+            strategy=child.strategy,
+            ignore=tuple(Ignore(_there(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
+            own=tuple(owned.path for owned in child.own),
+            on_immutable=child.on_immutable,
+            on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
+        ),
+        adopt=table.adopt,
+        deletion=_compiled(table.deletion),
+        propagation=table.propagation,
+        namespace=_compiled(table.namespace),
+        optional=table.optional,
+        mentions=read.mentions,
+        secret=secret,
+    )
+
+
+def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
+    table = _there(entry.value)
+    return Observe(
+        id=entry.name,
+        site=entry.site,
+        kind=Kind(table.group.text, _there(table.version).text, _there(table.kind).text),
+        name=_compiled(table.name),
+        selector=_selector(table.selector),
+        namespace=_compiled(table.namespace),
+        metadata_only=metadata_only,
+    )
+
+
+def _condition(draft: Draft, table: ConditionTable) -> Condition:
+    status = _there(table.status).compiled
+    return Condition(
+        type=_there(table.type).text,
+        site=table.site,
+        status=status,
+        reads=tuple(sorted(ids_read(draft, [status]))),
+        reason=_compiled(table.reason),
+        message=_compiled(table.message),
+    )
+
+
+def _selector(table: FullSelectorTable | None) -> Selector | None:
+    if table is None:
+        return None
+    return Selector(
+        match_labels={label.name: _there(label.value).compiled for label in table.match_labels},
+        match_expressions=tuple(
+            Requirement(_there(one.label).text, _there(one.operator), tuple(value.compiled for value in one.values))
+            for one in table.match_expressions
+        ),
+    )

@@ -1,0 +1,212 @@
+# ruff: noqa: N802 - Jinja's visitor finds its methods by the names of the node classes
+"""Jinja's code generator, changed where a template of objects differs from a template of text.
+
+- What `{{ ... }}` prints is handed on as a `Slot`, never turned into text; if its expression fails, the slot holds the fault, which counts
+only if the slot turns out to be used (one in a YAML comment is not).
+- Literal text is handed on as `Lit`, which knows its line.
+- What an `include` gives is captured, so that it can be laid out at the column of its tag.
+- Loops count their passes; an inline `if` without `else` gives `omit`; `~` joins as slots do.
+- `a.b()` is always a method, `a.b` always a field.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame, operators
+
+from ruleop.errors import Site
+from ruleop.templating.compile.unpacking import add_unpacking
+from ruleop.templating.values.text import Lit, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.templating.compile.environment import Environment
+    from ruleop.templating.compile.tokens import Printed
+
+PASSES = " passes"  # the name of a filter that no template can write
+
+
+def attach_places(tree: nodes.Template, printed: list[Printed], where: str | Site) -> None:
+    """Gives each printing node its place: a line of a file, or for a string the site of the whole. Both are in the order of the source."""
+    for node, found in zip(printing_nodes(tree), printed, strict=True):
+        site = where if isinstance(where, Site) else Site(where, found.line)
+        node.place = Place(site, found.expression, found.alone)  # type: ignore[attr-defined]
+
+
+def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
+    if isinstance(tree, nodes.Output):
+        for node in tree.nodes:
+            if not isinstance(node, nodes.TemplateData):
+                yield node
+        return
+    if isinstance(tree, (nodes.Include, nodes.FilterBlock, nodes.CallBlock)):
+        yield tree
+    for child in tree.iter_child_nodes():
+        yield from printing_nodes(child)
+
+
+class Generator(CodeGenerator):
+    environment: Environment
+
+    def __init__(self, environment: Environment, name: str | None, filename: str | None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(environment, name, filename, *args, **kwargs)
+        self.constants: list[Any] = environment.constants_of(filename or name or "")
+
+    # Literal text and places are Python objects, kept beside the code; the code names them by number.
+    def constant(self, value: Any) -> str:
+        self.constants.append(value)
+        return f"constants[{len(self.constants) - 1}]"
+
+    def _place(self, node: nodes.Node) -> str:
+        place = getattr(node, "place", None) or Place(Site(self.filename or "", node.lineno), "")
+        return self.constant(place)
+
+    def _slot_write(self, value: str, node: nodes.Node, frame: Frame) -> None:
+        self.simple_write(f"Slot({value}, {self._place(node)})", frame, node)
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        add_unpacking(node)
+        for loop in node.find_all(nodes.For):
+            if not isinstance(loop.target, nodes.Tuple):
+                loop.iter = nodes.Filter(loop.iter, PASSES, [], [], None, None, lineno=loop.lineno)
+        super().visit_Template(node, frame)
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if frame.require_output_check:
+            if self.has_known_extends:
+                return
+            self.writeline("if parent_template is None:")
+            self.indent()
+        line = node.lineno
+        for child in node.nodes:
+            if isinstance(child, nodes.TemplateData):
+                self.simple_write(self.constant(Lit(child.data, Site(self.filename or "", child.lineno or line))), frame, child)
+            else:
+                self._write_slot(child, frame)
+        if frame.require_output_check:
+            self.outdent()
+
+    def _write_slot(self, node: nodes.Node, frame: Frame) -> None:
+        value, place = self.temporary_identifier(), self._place(node)
+        self.writeline("try:", node)
+        self.indent()
+        self.writeline(f"{value} = ", node)
+        self.visit(node, frame)
+        self.outdent()
+        self.writeline("except Exception as error:")
+        self.indent()
+        self.writeline(f"{value} = environment.failed(error, {place})")
+        self.outdent()
+        self.simple_write(f"Slot({value}, {place})", frame, node)
+
+    def visit_Include(self, node: nodes.Include, frame: Frame) -> None:
+        captured = self.temporary_identifier()
+        self.writeline(f"{captured} = environment.included(", node)
+        self.visit(node.template, frame)
+        scope = f"context, {self.dump_local_context(frame)}" if node.with_context else "None, None"
+        self.write(f", {scope}, {bool(node.ignore_missing)})")
+        self._slot_write(captured, node, frame)
+
+    def visit_CallBlock(self, node: nodes.CallBlock, frame: Frame) -> None:
+        call_frame, macro_ref = self.macro_body(node, frame)
+        self.writeline("caller = ")
+        self.macro_def(macro_ref, call_frame)
+        value = self.temporary_identifier()
+        self.writeline(f"{value} = ", node)
+        self.visit_Call(node.call, frame, forward_caller=True)
+        self._slot_write(value, node, frame)
+
+    def visit_FilterBlock(self, node: nodes.FilterBlock, frame: Frame) -> None:
+        filter_frame = frame.inner()
+        filter_frame.symbols.analyze_node(node)
+        self.enter_frame(filter_frame)
+        self.buffer(filter_frame)
+        self.blockvisit(node.body, filter_frame)
+        value = self.temporary_identifier()
+        self.writeline(f"{value} = ", node)
+        self.visit_Filter(node.filter, filter_frame)
+        self._slot_write(value, node, frame)
+        self.leave_frame(filter_frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("joined((")
+        for arg in node.nodes:
+            self.visit(arg, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_CondExpr(self, node: nodes.CondExpr, frame: Frame) -> None:
+        frame = frame.soft()
+        self.write("(")
+        self.visit(node.expr1, frame)
+        self.write(" if ")
+        self.visit(node.test, frame)
+        self.write(" else ")
+        if node.expr2 is not None:
+            self.visit(node.expr2, frame)
+        else:
+            self.write("OMIT")
+        self.write(")")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        """Python's own comparison, of sides that are weighed; and `in`, which must not let something absent pass as merely not found."""
+        if any(operand.op in {"in", "notin"} for operand in node.ops):
+            if len(node.ops) > 1:
+                self.fail("`in` cannot be chained with another comparison; join two with `and`", node.lineno)
+            self.write("(not contains(" if node.ops[0].op == "notin" else "(contains(")
+            self.visit(node.expr, frame)
+            self.write(", ")
+            self.visit(node.ops[0].expr, frame)
+            self.write("))")
+            return
+        self.write("(")
+        self._side(node.expr, frame)
+        for operand in node.ops:
+            self.write(f" {operators[operand.op]} ")
+            self._side(operand.expr, frame)
+        self.write(")")
+
+    def _side(self, node: nodes.Expr, frame: Frame) -> None:
+        if isinstance(node, nodes.Const):
+            self.visit(node, frame)
+            return
+        self.write("comparable(")
+        self.visit(node, frame)
+        self.write(")")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if not isinstance(node.arg, nodes.Slice):
+            self.write("field_of(" if isinstance(node.arg, nodes.Const) else "field_by_value(")
+            self.visit(node.node, frame)
+            self.write(", ")
+            self.visit(node.arg, frame)
+            self.write(")")
+            return
+        self.write("sliced(")
+        self.visit(node.node, frame)
+        for part in (node.arg.start, node.arg.stop, node.arg.step):
+            self.write(", ")
+            if part is None:
+                self.write("None")
+            else:
+                self.visit(part, frame)
+        self.write(")")
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if not isinstance(node.node, nodes.Getattr):
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+            return
+        self.write("environment.call_method(context, ")
+        self.visit(node.node.node, frame)
+        self.write(f", {node.node.attr!r}")
+        self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+        self.write(")")
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        value = node.value
+        if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 512:
+            self.fail("a number of this size has no use here", node.lineno)
+        super().visit_Const(node, frame)

@@ -1,0 +1,130 @@
+"""Runs compiled templates over a scope, and turns what they give into plain objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ruleop.errors import RenderError, Site
+from ruleop.templating.compile.environment import CompiledTemplate, Environment, as_fault, line_of
+from ruleop.templating.tree.filling import fill
+from ruleop.templating.tree.layout import lay_out
+from ruleop.templating.tree.skeleton import Skeletons, Unreadable
+from ruleop.templating.tree.yaml_reader import read_yaml
+from ruleop.templating.values.budget import MAX_TEXT, METER, Exhausted
+from ruleop.templating.values.data import scalar_text
+from ruleop.templating.values.faults import Fault, RuleErrors, raise_for
+from ruleop.templating.values.text import Dump, Part, Text, flat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ruleop.kinds import JSON
+
+MAX_RENDERS = 20  # templates that `render` one another
+
+
+class Renderer:
+    """One per library: the environment, the skeletons, and the names of the render at hand."""
+
+    def __init__(self) -> None:
+        self.environment: Environment
+        self.skeletons = Skeletons()
+        self.names: Mapping[str, Any] = {}
+        self.inner_renders = 0
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        """One evaluation, on one budget; those that it causes are part of it."""
+        if not self.depth:
+            METER.refill()
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+    def run(self, template: CompiledTemplate, scope: Mapping[str, Any], site: Site) -> tuple[Part, ...]:
+        """The parts that a template gives; raises `Waiting` or `RenderError`."""
+        outer, self.names = self.names, {**self.environment.globals, **scope}
+        try:
+            return flat(template.root_render_func(self._context(template)))
+        except RecursionError:
+            raise RenderError("macros, includes or values are nested too deeply", site) from None
+        except MemoryError:
+            raise RenderError("the template needs too much memory", site) from None
+        except (RuleErrors, RenderError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a template does wrong becomes one kind of error, with its line
+            raise_for(as_fault(error).at(line_of(error.__traceback__) or site, ""), site)
+        finally:
+            self.names = outer
+
+    def _context(self, template: CompiledTemplate) -> Any:
+        context = self.environment.context_class(self.environment, {}, template.name, template.blocks)
+        context.parent = self.names  # type: ignore[assignment]
+        return context
+
+    def objects(self, parts: Sequence[Part], name: str, site: Site, *, lenient: bool) -> list[JSON]:
+        with placed(site):
+            layout = lay_out(parts)
+            if len(layout.text) > MAX_TEXT:
+                raise Exhausted(f"the rendered text has {len(layout.text):,} characters; at most {MAX_TEXT:,} are allowed")
+            try:
+                skeleton = self.skeletons.of(layout, name)
+            except Unreadable as error:
+                raise RenderError(error.mistakes[0].message, error.mistakes[0].site) from None
+            return fill(skeleton, layout, lenient=lenient)
+
+    def read_captured(self, value: Any, what: str) -> Any:
+        """`from_yaml`: captured text is parsed with its slots, like a template; any other text as the data that it is."""
+        if isinstance(value, Dump):
+            return value.data
+        if isinstance(value, Text):
+            layout = lay_out(value.parts)
+            try:
+                documents = fill(self.skeletons.of(layout, what), layout)
+            except Unreadable as error:
+                first = error.mistakes[0]
+                raise Fault(f"{what}: {first.message}").at(first.site, "") from None
+            return documents[0] if documents else None
+        text = scalar_text(value)
+        METER.spend(len(text))
+        nodes, mistakes = read_yaml(text, what)
+        if mistakes:
+            raise Fault(f"{what}: not YAML, or more than plain data")
+        return nodes[0].data() if nodes else None
+
+    def render_inside(self, template: CompiledTemplate) -> str:
+        """`render('x.j2')`: the text of a template over the names of this render, but not over what the one that asks has `set`."""
+        if self.environment.without_context:
+            raise Fault("render() sees no resource here: this template is included or imported without context, once for all of them")
+        if self.inner_renders >= MAX_RENDERS:
+            raise Exhausted("render: templates render each other without end")
+        METER.spend(4)
+        self.inner_renders += 1
+        try:
+            return Text(template.root_render_func(self._context(template))).as_text()
+        finally:
+            self.inner_renders -= 1
+
+
+class placed:  # noqa: N801 - reads as the statement that it is; a class, because a generator would be slow here
+    """`with placed(site):` what goes wrong in here is an error at this place, unless it knows a better one."""
+
+    __slots__ = ("expression", "site")
+
+    def __init__(self, site: Site, expression: str = "") -> None:
+        self.site = site
+        self.expression = expression
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is None:
+            return
+        if isinstance(error, Fault):
+            raise_for(error, self.site, self.expression)
+        if isinstance(error, RecursionError):
+            raise RenderError("a value is nested too deeply", self.site, expression=self.expression) from None
+        if isinstance(error, MemoryError):
+            raise RenderError("the template needs too much memory", self.site, expression=self.expression) from None

@@ -1,0 +1,338 @@
+"""Reads YAML as kubectl would type it, and as strictly as a program that people trust must: every value with its place.
+
+Neither of PyYAML's loaders will do. They turn `2026-01-01` into a date and `12:30:45` into 45045, keep the last of two equal keys
+without a word, and follow anchors (a 300-byte document can describe a billion nodes). So only PyYAML's parser (libyaml) is used, and the
+events are built into `YamlNode`s here, with the scalar rules of kubectl's own YAML library.
+
+Refused, with line and column: anchors, aliases and merge keys (except in files that tools write), tags, duplicate keys, keys that are not
+text, values that JSON cannot hold, and nesting deeper than 64. One syntax error ends the reading of a file, for what follows it cannot be
+trusted; all other mistakes are collected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import yaml
+from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
+
+from ruleop.errors import RuleError, Site
+from ruleop.templating.tree.anchors import AnchorError, Anchors, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import JSON
+
+MAX_DEPTH = 64
+MAX_NODES = 250_000
+MOST_SHOWN = 40  # characters of a number, in a message
+NO_KEYS: Mapping[str, Site] = MappingProxyType({})
+
+Scalar: TypeAlias = bool | int | float | str | None
+Locate: TypeAlias = Callable[[int, int], Site]
+"""Says where a line and column (both from 1) of the text that was read stand in the user's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class YamlNode:
+    """A YAML value with its place."""
+
+    value: Scalar | list[YamlNode] | dict[str, YamlNode]
+    site: Site
+    key_sites: Mapping[str, Site] = field(default_factory=lambda: NO_KEYS)
+    plain: bool = False  # an unquoted scalar
+    flow: bool = False  # a mapping or list in braces or brackets
+
+    def data(self) -> JSON:
+        """The value without its places."""
+        value = self.value
+        if isinstance(value, dict):
+            return {key: node.data() for key, node in value.items()}
+        if isinstance(value, list):
+            return [node.data() for node in value]
+        return value
+
+    def texts(self) -> Iterator[tuple[str, Site]]:
+        """Each text in it that may hold a template, with its place: the values, and of the keys those that do."""
+        value = self.value
+        if isinstance(value, str):
+            yield value, self.site
+        for key, site in self.key_sites.items():
+            if "{{" in key or "{%" in key:
+                yield key, site
+        for node in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from node.texts()
+
+
+def read_yaml(
+    text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
+) -> tuple[list[YamlNode], list[RuleError]]:
+    """The documents of a text, empty ones left out, and the mistakes in it. With `anchors`, they and merge keys are followed."""
+    reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
+    reader.read(text)
+    return reader.documents, reader.mistakes
+
+
+# -- scalars -----------------------------------------------------------------------------------------------------------------------------
+
+_WORDS: dict[str, Scalar] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
+for _true, _false in (("true", "false"), ("yes", "no"), ("on", "off"), ("y", "n")):
+    for _shape in (str.lower, str.capitalize, str.upper):
+        _WORDS[_shape(_true)] = True
+        _WORDS[_shape(_false)] = False
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_INT = re.compile(r"([-+]?)(?:0b([01]+)|0x([0-9a-fA-F]+)|0o?([0-7]+)|([0-9]+))\Z")
+_NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+
+class NotJson(ValueError):  # noqa: N818 - says what the scalar is
+    """A YAML scalar that JSON has no word for."""
+
+
+def resolve_scalar(text: str) -> Scalar:
+    """What an unquoted scalar means to kubectl: `yes` is true, 0777 is 511, 1_000 is 1000, and a date is text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    first = text[0]
+    if not (first.isdigit() or first in "+-."):
+        return text
+    digits = text.replace("_", "")
+    if match := _INT.match(digits):
+        sign, binary, hexadecimal, octal, decimal = match.groups()
+        if binary is not None:
+            number = int(binary, 2)
+        elif hexadecimal is not None:
+            number = int(hexadecimal, 16)
+        elif octal is not None:
+            number = int(octal, 8)
+        elif len(decimal) > 20:
+            return _float(digits, text)
+        else:
+            number = int(decimal)
+        number = -number if sign == "-" else number
+        return number if -(2**63) <= number < 2**64 else _float(number, text)
+    if _FLOAT.match(digits):
+        return _float(digits, text)
+    if _NOT_JSON.match(text):
+        raise NotJson(text)
+    return text
+
+
+def _float(number: str | int, text: str) -> float:
+    try:
+        value = float(number)
+    except OverflowError:  # a text becomes infinity instead
+        raise NotJson(text) from None
+    if math.isinf(value):
+        raise NotJson(text)
+    return value
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------------------------
+
+
+class _Merge(Enum):
+    """Not text: the same key in quotes is a key like any other."""
+
+    KEY = "<<"
+
+
+class _SyntaxError(Exception):
+    """Reading cannot go on: the mistake is recorded."""
+
+
+class _Reader:
+    """Events into nodes. PyYAML has events and marks of two sorts, from C and from Python; both are `Any` here."""
+
+    def __init__(self, locate: Locate, anchors: Anchors | None) -> None:
+        self.locate = locate
+        self.anchors = anchors
+        self.documents: list[YamlNode] = []
+        self.mistakes: list[RuleError] = []
+        self.count = 0
+
+    def read(self, text: str) -> None:
+        try:
+            parser = CParser(text)
+        except UnicodeEncodeError as error:
+            self.mistakes.append(
+                RuleError("not YAML: half of a surrogate pair, which is no character", self.locate(*_place(text, error.start)))
+            )
+            return
+        try:
+            self._documents(parser)
+        except _SyntaxError:
+            pass
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            self.mistakes.append(RuleError(_explain(error, text), self._site(mark)))
+        except yaml.YAMLError as error:  # a character that YAML does not allow; the reader knows its offset, not its line
+            at = self.locate(*_place(text, getattr(error, "position", 0) or 0))
+            self.mistakes.append(RuleError(f"not YAML: {getattr(error, 'reason', error)}", at))
+        finally:
+            parser.dispose()
+
+    def _documents(self, parser: Any) -> None:
+        while True:
+            event = parser.get_event()
+            if isinstance(event, yaml.StreamEndEvent) or event is None:
+                return
+            if isinstance(event, yaml.DocumentStartEvent):
+                if self.anchors is not None:
+                    self.anchors.new_document()
+                if event.version or event.tags:
+                    self._mistake("%YAML and %TAG directives are refused: remove the line", event.start_mark)
+                node = self._node(parser, parser.get_event(), 1)
+                if node.value is not None:
+                    self.documents.append(node)
+
+    def _node(self, parser: Any, event: Any, depth: int) -> YamlNode:
+        site = self._site(event.start_mark)
+        self.count += 1
+        if self.count > MAX_NODES:
+            self._mistake(f"more than {MAX_NODES:,} values", event.start_mark)
+            raise _SyntaxError
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, site, depth)
+        if event.anchor and self.anchors is not None:
+            self.anchors.begin(event.anchor)
+            node = self._value(parser, event, site, depth)
+            self.anchors.end(event.anchor, node)
+            return node
+        if event.anchor:
+            self._mistake(f"the anchor &{event.anchor} is refused: say a repeated value once under `vars` or `let`", event.start_mark)
+        return self._value(parser, event, site, depth)
+
+    def _alias(self, event: Any, site: Site, depth: int) -> YamlNode:
+        if self.anchors is None:
+            message = f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`"
+            self._mistake(message, event.start_mark)
+            return YamlNode(None, site)
+        try:
+            return self.anchors.expand(event.anchor, depth)
+        except AnchorError as error:
+            self._mistake(error.message, event.start_mark)
+            if error.final:
+                raise _SyntaxError from None
+            return YamlNode(None, site)
+
+    def _value(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
+        if event.tag:
+            self._mistake(f"the tag {event.tag} is refused: write the value plainly, in quotes if it is text", event.start_mark)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, site)
+        if depth > MAX_DEPTH:
+            self._mistake(f"nested deeper than {MAX_DEPTH} levels", event.start_mark)
+            raise _SyntaxError
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[YamlNode] = []
+            while not isinstance(next_event := parser.get_event(), yaml.SequenceEndEvent):
+                items.append(self._node(parser, next_event, depth + 1))
+            return YamlNode(items, site, flow=bool(event.flow_style))
+        return self._mapping(parser, event, site, depth)
+
+    def _mapping(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
+        members: dict[str, YamlNode] = {}
+        key_sites: dict[str, Site] = {}
+        given: dict[str | _Merge, Site] = {}  # the keys that the mapping itself has
+        while not isinstance(key_event := parser.get_event(), yaml.MappingEndEvent):
+            key = self._key(parser, key_event, depth)
+            value = self._node(parser, parser.get_event(), depth + 1)
+            if key is None:
+                continue
+            here = self._site(key_event.start_mark)
+            if key in given:
+                self._mistake(repeated_key(key_event.value, given[key], here), key_event.start_mark)
+                continue
+            given[key] = here
+            if key is _Merge.KEY:
+                members, key_sites = self._merged(members, key_sites, value, key_event)
+                continue
+            members[key] = value
+            key_sites[key] = here
+        return YamlNode(members, site, key_sites, flow=bool(getattr(event, "flow_style", False)))
+
+    def _merged(
+        self, members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode, key_event: Any
+    ) -> tuple[dict[str, YamlNode], dict[str, Site]]:
+        try:
+            return merged(members, key_sites, value)
+        except AnchorError as error:
+            self._mistake(error.message, key_event.start_mark)
+            return members, key_sites
+
+    def _key(self, parser: Any, event: Any, depth: int) -> str | _Merge | None:
+        if not isinstance(event, yaml.ScalarEvent):
+            inner = self._node(parser, event, depth + 1)
+            hint = ""
+            if isinstance(inner.value, dict) and inner.flow:
+                hint = ": a value that begins with {{ must stand in quotes"
+            self._mistake(f"a key must be text{hint}", event.start_mark)
+            return None
+        node = self._scalar(event, self._site(event.start_mark))
+        if node.plain and event.value == "<<" and self.anchors is not None:
+            return _Merge.KEY
+        if node.plain and event.value == "<<":
+            self._mistake("the merge key << is refused: write the members out, or say them once under `vars` or `let`", event.start_mark)
+            return None
+        if not isinstance(node.value, str):
+            self._mistake(f'the key {event.value or "(empty)"} is no text for YAML: put it in quotes, "{event.value}"', event.start_mark)
+            return None
+        return node.value
+
+    def _scalar(self, event: yaml.ScalarEvent, site: Site) -> YamlNode:
+        if not event.implicit[0]:
+            return YamlNode(event.value, site)
+        try:
+            return YamlNode(resolve_scalar(event.value), site, plain=True)
+        except NotJson:
+            shown = event.value if len(event.value) <= MOST_SHOWN else f"{event.value[:MOST_SHOWN]}..."
+            self._mistake(f"{shown} is a number that JSON cannot hold", event.start_mark)
+            return YamlNode(None, site, plain=True)
+
+    def _site(self, mark: Any) -> Site:
+        return self.locate(mark.line + 1, mark.column + 1) if mark else self.locate(1, 1)
+
+    def _mistake(self, message: str, mark: Any) -> None:
+        self.mistakes.append(RuleError(message, self._site(mark)))
+
+
+def repeated_key(key: str, first: Site, here: Site) -> str:
+    """The message about a key that a mapping has twice."""
+    where = f"on line {first.line}" if first.path == here.path else f"at {first}"
+    return f'the key "{key}" stands here twice: the first is {where}'
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    """The line and column of a character."""
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+
+
+def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
+    """libyaml says what it met; a person wants to know what to look at."""
+    problem = str(error.problem or error)
+    mark = error.problem_mark
+    line = text.split("\n")[mark.line] if mark and mark.line < text.count("\n") + 1 else ""
+    if "\t" in line[: len(line) - len(line.lstrip())] or ("cannot start any token" in problem and "\t" in line):
+        return "not YAML: a tab is no indentation here; use blanks"
+    if "mapping values are not allowed" in problem:
+        return "not YAML: a second `: ` in one value, or a line that is indented wrongly; put a value that holds `: ` in quotes"
+    if "did not find expected '-' indicator" in problem or "did not find expected key" in problem:
+        return "not YAML: this line does not fit its neighbours; look at its indentation, and at quotes or braces left open above it"
+    if "could not find expected ':'" in problem:
+        return "not YAML: a line without `: ` among the entries of a mapping; look at the indentation of it and of the line above"
+    if "cannot start any token" in problem:
+        return (
+            f"not YAML: a value cannot begin with {line[mark.column : mark.column + 1]!r}; put it in quotes"
+            if mark
+            else f"not YAML: {problem}"
+        )
+    context = f" ({error.context})" if error.context else ""
+    return f"not YAML: {problem}{context}"

@@ -1,0 +1,377 @@
+"""The values that a template sees: plain data, and nothing else.
+
+Mappings and lists of the cluster's objects are handed out as read-only views, for three reasons: a field named `items` must be the field
+and never a method; nothing may be changed; and when something is missing, the answer depends on where it was looked for. Under `spec` it
+is somebody's mistake, under a child it is not there *yet*, and under an unwanted child it is not wanted. So a view knows its origin and
+the way to it, and gives the right kind of `Absent`.
+
+What a template makes of such data becomes JSON again by `plain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.errors import RenderError
+from ruleop.schema.nearest import nearest
+from ruleop.templating.values.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.templating.values.faults import Fault, fault_of
+from ruleop.templating.values.undefined import OMIT, Absent, Broken, Later, Missing, NotLive, Origin, join_path
+
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON
+
+_ABSENT: dict[Origin, type[Absent]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
+
+
+class View:
+    """A container of somebody else's data, read-only."""
+
+    __slots__ = ("data", "key", "origin", "parent")
+
+    def __init__(self, data: Any, key: object, origin: Origin = Origin.GIVEN, parent: View | None = None) -> None:
+        self.data = data
+        self.key = key
+        self.origin = origin
+        self.parent = parent
+
+    def path(self) -> str:
+        return str(self.key) if self.parent is None else join_path(self.parent.path(), self.key)
+
+    def missing(self, key: object) -> Absent:
+        """What it means that `key` is not here."""
+        found = _ABSENT[self.origin](self.path) if self.origin is not Origin.GIVEN else Missing(self.path, partial(self._existing, key))
+        return found.below(key)
+
+    def _existing(self, key: object) -> str:
+        """What there is instead."""
+        if not isinstance(self.data, Mapping):
+            return f" ({self.path()} has {len(self.data)} items)"
+        close = nearest(key, self.data) if isinstance(key, str) else None
+        if close:
+            return f" (did you mean {join_path(self.path(), close)}?)"
+        names = ", ".join(str(name) for name in list(self.data)[:8])
+        return f" ({self.path()} has {names})" if names else f" ({self.path()} is empty)"
+
+    def wrap(self, key: object, value: Any) -> Any:
+        kind = type(value)
+        if kind is dict:
+            return MapView(value, key, self.origin, self)
+        if kind is list:
+            return ListView(value, key, self.origin, self)
+        return value
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __eq__(self, other: object) -> bool:
+        METER.spend(1 + len(self.data))
+        return bool(plain(self) == plain(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{self.path()}>"
+
+
+class MapView(View, Mapping[str, Any]):
+    """A mapping, of which every key can be had as a field, whatever it is called."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        return self.wrap(key, self.data[key])
+
+    def field(self, key: object) -> Any:
+        try:
+            value = self.data[key]
+        except (KeyError, TypeError):
+            return self.missing(key)
+        kind = type(value)
+        if kind is str or kind is int:
+            return value
+        return self.wrap(key, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self.data
+
+    __eq__ = View.__eq__
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ListView(View, Sequence[Any]):
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self.wrap(number, self.data[number]) for number in range(*index.indices(len(self.data)))]
+        return self.wrap(index, self.data[index])
+
+    def field(self, key: object) -> Any:
+        if isinstance(key, str) and key.isdigit():
+            key = int(key)  # map(attribute='a.0.b') splits at the dots
+        if isinstance(key, int) and not isinstance(key, bool):
+            try:
+                return self[key]
+            except IndexError:
+                return self.missing(key)
+        return self.missing(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, value in enumerate(self.data):
+            kind = type(value)
+            yield value if kind is str or kind is int else self.wrap(number, value)
+
+    def __contains__(self, item: object) -> bool:
+        return plain(item) in self.data
+
+    def __add__(self, other: Any) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: Any) -> list[Any]:
+        return [*other, *self]
+
+    __eq__ = View.__eq__
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ObjectsView(ListView):
+    """A list of objects, of which one can also be had by name or `Kind/name`. Text is never a position: an object may be called 1."""
+
+    __slots__ = ()
+
+    def field(self, key: object) -> Any:
+        if isinstance(key, str):
+            kind, _, name = key.rpartition("/")
+            for number, obj in enumerate(self.data):
+                if obj.get("metadata", {}).get("name") == name and kind in {"", obj.get("kind")}:
+                    return self.wrap(number, obj)
+            return self.missing(key)
+        return ListView.field(self, key)
+
+
+PARTIAL = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class PartialMapView(MapView):
+    """An object of which nothing but the metadata is known. That nothing else is read of it was worked out from the rules; if it is read
+    all the same, that must not pass for a field which will come."""
+
+    __slots__ = ()
+
+    def field(self, key: object) -> Any:
+        if key not in PARTIAL:
+            raise Fault(f"{self.path()} was read as metadata only, and here something else is read of it: this is a bug of ruleop")
+        return MapView.field(self, key)
+
+
+class PartialListView(ListView):
+    __slots__ = ()
+
+    def wrap(self, key: object, value: Any) -> Any:
+        return PartialMapView(value, key, self.origin, self) if isinstance(value, dict) else View.wrap(self, key, value)
+
+
+class Lazy:
+    """A value that is worked out when it is first asked for: a `let` that a template does not read costs nothing, and harms nobody."""
+
+    __slots__ = ("_force", "_name", "_value")
+
+    def __init__(self, name: str, force: Callable[[], Any]) -> None:
+        self._name = name
+        self._force: Callable[[], Any] | None = force
+        self._value: Any = None
+
+    def value(self) -> Any:
+        if self._force is not None:
+            force, self._force = self._force, None
+            self._value = Broken(self._name, Fault(f"{self._name} needs itself"))
+            try:
+                self._value = force()
+            except Fault as fault:
+                self._value = Broken(self._name, fault)
+            except RenderError as error:
+                self._value = Broken(self._name, fault_of(error))
+        return self._value
+
+
+def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
+    """`data` as a template sees it under `name`."""
+    if isinstance(data, dict):
+        return MapView(data, name, origin)
+    if isinstance(data, list):
+        return ListView(data, name, origin)
+    return data
+
+
+def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
+    """The same of an object or a list of objects of which the metadata is read only."""
+    return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
+
+
+def plain(value: Any) -> JSON:
+    """A template's value as JSON, sharing what is JSON already. Whatever is absent in it raises its fault."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is MapView or kind is ListView:
+        return _unmixed(value.data)
+    return _Plain().of(value, 0)[0]
+
+
+def plain_and_weight(value: Any) -> tuple[JSON, int]:
+    """The value as JSON, and how many characters it is, about."""
+    if isinstance(value, View):
+        data = _unmixed(value.data)
+        try:
+            # Data of the cluster is a tree, so the encoder may walk it, which is faster than anything written in Python.
+            weight = len(orjson.dumps(data))
+        except TypeError:
+            return data, weigh(data)
+        METER.spend(1 + (weight >> 6))
+        return data, weight
+    if type(value) is dict and set(map(type, value)) == _TEXT == set(map(type, value.values())):
+        METER.spend(1 + len(value))  # as labels and ConfigMaps are: nothing to be made anew
+        return value, sum(map(len, value.values())) + NODE * len(value)
+    return _Plain().of(value, 0)
+
+
+_TEXT = {str}
+
+
+class _Plain:
+    """Makes JSON of one value, and weighs it: lists that hold one another twice can stand for far more than what they take, so each is
+    made once, but counted every time."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[JSON, int, object]] = {}  # the original is kept, so that no other object gets its id
+
+    def of(self, value: Any, depth: int) -> tuple[JSON, int]:
+        kind = type(value)
+        if kind is str:
+            return value, len(value)
+        if kind is bool or value is None:
+            return value, NODE
+        if kind is int or kind is float:
+            return json_number(value), NODE
+        if isinstance(value, Absent):
+            raise value.fault()
+        if hasattr(value, "as_json"):
+            return value.as_json(), NODE
+        if hasattr(value, "as_text"):
+            return self.of(value.as_text(), depth)
+        if isinstance(value, str):  # a subclass of ours, such as a literal of a template
+            return str(value), len(value)
+        known = self.made.get(id(value))
+        if known is None:
+            self.made[id(value)] = known = (*self._container(value, depth), value)
+        return known[0], known[1]
+
+    def _container(self, value: Any, depth: int) -> tuple[JSON, int]:
+        if depth > MAX_DEPTH:
+            raise Exhausted(f"data nested deeper than {MAX_DEPTH} levels")
+        weight = NODE
+        result: Any
+        if isinstance(value, View):
+            result, weight = plain_and_weight(value)
+        elif isinstance(value, Mapping):
+            METER.spend(1 + len(value))
+            result = {}
+            for key, item in value.items():
+                if item is not OMIT:
+                    name = _key(key)
+                    if name in result:
+                        raise Fault("two keys of a mapping are the same as text")
+                    result[name], more = self.of(item, depth + 1)
+                    weight += more + NODE
+        elif isinstance(value, (list, tuple, range)):
+            result = []
+            for item in value:
+                METER.spend(1)
+                if item is not OMIT:
+                    made, more = self.of(item, depth + 1)
+                    result.append(made)
+                    weight += more
+        else:
+            raise Fault(f"{noun(value)} is no data: only text, numbers, booleans, lists and mappings can be used")
+        if weight > MAX_OUTPUT:
+            raise Exhausted(f"data of more than {MAX_OUTPUT:,} characters")
+        return result, weight
+
+
+def _unmixed(data: JSON) -> JSON:
+    """A view may hold other views at its top (`cr` holds `status`, whose origin differs)."""
+    if type(data) is dict and any(isinstance(item, (View, Lazy, Absent)) for item in data.values()):
+        return {key: plain(item.value() if isinstance(item, Lazy) else item) for key, item in data.items()}
+    return data
+
+
+def _key(key: object) -> str:
+    return key if type(key) is str else scalar_text(key)
+
+
+def json_number(value: float) -> int | float:
+    """The number, if JSON can hold it."""
+    if type(value) is int:
+        if not -(2**63) <= value < 2**64:
+            raise Fault("a number that JSON cannot hold (of more than 64 bits)")
+    elif value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - only NaN differs from itself
+        raise Fault("a number that JSON cannot hold (infinite, or not a number)")
+    return value
+
+
+def scalar_text(value: Any) -> str:
+    """How a scalar stands inside longer text: as YAML would print it. Anything else has no such form."""
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(json_number(value))
+    if kind is float:
+        return float_text(value)
+    if hasattr(value, "as_text"):
+        return str(value.as_text())
+    if isinstance(value, Absent):
+        raise value.fault()
+    if value is None:
+        raise Fault("null inside longer text: use `default('', true)` to print nothing")
+    if isinstance(value, str):
+        return str(value)
+    raise Fault(f"{noun(value)} inside longer text: print one of its fields, or the whole with `to_json` or `to_yaml`")
+
+
+def float_text(value: float) -> str:
+    """The shortest text that reads as the same number in JSON and YAML: 1.5, 1e+21."""
+    return repr(json_number(value))
+
+
+def noun(value: object) -> str:
+    """What kind of thing a value is, for a message: never the value itself."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float, Fraction)):
+        return "a number"
+    if isinstance(value, str) or hasattr(value, "as_text"):
+        return "text"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, Sequence):
+        return "a list"
+    return "a function"

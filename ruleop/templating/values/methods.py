@@ -1,0 +1,129 @@
+"""The methods that data has in a template: those of text, mappings and lists that people use, each bounded in what it makes. A field is
+never a method, so `spec.items` stays the field; a call is never a field, so `spec.labels.items()` is the method even where a label has
+that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ruleop.templating.values.budget import METER
+from ruleop.templating.values.data import ListView, MapView, scalar_text
+from ruleop.templating.values.faults import Fault
+from ruleop.templating.values.lookup import Entry
+from ruleop.templating.values.operators import comparable, given, passes
+from ruleop.templating.values.text import Dump, Text
+from ruleop.templating.values.undefined import Absent, Missing
+
+Method = Callable[..., Any]
+
+
+def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """`obj.name(...)` of text, a mapping or a list."""
+    method = METHODS.get((family(obj), name))
+    if method is None:
+        known = sorted(known for kind, known in METHODS if kind == family(obj))
+        raise Fault(f"there is no method {name}() here" + (f"; there are {', '.join(known)}" if known else ""))
+    try:
+        return method(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
+    except (TypeError, ValueError, LookupError):
+        raise Fault(f"{name}() cannot take these arguments") from None
+
+
+def family(obj: Any) -> str:
+    if isinstance(obj, (str, Text, Dump)):
+        return "text"
+    if isinstance(obj, Mapping):
+        return "mapping"
+    return "list" if isinstance(obj, (list, tuple, range, ListView)) else ""
+
+
+_BACKWARD = frozenset({"rfind", "rsplit", "rpartition"})
+_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
+
+
+def _plain_text(name: str) -> Method:
+    function = getattr(str, name)
+
+    def method(text: Any, *args: Any) -> Any:
+        METER.text(len(text))
+        text = str(text)
+        if args and isinstance(args[0], str):
+            if name in _BACKWARD:
+                METER.search_back(text, args[0])
+            elif name in _STRIPPING:
+                METER.strip(text, args[0])
+        result = function(text, *args)
+        if isinstance(result, list):
+            METER.items(len(result))
+        return result
+
+    return method
+
+
+def replaced(text: Any, old: Any, new: Any, count: int | None = None) -> str:
+    text, old, new = scalar_text(text), scalar_text(old), scalar_text(new)
+    times = text.count(old)
+    if count is not None and count >= 0:
+        times = min(times, int(count))
+    METER.text(len(text) + times * max(0, len(new) - len(old)))
+    return str(text.replace(old, new, times))
+
+
+def joined_by(separator: Any, values: Any) -> str:
+    between, texts = scalar_text(separator), [scalar_text(value) for value in passes(values)]
+    METER.text(sum(map(len, texts)) + len(texts) * len(between))
+    return between.join(texts)
+
+
+def _items(mapping: Mapping[str, Any]) -> list[Entry]:
+    METER.items(len(mapping))
+    return list(map(Entry._make, mapping.items()))
+
+
+def _keys(mapping: Mapping[str, Any]) -> list[str]:
+    METER.items(len(mapping))
+    return list(mapping)
+
+
+def _values(mapping: Mapping[str, Any]) -> list[Any]:
+    METER.items(len(mapping))
+    return list(mapping.values())
+
+
+def _get(mapping: Mapping[str, Any], key: Any, *default: Any) -> Any:
+    """With a default it is one, for whatever is missing; without, it is null only where nothing else is to come."""
+    found = mapping.field(key) if isinstance(mapping, MapView) else mapping.get(key, Missing())
+    if not isinstance(found, Absent) or not (default or isinstance(found, Missing)):
+        return found
+    (otherwise,) = default or (None,)
+    return otherwise
+
+
+def _index(items: Any, item: Any) -> int:
+    METER.items(len(items))
+    return [comparable(each) for each in items].index(comparable(item))
+
+
+def _count(items: Any, item: Any) -> int:
+    METER.items(len(items))
+    return [comparable(each) for each in items].count(comparable(item))
+
+
+_OF_TEXT = (
+    "upper", "lower", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "partition",
+    "rpartition", "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count",
+    "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric",
+)  # fmt: skip
+
+METHODS: dict[tuple[str, str], Method] = {("text", name): _plain_text(name) for name in _OF_TEXT}
+METHODS |= {
+    ("text", "replace"): replaced,
+    ("text", "join"): joined_by,
+    ("mapping", "items"): _items,
+    ("mapping", "keys"): _keys,
+    ("mapping", "values"): _values,
+    ("mapping", "get"): _get,
+    ("list", "index"): _index,
+    ("list", "count"): _count,
+}

@@ -1,0 +1,132 @@
+"""What `+`, `~`, `==`, `in` and the other operators do: what they do in Python, but never over something absent, never without a bound,
+and with captured text being the string that it amounts to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from ruleop.errors import Site
+from ruleop.templating.values.budget import MAX_BITS, METER, Exhausted
+from ruleop.templating.values.data import ListView, View, noun, plain, plain_and_weight, scalar_text
+from ruleop.templating.values.faults import Fault
+from ruleop.templating.values.printf import printf
+from ruleop.templating.values.text import Dump, Place, Slot, Text
+from ruleop.templating.values.undefined import Absent
+
+_TABLE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+_NOWHERE = Place(Site(""), "")
+
+
+def given(value: Any) -> Any:
+    """An argument, which has to be there; captured text as a string."""
+    if isinstance(value, Absent):
+        raise value.fault()
+    return value.as_text() if isinstance(value, (Text, Dump)) else value
+
+
+def operate(symbol: str, left: Any, right: Any) -> Any:
+    if symbol == "+" and isinstance(left, (Text, Dump, str)) and isinstance(right, (Text, Dump, str)):
+        return joined((left, right))
+    left, right = given(left), given(right)
+    if symbol == "%" and isinstance(left, str):
+        if isinstance(right, Mapping):
+            return printf(left, **plain(right))
+        return printf(left, *(right if isinstance(right, tuple) else (right,)))
+    if symbol == "+" and isinstance(left, str) != isinstance(right, str):
+        raise Fault(f"{noun(left)} + {noun(right)}: only text can be added to text; join anything with ~")
+    _check_growth(symbol, left, right)
+    try:
+        result = _TABLE[symbol](left, right)
+    except TypeError:
+        raise Fault(f"{noun(left)} {symbol} {noun(right)} has no meaning") from None
+    except (ArithmeticError, ValueError):
+        raise Fault(f"{symbol} has no result here (a division by zero, or a number too large)") from None
+    if isinstance(result, complex):
+        raise Fault(f"{symbol} has no result here (the root of a negative number)")
+    check_size(result)
+    return result
+
+
+def check_size(number: Any) -> None:
+    if isinstance(number, (int, Fraction)) and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
+        raise Exhausted("a number grows out of all bounds")
+
+
+def _check_growth(symbol: str, left: Any, right: Any) -> None:
+    """Before it is too late: how large `left + right`, `left * right` or `left ** right` will be."""
+    check_size(left)
+    check_size(right)
+    if symbol == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
+        METER.items(len(left) + len(right))
+        return
+    if symbol == "*":
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, str) and isinstance(other, int):
+                METER.text(len(one) * max(0, other))
+            elif isinstance(one, (list, tuple)) and isinstance(other, int):
+                METER.items(len(one) * max(0, other))
+    if symbol == "**" and all(isinstance(number, (int, float, Fraction)) for number in (left, right)):
+        bits = 64 if isinstance(left, float) else max(left.numerator.bit_length(), left.denominator.bit_length())
+        bits = 1 if abs(left) <= 2 else bits
+        if abs(right) * bits > MAX_BITS:
+            raise Exhausted("a power grows out of all bounds")
+
+
+def joined(values: tuple[Any, ...]) -> Any:
+    """`a ~ b`: text; still template text if one of the two was."""
+    if any(isinstance(value, Text) for value in values):
+        parts: list[Any] = []
+        for value in values:
+            parts.extend(value.parts if isinstance(value, Text) and not value.indent else [Slot(value, _NOWHERE)])
+        METER.items(len(parts))
+        return Text(parts)
+    texts = [scalar_text(value) for value in values]
+    METER.text(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def comparable(value: Any) -> Any:
+    """One side of a comparison. Lists that a template made can hold one another, and so stand for far more than what they take."""
+    if isinstance(value, (list, tuple, dict)):
+        return plain(value)
+    if isinstance(value, View):
+        plain_and_weight(value)
+    return value.as_text() if isinstance(value, (Text, Dump)) else value
+
+
+def contains(needle: Any, haystack: Any) -> bool:
+    """`needle in haystack`."""
+    needle, haystack = given(needle), given(haystack)
+    if isinstance(haystack, str):
+        if not isinstance(needle, str):
+            raise Fault(f"{noun(needle)} in text: only text can be in text")
+        METER.text(len(haystack))
+        return needle in haystack
+    if isinstance(haystack, Mapping):
+        return isinstance(needle, (str, int, float)) and needle in haystack
+    if isinstance(haystack, ListView):
+        METER.spend(1 + (len(haystack) >> 4))
+        if isinstance(needle, (str, int, float)) or needle is None:
+            return needle in haystack.data
+    if not isinstance(haystack, (list, tuple, range, ListView)):
+        raise Fault(f"`in` looks into text, lists and mappings, not into {noun(haystack)}")
+    needle = comparable(needle)
+    return any(needle == comparable(item) for item in passes(haystack))
+
+
+def passes(value: Any) -> Any:
+    """What a loop goes over, each pass counted."""
+    if isinstance(value, Absent):
+        raise value.fault()
+    if isinstance(value, (Text, Dump)):
+        value = value.as_text()
+    if isinstance(value, (str, list, tuple, range, Mapping, View)):
+        METER.spend(1 + len(value))
+        return value
+    raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")
