@@ -19,7 +19,7 @@ from ruleop.planning.actions import (
     Wait,
 )
 from ruleop.planning.marks import Owner
-from ruleop.planning.observed import Failed, Failure, Fight, FixedObjects, KindInfo, Kinds, Objects, Observed, Refused, Served
+from ruleop.planning.observed import Failed, Failure, FieldConflict, FixedObjects, KindInfo, Kinds, Objects, Observed, Refused, Served
 from ruleop.planning.planner import choose_rule, plan
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "Event",
     "Failed",
     "Failure",
-    "Fight",
+    "FieldConflict",
     "FixedObjects",
     "KindInfo",
     "Kinds",

@@ -32,7 +32,7 @@ from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, Serv
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, stopped
 from ruleop.planning.failures import refused_changes
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
-from ruleop.planning.observed import Failed, Failure, Fight, Observed, Served
+from ruleop.planning.observed import Failed, Failure, FieldConflict, Observed, Served
 from ruleop.planning.wanted import Wanted, kept_reference, strategy_of, with_marks
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
@@ -111,7 +111,7 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     return _change(child, wanted, owner, observed, live, reference=reference, adopting=adopting, strategy=strategy)
 
 
-def fight_over(wanted: Wanted, observed: Observed) -> Fight | None:
+def fight_over(wanted: Wanted, observed: Observed) -> FieldConflict | None:
     """The fight over this object; an edit of the CR makes another wish, which is carried out at once."""
     fight = observed.fights.get(wanted.key)
     return fight if fight is not None and fight.wanted == wanted.digest else None

@@ -122,7 +122,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Fight:
+class FieldConflict:
     """Somebody undoes again and again what is written of an object."""
 
     wanted: str  # digest of the wish that is undone; another wish is none of the fight
@@ -149,7 +149,7 @@ class Observed:
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done
-    fights: Mapping[ObjectKey, Fight] = field(default_factory=lambda: NOTHING)
+    fights: Mapping[ObjectKey, FieldConflict] = field(default_factory=lambda: NOTHING)
     refused: Refused | None = None  # the status, a moment ago
     retired: Collection[str] = ()  # types of conditions that the rules had once
     last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it

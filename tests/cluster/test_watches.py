@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.engine.cache.informers import Feeds
+from ruleop.engine.cache.informers import Informers
 from ruleop.engine.cache.watch_specs import observe_need
 from ruleop.kube.client import requests
 from ruleop.kube.watch.store import State
@@ -76,7 +76,7 @@ def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: 
             return stream(request, *arguments, **more)
 
         client.stream = recorded  # type: ignore[method-assign]
-        feeds = Feeds(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
+        feeds = Informers(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}}}
         await client.send(requests.create(secrets, {**body, "stringData": {"password": "hunter2"}}))
         feeds.want([need])

@@ -7,12 +7,12 @@ import itertools
 from functools import partial
 from unittest import mock
 
-from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
-from ruleop.engine.reconcile.status_debounce import Tide
+from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
 from ruleop.kube.watch.store import parse_version
@@ -101,12 +101,12 @@ class Looking:
         """One that remembers nothing."""
         around = Surroundings(
             world=self.stores,
-            executor=Executor(self.server, self.stores, classify, Echoes()),
+            executor=Executor(self.server, self.stores, classify, OwnWrites()),
             write_status=self.write_status,
             say=lambda _resource, event: self.events.append((event.type, event.reason, event.message)),
             before_writes=mock.AsyncMock(),
             metrics=self.metrics,
-            tide=Tide(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
+            tide=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
             clock=lambda: "2026-01-01T00:00:00Z",
             ticks=lambda: self.time,
             seed=lambda: b"seed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.reconcile.executor import Executor, Outcomes
 from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
@@ -19,7 +19,7 @@ class Stage:
     def __init__(self, *children):
         self.server = Server(APP, *children)
         self.stores = Shelves(*copy.deepcopy(list(self.server.objects.values())))
-        self.executor = Executor(self.server, self.stores, classify, Echoes())
+        self.executor = Executor(self.server, self.stores, classify, OwnWrites())
         self.app = self.stored("web", "App")
 
     def key(self, name, kind="ConfigMap"):

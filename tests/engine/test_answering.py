@@ -8,11 +8,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.engine.telemetry import http_server as answering
-from ruleop.engine.telemetry.http_server import Answer, Server
+from ruleop.engine.telemetry.http_server import HttpResponse, Server
 
 
 async def hello(question):
-    return Answer(f"{question.path} {dict(question.query)}")
+    return HttpResponse(f"{question.path} {dict(question.query)}")
 
 
 async def fails(question):
@@ -20,7 +20,7 @@ async def fails(question):
 
 
 async def long(question):
-    return Answer(b"x" * 5_000_000)
+    return HttpResponse(b"x" * 5_000_000)
 
 
 def serving(story):

@@ -14,7 +14,7 @@ import structlog
 
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.triggers import MOST, RESYNC, START, Causes, told
+from ruleop.engine.queue.triggers import MOST, RESYNC, START, Triggers, told
 from ruleop.engine.queue.workers import Workers
 from ruleop.engine.telemetry.logging import set_up
 from ruleop.engine.telemetry.metrics import Metrics
@@ -25,7 +25,7 @@ DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
 
 
 def test_several_causes_are_joined_and_each_is_told_once():
-    causes = Causes()
+    causes = Triggers()
     for cause in (START, DEPLOYMENT, DEPLOYMENT, ObjectKey("", "Node", "", "one")):
         causes.came(WEB, cause)
     assert told(causes.take(WEB)) == "start, Deployment shop/web changed, Node one changed"
@@ -33,14 +33,14 @@ def test_several_causes_are_joined_and_each_is_told_once():
 
 
 def test_a_thousand_events_are_no_line_of_a_thousand_words():
-    causes = Causes()
+    causes = Triggers()
     for number in range(1000):
         causes.came(WEB, f"event {number}")
     assert len(causes.take(WEB)) == MOST
 
 
 def test_what_was_planned_is_no_cause_when_something_came_before():
-    causes = Causes()
+    causes = Triggers()
     causes.plan(WEB, RESYNC)
     causes.came(WEB, DEPLOYMENT)
     assert causes.take(WEB) == (DEPLOYMENT,)

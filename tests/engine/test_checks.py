@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.informers import Feed, Need
+from ruleop.engine.cache.informers import Informer, WatchSpec
 from ruleop.engine.manager import ready_checks as checks
 from ruleop.engine.telemetry.probes import Check
 from ruleop.kinds import Kind
@@ -58,7 +58,7 @@ def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(watc
 
 
 def test_a_kind_that_is_not_served_is_told_and_no_reason_not_to_be_ready():
-    found = checks.of_watch(Feed(Need(Kind("x.io", "v1", "Thing"))))
+    found = checks.of_watch(Informer(WatchSpec(Kind("x.io", "v1", "Thing"))))
     assert found == Check("watch x.io/v1 Thing", False, "the cluster does not serve it", counts=False)
 
 
@@ -80,8 +80,8 @@ def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(wa
 
 
 def test_two_watches_of_a_kind_can_be_told_apart():
-    one = Feed(Need(CONFIG_MAP, labels="ruleop.dev/part-of"))
-    other = Feed(Need(CONFIG_MAP, fields="metadata.name=ca", namespace="kube-public", metadata_only=True))
+    one = Informer(WatchSpec(CONFIG_MAP, labels="ruleop.dev/part-of"))
+    other = Informer(WatchSpec(CONFIG_MAP, fields="metadata.name=ca", namespace="kube-public", metadata_only=True))
     assert checks.of_watch(one).name == "watch v1 ConfigMap where ruleop.dev/part-of"
     assert checks.of_watch(other).name == "watch v1 ConfigMap in kube-public where metadata.name=ca metadata only"
 

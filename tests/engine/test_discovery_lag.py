@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.manager.controller_set import CRD
-from ruleop.engine.manager.discovery_sync import Catalogue
+from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.client.discovery import Difference
@@ -55,7 +55,7 @@ class Watching:
     """The feeds of the definitions and of Apps."""
 
     def __init__(self) -> None:
-        self.feeds = {Need(CRD): SimpleNamespace(state=State.SYNCED), Need(APP): SimpleNamespace(state=State.UNSERVED)}
+        self.feeds = {WatchSpec(CRD): SimpleNamespace(state=State.SYNCED), WatchSpec(APP): SimpleNamespace(state=State.UNSERVED)}
         self.looked_again = asyncio.Event()
 
     def look_again(self) -> None:
@@ -81,7 +81,7 @@ class Controllers(list[Any]):
         self.told.set()
 
 
-async def follow(catalogue: Catalogue, done: asyncio.Event) -> None:
+async def follow(catalogue: DiscoverySync, done: asyncio.Event) -> None:
     """After one event."""
     catalogue._refreshing.set()
     task = asyncio.create_task(catalogue.follow_discovery())
@@ -95,11 +95,11 @@ async def follow(catalogue: Catalogue, done: asyncio.Event) -> None:
 async def followed(*, defined: bool, lag: int, controllers: Controllers | None = None, watched: bool = True) -> Late:
     discovery, feeds = Late(defined=defined, lag=lag), Watching()
     if not watched:
-        del feeds.feeds[Need(APP)]
+        del feeds.feeds[WatchSpec(APP)]
     definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
     world = SimpleNamespace(definitions=definitions, forget=lambda: None)
     rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or Controllers())
-    catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
+    catalogue = DiscoverySync(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
     if not defined:
         catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
     await follow(catalogue, feeds.looked_again)
@@ -147,7 +147,7 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
         controllers = Controllers(controller)
         rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
         world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
-        catalogue = Catalogue(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
+        catalogue = DiscoverySync(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
         await follow(catalogue, controllers.told)
         return discovery.looks, controllers.again, controller
 
@@ -161,10 +161,10 @@ def without_the_right_to_definitions(discovery, *, until):
 
     async def run():
         feeds = Watching()
-        feeds.feeds[Need(CRD)].state = State.FORBIDDEN
+        feeds.feeds[WatchSpec(CRD)].state = State.FORBIDDEN
         world = SimpleNamespace(definitions={}, forget=lambda: None)
         rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=Controllers())
-        catalogue = Catalogue(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
+        catalogue = DiscoverySync(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
         task = asyncio.create_task(catalogue.follow_discovery())
         async with asyncio.timeout(10):
             while not until(feeds):  # noqa: ASYNC110 - of several conditions

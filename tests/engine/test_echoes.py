@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.kinds import ObjectKey
 
 WEB, API = (ObjectKey("", "Service", "shop", name) for name in ("web", "api"))
@@ -21,7 +21,7 @@ def told():
 
 @pytest.fixture
 def echoes():
-    return Echoes()
+    return OwnWrites()
 
 
 def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(echoes, told):
@@ -55,7 +55,7 @@ def test_what_is_not_being_written_is_not_kept(echoes):
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "change"]), st.sampled_from([WEB, API]), st.integers(0, 4))))
 def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
     """Several writes of one object at once: two CRs want it."""
-    echoes, told = Echoes(), []
+    echoes, told = OwnWrites(), []
     going: dict[ObjectKey, list[tuple[ExitStack, int]]] = {WEB: [], API: []}
     changes: list[tuple[ObjectKey, int, int]] = []
     answers: dict[ObjectKey, set[int]] = {WEB: set(), API: set()}

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from ruleop.engine.cache.own_writes import Echoes
+from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failure, Owner
@@ -128,7 +128,7 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
         def __call__(self, error):
             return Failure.OTHER, {"create ConfigMap/shop/a": 7.0, "create ConfigMap/shop/b": 5.0}.get(f"{error.verb} {error.resource}")
 
-    executor = Executor(stage.server, stage.stores, Patient(), Echoes())
+    executor = Executor(stage.server, stage.stores, Patient(), OwnWrites())
     for name in "abc":
         stage.server.say("create", name, Answer.THROTTLED)
     assert run(executor.execute([stage.create(name) for name in "abc"], stage.app)).retry_after == 7.0

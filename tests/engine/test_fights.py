@@ -10,7 +10,7 @@ from ruleop.engine.reconcile.field_conflicts import (
     FIRST,
     QUIET,
     WINDOW,
-    Fights,
+    FieldConflicts,
     Standing,
     altered,
     correction,
@@ -30,7 +30,7 @@ class Ring:
     """A child, somebody who undoes what is written of it, and a clock."""
 
     def __init__(self):
-        self.fights = Fights()
+        self.fights = FieldConflicts()
         self.now = 1000.0
 
     def undone(self, fields=REPLICAS, wanted="a"):

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ruleop.engine.telemetry import probes as health
-from ruleop.engine.telemetry.loop_watchdog import HUNG, Pulse
+from ruleop.engine.telemetry.loop_watchdog import HUNG, LoopWatchdog
 from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.engine.telemetry.probes import Check, Health
+from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
 
 ANY = "127.0.0.1:0"
@@ -27,7 +27,7 @@ class Asking:
         self.checks = list(checks)
         self.metrics = Metrics()
         self.time = 0.0
-        self.health = Health(lambda: self.checks, self.metrics, Pulse(self.metrics.lag.observe, clock=lambda: self.time))
+        self.health = Probes(lambda: self.checks, self.metrics, LoopWatchdog(self.metrics.lag.observe, clock=lambda: self.time))
         self.listen = {"health": health, "metrics": metrics}
 
     async def __aenter__(self):
@@ -61,7 +61,7 @@ class Asking:
 
 
 def nothing():
-    return Health(list, Metrics(), Pulse(lambda late: None))
+    return Probes(list, Metrics(), LoopWatchdog(lambda late: None))
 
 
 GOOD = Check("watch App", True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.manager.inventory import MOST_TRIES, Entry, Inventory, decode, encode
+from ruleop.engine.manager.inventory import MOST_TRIES, Inventory, InventoryEntry, decode, encode
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind
 
@@ -48,7 +48,7 @@ class ConfigMap:
 
 
 def entry(*children, finalizer=False):
-    return Entry(frozenset(children), finalizer)
+    return InventoryEntry(frozenset(children), finalizer)
 
 
 async def loaded(shelf):
@@ -81,7 +81,7 @@ def test_it_outlives_the_operator(run):
         await (await loaded(shelf)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
         again = await loaded(shelf)
         assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
-        assert again.of(CRON) == Entry()
+        assert again.of(CRON) == InventoryEntry()
         await again.ensure(APP, entry(DEPLOYMENT))
         assert shelf.writes == 1
 
@@ -129,7 +129,7 @@ def test_it_shrinks_when_the_last_is_gone(run):
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         assert shelf.said() == {APP: entry(DEPLOYMENT)}
         assert shelf.writes == 2
-        await inventory.shrink(APP, Entry)
+        await inventory.shrink(APP, InventoryEntry)
         assert shelf.data == {}
 
     run(story())
@@ -142,7 +142,7 @@ def test_it_does_not_shrink_over_what_another_wrote(run):
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.load()
         await one.ensure(APP, entry(SERVICE))
-        await two.shrink(APP, Entry)
+        await two.shrink(APP, InventoryEntry)
         assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}
         assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
 
@@ -300,14 +300,14 @@ def test_a_configmap_without_data_is_empty(run):
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))
-_ENTRY = st.builds(Entry, st.frozensets(_KINDS), st.booleans(), st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])))
+_ENTRY = st.builds(InventoryEntry, st.frozensets(_KINDS), st.booleans(), st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])))
 _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 
 @given(_ENTRIES)
 def test_what_is_written_is_what_is_read(entries):
     data = encode(entries)
-    assert decode(data) == {kind: each for kind, each in entries.items() if each != Entry()}
+    assert decode(data) == {kind: each for kind, each in entries.items() if each != InventoryEntry()}
     assert encode(dict(reversed(entries.items()))) == data
     for name in data:
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"), "a key of a ConfigMap"

@@ -8,7 +8,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ruleop.engine.manager.collector import COUNTERS, GAUGES, Census
+from ruleop.engine.manager.collector import COUNTERS, GAUGES, StateCollector
 from ruleop.engine.queue import workers
 from ruleop.engine.queue.request import Request
 from ruleop.engine.telemetry.metrics import Metrics
@@ -332,4 +332,4 @@ def test_the_census_declares_what_it_counts():
     watched = Watched()
     assert {metric.name for metric in watched.census.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
-        watched.metrics.registry.register(Census(controllers=(), feeds=list, recorder=watched.recorder))
+        watched.metrics.registry.register(StateCollector(controllers=(), feeds=list, recorder=watched.recorder))

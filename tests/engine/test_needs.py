@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.cache.watch_specs import asks_for_kinds
-from ruleop.engine.manager.controller_set import Rulebook
+from ruleop.engine.manager.controller_set import ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
-from ruleop.engine.manager.inventory import Entry
-from ruleop.engine.reconcile.status_schema import Room
+from ruleop.engine.manager.inventory import InventoryEntry
+from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
@@ -24,7 +24,7 @@ APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")
 
 class Feeds:
     def __init__(self) -> None:
-        self.feeds: dict[Need, object] = {}
+        self.feeds: dict[WatchSpec, object] = {}
 
     def want(self, needs: object) -> None:
         self.feeds = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
@@ -35,13 +35,13 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     served: dict[GroupKind, object] = {}
     controllers = Controllers(SimpleNamespace(forget=lambda: None))
     controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
-    rulebook = Rulebook(
+    rulebook = ControllerSet(
         controllers,
         feeds=Feeds(),
         discovery=SimpleNamespace(get=served.get),
         schemas=SimpleNamespace(),
-        inventory=SimpleNamespace(of=lambda _watched: Entry(frozenset({OLD}), finalizer=False)),
-        room=Room(),
+        inventory=SimpleNamespace(of=lambda _watched: InventoryEntry(frozenset({OLD}), finalizer=False)),
+        room=StatusSchemas(),
         metrics=Metrics(),
         make=SimpleNamespace(),
         limit=None,
@@ -51,7 +51,7 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     assert OLD not in rulebook.world.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
     rulebook.watch()
-    assert rulebook.world.children_of[OLD][0].need == Need(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert rulebook.world.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
     assert rulebook.world.children_of[OLD][0].need in controllers.by_kind[APP].needs
 
 

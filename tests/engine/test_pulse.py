@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ruleop.engine.telemetry import loop_watchdog as pulse
-from ruleop.engine.telemetry.loop_watchdog import BEAT, HUNG, Pulse
+from ruleop.engine.telemetry.loop_watchdog import BEAT, HUNG, LoopWatchdog
 
 
 class Clock:
@@ -29,7 +29,7 @@ def beating(monkeypatch):
         clock.now += sleeps.pop(0)
 
     monkeypatch.setattr(pulse.asyncio, "sleep", sleep)
-    return Pulse(lates.append, clock=clock), clock, lates, sleeps
+    return LoopWatchdog(lates.append, clock=clock), clock, lates, sleeps
 
 
 def beat(found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.cache.index import Routes
+from ruleop.engine.cache.index import Index
 from ruleop.engine.queue.request import Request
 from ruleop.kinds import GroupKind, ObjectKey
 from ruleop.planning.marks import PART_OF
@@ -20,7 +20,7 @@ def obj(name="p", namespace="shop", kind="Pod", **labels):
 
 
 def test_a_child_leads_to_its_cr():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc")
     assert routes.owner_of({PART_OF: "abc"}) == WEB
     assert routes.owner_of({PART_OF: "other"}) is None
@@ -30,7 +30,7 @@ def test_a_child_leads_to_its_cr():
 
 
 def test_an_observed_name_is_one_object():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
     assert routes.observers_of(obj()) == {WEB}
     assert routes.observers_of(obj(name="q")) == set()
@@ -39,7 +39,7 @@ def test_an_observed_name_is_one_object():
 
 
 def test_a_name_is_no_label_and_no_label_is_all():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc", [Target(POD, None)])
     routes.keep(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
     assert routes.observers_of(obj()) == {WEB}
@@ -48,14 +48,14 @@ def test_a_name_is_no_label_and_no_label_is_all():
 
 
 def test_what_is_cluster_scoped_has_no_namespace():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc", [Target(NODE, "", "n")])
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     assert routes.observers_of(node) == {WEB}
 
 
 def test_targets_change_with_the_cr():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
     routes.keep(WEB, "def", [Target(POD, "shop", "q")])
     assert routes.observers_of(obj("p")) == set()
@@ -65,7 +65,7 @@ def test_targets_change_with_the_cr():
 
 
 def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
-    routes = Routes()
+    routes = Index()
     routes.keep(WEB, "abc")
     routes.keep(DB, "abc")
     routes.forget(WEB)
@@ -73,7 +73,7 @@ def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
 
 
 def test_nothing_is_left_of_what_is_forgotten():
-    routes = Routes()
+    routes = Index()
     for number in range(100):
         request = Request("shop", f"cr{number}")
         routes.keep(request, f"p{number}", [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))])
@@ -84,7 +84,7 @@ def test_nothing_is_left_of_what_is_forgotten():
 
 
 def test_the_same_again_costs_nothing_and_changes_nothing():
-    routes = Routes()
+    routes = Index()
     for _ in range(2):
         routes.keep(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
     assert routes.observers_of(obj()) == {WEB}
@@ -128,7 +128,7 @@ def concerns(target, obj, *, wide):
 
 @given(steps=_STEPS, objects=st.lists(_OBJECTS, min_size=1))
 def test_every_cr_that_an_object_concerns_is_found(steps, objects):
-    routes, model = Routes(), {}
+    routes, model = Index(), {}
     for request, targets in steps:
         if targets is None:
             routes.forget(request)

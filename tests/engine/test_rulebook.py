@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.cache import World
-from ruleop.engine.cache.informers import Need
-from ruleop.engine.manager.controller_set import Rulebook
+from ruleop.engine.cache.cache import Cache
+from ruleop.engine.cache.informers import WatchSpec
+from ruleop.engine.manager.controller_set import ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
-from ruleop.engine.manager.inventory import Entry, Inventory
-from ruleop.engine.manager.inventory_gc import Stocktaking, may_need_finalizer
+from ruleop.engine.manager.inventory import Inventory, InventoryEntry
+from ruleop.engine.manager.inventory_gc import InventoryCollector, may_need_finalizer
 from ruleop.engine.queue.workers import Workers
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.errors import RuleopError
@@ -76,9 +76,9 @@ class Operator:
     def __init__(self, pause=0.0):
         self.shelf, self.time = ConfigMap(), 0.0
         self.feeds, self.discovery, self.metrics, self.asked = Feeds(), Discovery(), Metrics(), []
-        self.world = World(SimpleNamespace(), lambda _: None)
+        self.world = Cache(SimpleNamespace(), lambda _: None)
         self.controllers = Controllers(self.world)
-        self.rulebook = Rulebook(
+        self.rulebook = ControllerSet(
             self.controllers,
             feeds=self.feeds,
             discovery=self.discovery,
@@ -92,7 +92,7 @@ class Operator:
             clock=lambda: self.time,
         )
         self.inventory = self.rulebook.inventory
-        self.stocktaking = Stocktaking(self.rulebook, finalizer=OURS)
+        self.stocktaking = InventoryCollector(self.rulebook, finalizer=OURS)
 
     def make(self, kind):
         workers = Workers(str(kind.versionless), limit=16, metrics=self.metrics, ended=lambda _: None)
@@ -156,7 +156,7 @@ def story(run):
 
 
 def entry(*children, finalizer=False):
-    return Entry(frozenset(children), finalizer)
+    return InventoryEntry(frozenset(children), finalizer)
 
 
 # -- what an edit touches ----------------------------------------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ def test_another_version_or_limit_takes_effect(story):
         operator.rulebook.reloaded(project(watch(version="v2", more="maxConcurrentReconciles: 3")))
         assert operator.controllers.get(APP) is controller
         assert (controller.kind, controller.reconciler.kind) == (Kind("example.com", "v2", "App"),) * 2
-        assert operator.world.primary[APP].need == Need(Kind("example.com", "v2", "App"))
-        assert Need(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+        assert operator.world.primary[APP].need == WatchSpec(Kind("example.com", "v2", "App"))
+        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
         assert controller.workers.limit == 3
 
     story(tell)
@@ -225,7 +225,7 @@ def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_
     async def tell(operator):
         operator.begin(watch())
         assert operator.rulebook.knows(APP)
-        children = operator.feeds.feeds[Need(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
+        children = operator.feeds.feeds[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
         for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
             children.state = state
             assert operator.rulebook.knows(APP) is knows
@@ -329,7 +329,7 @@ def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
         operator.rulebook.reloaded(project(watch("Other")))
         controller = operator.controllers.get(APP)
         assert controller.rules == controller.reconciler.rules == ()
-        assert controller.needs == {Need(Kind("example.com", "v1", "App"))}, "its children are not even looked at"
+        assert controller.needs == {WatchSpec(Kind("example.com", "v1", "App"))}, "its children are not even looked at"
         await operator.take()
         assert operator.controllers.get(APP) is controller
         assert operator.said()[APP] == entry(CONFIG, finalizer=True)
@@ -337,7 +337,7 @@ def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
         await operator.take()
         assert APP not in operator.controllers.by_kind
         assert APP not in operator.said()
-        assert Need(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
 
     story(tell)
 
@@ -447,7 +447,7 @@ def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(st
         await operator.take()
         assert operator.said() == {APP: entry(CONFIG)}
         assert SECRET not in operator.world.children_of
-        assert Need(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.feeds.feeds
+        assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.feeds.feeds
 
     story(tell)
 
@@ -567,7 +567,7 @@ def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_
         assert operator.rulebook.verbs(GroupKind("", "ConfigMap")) == full
         assert operator.rulebook.verbs(APP) == {"get", "list", "watch", "patch"}
         assert operator.rulebook.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
-        operator.inventory.entries[APP] = Entry(children=frozenset({GroupKind("", "Secret")}))
+        operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
         assert operator.rulebook.verbs(GroupKind("", "Secret")) == full - {"create"}
 
     story(tell)

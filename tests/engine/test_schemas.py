@@ -10,9 +10,9 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.cache import World
-from ruleop.engine.cache.published_schemas import LONGEST_PAUSE, PATIENCE, Schemas
-from ruleop.engine.reconcile.status_schema import Room
+from ruleop.engine.cache.cache import Cache
+from ruleop.engine.cache.published_schemas import LONGEST_PAUSE, PATIENCE, PublishedSchemas
+from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.kinds import Kind
 from ruleop.kube.client.discovery import Discovery
 from ruleop.kube.client.errors import ApiError, Problem
@@ -65,12 +65,12 @@ def server():
 @pytest.fixture
 def world():
     served = {kind: ResourceInfo("x", True, True, kind) for kind in (APP, TOOL, BUILT_IN)}
-    return World(SimpleNamespace(), served.get)
+    return Cache(SimpleNamespace(), served.get)
 
 
 @pytest.fixture
 def schemas(server, world):
-    return Schemas(server, world)
+    return PublishedSchemas(server, world)
 
 
 def test_nothing_is_asked_of_kinds_that_are_known_or_not_served(schemas, server, world, run):
@@ -170,7 +170,7 @@ def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server
     rules = build_project(
         {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"}, root="r", environ={}
     ).rules
-    room = Room()
+    room = StatusSchemas()
     with capture_logs() as logs:
         room.look(rules, world)
         assert logs == [], "nothing is known yet"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.reconcile.status_debounce import CALM, Tide
+from ruleop.engine.reconcile.status_debounce import CALM, StatusDebounce
 
 PATIENCE = 1.0
 
@@ -16,7 +16,7 @@ class Sea:
         self.now = 100.0
         self.timers: list[tuple[float, object]] = []
         self.woken: list[str] = []
-        self.tide = Tide(lambda: self.now, lambda seconds, call: self.timers.append((self.now + seconds, call)))
+        self.tide = StatusDebounce(lambda: self.now, lambda seconds, call: self.timers.append((self.now + seconds, call)))
 
     def wait(self, seconds: float) -> None:
         end = self.now + seconds

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.expectations import PATIENCE, Awaited
+from ruleop.engine.cache.expectations import PATIENCE, Expectations
 from ruleop.engine.reconcile.field_conflicts import ENOUGH, FIRST, QUIET
 from ruleop.engine.reconcile.memory import Memory
 from ruleop.engine.reconcile.reconciler import REFUSED_FOR
@@ -196,7 +196,7 @@ class Reached:
 
 
 def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten():
-    awaited = Awaited()
+    awaited = Expectations()
     awaited.wrote({"a": "7", "b": "9"})
     assert awaited.wait(Reached(7, known=9), 0.0) is None
     assert awaited, "until its watch has seen it, the store may be made anew"
@@ -207,7 +207,7 @@ def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten(
 
 def test_nobody_waits_for_ever():
     """A backup was restored: there, what was written never was."""
-    awaited, now, looks = Awaited(), 0.0, 0
+    awaited, now, looks = Expectations(), 0.0, 0
     awaited.wrote({"a": "7"})
     while (wait := awaited.wait(Reached(1), now)) is not None:
         now, looks = now + wait, looks + 1

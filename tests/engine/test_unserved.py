@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager.inventory import Entry
+from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
 from tests.engine.test_rulebook import Operator, watch
@@ -97,7 +97,9 @@ def test_a_kind_that_the_rules_do_not_need_any_more_is_forgotten(run):
 def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(run):
     async def story():
         async with Cluster(watch(children="Secret")) as cluster:
-            await cluster.operator.inventory.ensure(GroupKind("example.com", "App"), Entry(frozenset({GroupKind("", "ConfigMap")})))
+            await cluster.operator.inventory.ensure(
+                GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
+            )
             cluster.operator.rulebook.watch()
             assert any(need.kind == CONFIG for need in cluster.operator.feeds.feeds)
             assert cluster.becomes(CONFIG, State.UNSERVED) == []

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.cache import World
-from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.cache import Cache
+from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kube.client.requests import Source
@@ -42,7 +42,7 @@ def rule():
 
 
 def feed(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
-    need = Need(kind, labels=labels, fields=fields, metadata_only=metadata_only)
+    need = WatchSpec(kind, labels=labels, fields=fields, metadata_only=metadata_only)
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
@@ -57,18 +57,18 @@ def thing(kind: Kind, version: int = 5, **spec):
 
 @pytest.fixture
 def world():
-    world = World(SimpleNamespace(), lambda _kind: None)
+    world = Cache(SimpleNamespace(), lambda _kind: None)
     world.children_of = {THING: [feed(V1, labels=PART_OF), feed(V2, labels=PART_OF)]}
     return world
 
 
-def held(world: World):
+def held(world: Cache):
     return [[obj["spec"] for obj in each.store.select()] for each in world.children_of[THING]]
 
 
 def test_a_kind_is_watched_in_each_version_that_is_written(rule):
     needs = list(child_needs([rule], frozenset({THING}), {THING: V2}))
-    assert needs == [Need(V1, labels=PART_OF), Need(V2, labels=PART_OF)]
+    assert needs == [WatchSpec(V1, labels=PART_OF), WatchSpec(V2, labels=PART_OF)]
 
 
 def test_only_what_is_read_as_metadata_is_watched_as_metadata(rule):

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.cache import World
-from ruleop.engine.cache.informers import Feed, Need
+from ruleop.engine.cache.cache import Cache
+from ruleop.engine.cache.informers import Informer, WatchSpec
 from ruleop.engine.cache.watch_specs import CHILD_LABELS
 from ruleop.errors import Site
 from ruleop.kinds import Kind, ObjectKey
@@ -33,7 +33,7 @@ class Held:
 
 
 def feed(labels=""):
-    made = Feed(Need(CONFIG_MAP, labels=labels))
+    made = Informer(WatchSpec(CONFIG_MAP, labels=labels))
     made.watchers = [Held()]
     return made
 
@@ -51,7 +51,7 @@ def child(version=7, uid="u", **labels):
 
 @pytest.fixture
 def world():
-    made = World(None, lambda _kind: None)
+    made = Cache(None, lambda _kind: None)
     made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
     made.observed = {CONFIG_MAP.versionless: [feed()]}
     return made
@@ -90,7 +90,7 @@ def test_a_store_has_come_as_far_as_the_object_or_the_watch(world):
 
 def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
-    world = World(None, {CONFIG_MAP: resource}.get, namespaces=("shop", "tools"))
+    world = Cache(None, {CONFIG_MAP: resource}.get, namespaces=("shop", "tools"))
     assert world.seen_from("shop").info(Kind("", "v1", "Nothing")).state is Served.UNSERVED
     watched = feed(CHILD_LABELS)
     watched.watchers = [Held("shop"), Held("tools")]
@@ -100,7 +100,7 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     assert (info.state, info.resource) == (Served.SYNCED, "configmaps")
     states = [info.state_in(namespace) for namespace in ("shop", "tools", "far")]
     assert states == [Served.SYNCED, Served.FORBIDDEN, Served.UNWATCHED]
-    world = World(None, {CONFIG_MAP: resource}.get)
+    world = Cache(None, {CONFIG_MAP: resource}.get)
     world.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
     assert world.seen_from("shop").info(CONFIG_MAP).state_in("far") is Served.SYNCED
 
@@ -108,7 +108,7 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
 def served_by(*, of=State.SYNCED, observed=State.SYNCED):
     """A world in which children of a kind and what is observed of it are watched, each by a feed of its own."""
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
-    made = World(None, {CONFIG_MAP: resource}.get)
+    made = Cache(None, {CONFIG_MAP: resource}.get)
     made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
     made.observed = {CONFIG_MAP.versionless: [feed("a=b")]}
     for store, state in zip(stores(made), (of, observed), strict=True):
@@ -180,11 +180,11 @@ def of(version, value, number):
 
 
 def test_a_cr_is_read_in_the_version_of_its_rule_and_answers_are_kept_in_theirs():
-    world = World(None, lambda _kind: None)
+    world = Cache(None, lambda _kind: None)
     kinds = [Kind("example.com", version, "App") for version in ("v1", "v2", "v3")]
     feeds = []
     for kind in kinds[:2]:
-        made = Feed(Need(kind))
+        made = Informer(WatchSpec(kind))
         made.watchers = [Held()]
         made.watchers[0].store = Store(Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind)))
         made.watchers[0].store.begin_list()

@@ -6,8 +6,8 @@ import asyncio
 import json
 from types import SimpleNamespace
 
-from ruleop.engine.cache.informers import Feed, Need
-from ruleop.engine.manager.collector import Census
+from ruleop.engine.cache.informers import Informer, WatchSpec
+from ruleop.engine.manager.collector import StateCollector
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.result import Result
 from ruleop.engine.queue.triggers import RESYNC
@@ -71,10 +71,10 @@ class Watched:
         self.workers.queue.backoff = Backoff(first=60)
         self.reconciler = SimpleNamespace(memory={})
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
-        self.feed = Feed(Need(CONFIG_MAP))
+        self.feed = Informer(WatchSpec(CONFIG_MAP))
         self.feeds = [self.feed]
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
-        self.census = Census(controllers=self.controllers, feeds=lambda: self.feeds, recorder=self.recorder)
+        self.census = StateCollector(controllers=self.controllers, feeds=lambda: self.feeds, recorder=self.recorder)
         self.metrics.registry.register(self.census)
         self.going_on = self.most = self.ended = 0
         self._ends = {}
@@ -149,7 +149,7 @@ class Watched:
         return watch
 
     def unserved(self):
-        self.feeds.append(Feed(Need(CERTIFICATE)))
+        self.feeds.append(Informer(WatchSpec(CERTIFICATE)))
 
     def happened(self):
         """Something of everything that is counted when it is asked for."""

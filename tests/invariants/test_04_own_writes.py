@@ -7,7 +7,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ruleop.engine.cache.cache import World
+from ruleop.engine.cache.cache import Cache
 from ruleop.engine.reconcile.reconciler import Reconciler
 from tests.invariants.desk import Desk, at_work
 from tests.invariants.stories import apps, beginning, drawn, edited, run
@@ -50,7 +50,7 @@ def test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told
     async def test() -> None:
         server = apps("web")
         async with at_work(server) as desk:
-            with mock.patch.object(World, "put", return_value=True):
+            with mock.patch.object(Cache, "put", return_value=True):
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
                 desk.hand("App").deliver()
                 await desk.idle(0.3)

@@ -18,10 +18,10 @@ import pytest
 from ruleop.engine.api import server_api as api
 from ruleop.engine.cache import cache as world
 from ruleop.engine.cache import own_writes as echoes
-from ruleop.engine.cache.expectations import Awaited
+from ruleop.engine.cache.expectations import Expectations
 from ruleop.engine.manager import controller_set as rulebook
 from ruleop.engine.manager import manager
-from ruleop.engine.manager.event_handler import Dispatch
+from ruleop.engine.manager.event_handler import EventHandler
 from ruleop.engine.queue import work_queue as queue
 from ruleop.engine.queue import workers
 from ruleop.engine.reconcile import executor
@@ -117,12 +117,12 @@ def any_version_stands(old: Any, store: Store, key: Any, entry: Any, origin: Ori
     old(store, key, entry, origin)
 
 
-def lists_change_nothing(old: Any, dispatch: Dispatch, feed: Any, change: Any) -> None:
+def lists_change_nothing(old: Any, dispatch: EventHandler, feed: Any, change: Any) -> None:
     if change.origin is not Origin.LIST:
         old(dispatch, feed, change)
 
 
-def deletions_change_nothing(old: Any, dispatch: Dispatch, feed: Any, change: Any) -> None:
+def deletions_change_nothing(old: Any, dispatch: EventHandler, feed: Any, change: Any) -> None:
     if change.new is not None:
         old(dispatch, feed, change)
 
@@ -265,8 +265,8 @@ CHAOS = first.test_whatever_becomes_of_events_the_end_is_what_a_new_cr_would_hav
 MODEL = second.test_of_one_cr_one_pass_runs_at_a_time_and_one_more_for_all_that_happens_meanwhile
 
 BREAKAGES = [
-    Breakage(1, "what a list brings concerns nobody", CHAOS, instead(Dispatch, "changed", lists_change_nothing)),
-    Breakage(1, "a deletion is no change", CHAOS, instead(Dispatch, "changed", deletions_change_nothing)),
+    Breakage(1, "what a list brings concerns nobody", CHAOS, instead(EventHandler, "changed", lists_change_nothing)),
+    Breakage(1, "a deletion is no change", CHAOS, instead(EventHandler, "changed", deletions_change_nothing)),
     Breakage(
         1,
         "what a list lacks is still there",
@@ -287,19 +287,19 @@ BREAKAGES = [
         4,
         "answers to writes are neither kept nor waited for",
         LATE,
-        both(instead(world.World, "put", yes), instead(Awaited, "wait", nothing)),
+        both(instead(world.Cache, "put", yes), instead(Expectations, "wait", nothing)),
     ),
     Breakage(
         4,
         "a store that is behind is not waited for",
         fourth.test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told,
-        instead(Awaited, "wait", nothing),
+        instead(Expectations, "wait", nothing),
     ),
     Breakage(
         4,
         "what was deleted is not taken out",
         fourth.test_a_child_that_was_deleted_by_us_is_not_deleted_again,
-        instead(world.World, "remove", nothing),
+        instead(world.Cache, "remove", nothing),
     ),
     Breakage(
         4,
@@ -317,19 +317,19 @@ BREAKAGES = [
         5,
         "work begins at once",
         partial(fifth.each_store_is_waited_for, "shop"),
-        instead(rulebook.Rulebook, "_is_synced", lambda *_: True),
+        instead(rulebook.ControllerSet, "_is_synced", lambda *_: True),
     ),
     Breakage(
         5,
         "what cannot be had counts as empty",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
-        instead(world.World, "_state", lambda *_: Served.SYNCED),
+        instead(world.Cache, "_state", lambda *_: Served.SYNCED),
     ),
     Breakage(
         5,
         "a store that is synced at last stirs nobody",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
-        instead(rulebook.Rulebook, "stirred", nothing),
+        instead(rulebook.ControllerSet, "stirred", nothing),
     ),
     Breakage(
         5,

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.informers import Feed, Feeds, Need
+from ruleop.engine.cache.informers import Informer, Informers, WatchSpec
 from ruleop.kinds import Kind
 from ruleop.kube.client.client import Client
 from ruleop.kube.client.requests import Source
@@ -129,9 +129,9 @@ def test_a_server_that_was_away_and_answers_again_is_told_once(status: int, time
 
 
 def test_when_one_watch_goes_on_those_that_were_cut_off_do_not_wait_for_their_turn() -> None:
-    feeds = Feeds(None, lambda _kind: None, (), changed=lambda *_: None, stirred=lambda *_: None)  # type: ignore[arg-type]
+    feeds = Informers(None, lambda _kind: None, (), changed=lambda *_: None, stirred=lambda *_: None)  # type: ignore[arg-type]
     watchers = [SimpleNamespace(cut_off=cut_off, wake=mock.Mock()) for cut_off in (True, False, True)]
-    feed = feeds.feeds[Need(MAPS.kind)] = Feed(Need(MAPS.kind))
+    feed = feeds.feeds[WatchSpec(MAPS.kind)] = Informer(WatchSpec(MAPS.kind))
     feed.watchers = watchers  # type: ignore[assignment]
     feeds._regained()
     assert [watcher.wake.called for watcher in watchers] == [True, False, True]

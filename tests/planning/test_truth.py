@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.planning import Create, Delete, Event, Failed, Failure, Fight, Patch
+from ruleop.planning import Create, Delete, Event, Failed, Failure, FieldConflict, Patch
 from ruleop.planning.events import done
 from ruleop.planning.marks import PAUSED
 from ruleop.report.plan_text import show, text_of
@@ -26,7 +26,7 @@ def fight_over(world, name, *, held, change):
     """The wish that is undone, as the plan to correct it says it."""
     change()
     (action,) = [each for each in world.plan().actions if each.key == key(name)]
-    return {key(name): Fight(action.wanted, f"ConfigMap/{name} is fought over", held=held)}
+    return {key(name): FieldConflict(action.wanted, f"ConfigMap/{name} is fought over", held=held)}
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])

@@ -19,7 +19,7 @@ from ruleop.schema.table import builtin_shape
 
 if TYPE_CHECKING:
     from ruleop.engine.api.server_api import ServerApi
-    from ruleop.engine.cache.informers import Feed, Need
+    from ruleop.engine.cache.informers import Informer, WatchSpec
     from ruleop.kube.watch.store import Store
     from ruleop.planning import Kinds
     from ruleop.rules import Observe
@@ -34,21 +34,21 @@ _SERVED = {
 }
 
 
-class World:
+class Cache:
     def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()) -> None:
         """`namespaces`: those that are watched, each for itself; a right may be missing in one of them. None: all of them, at once."""
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
-        self.primary: dict[GroupKind, Feed] = {}
-        self.other_versions: dict[GroupKind, list[Feed]] = {}  # of the same CRs, for the rules that name another version
-        self.children_of: dict[GroupKind, list[Feed]] = {}  # one for each version that rules write
-        self.observed: dict[GroupKind, list[Feed]] = {}
+        self.primary: dict[GroupKind, Informer] = {}
+        self.other_versions: dict[GroupKind, list[Informer]] = {}  # of the same CRs, for the rules that name another version
+        self.children_of: dict[GroupKind, list[Informer]] = {}  # one for each version that rules write
+        self.observed: dict[GroupKind, list[Informer]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
         self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
         self._infos: dict[tuple[Kind, str], KindInfo] = {}
-        self._states: dict[tuple[Need, str], Served] = {}
+        self._states: dict[tuple[WatchSpec, str], Served] = {}
 
     def forget(self) -> None:
         """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
@@ -65,7 +65,7 @@ class World:
                 return store.get(key) if store is not None else None
         return None
 
-    def primaries(self, kind: GroupKind) -> Iterator[Feed]:
+    def primaries(self, kind: GroupKind) -> Iterator[Informer]:
         """The feeds of a kind's CRs: first that of all of them, then one for each other version that a rule names."""
         if (feed := self.primary.get(kind)) is not None:
             yield feed
@@ -93,19 +93,19 @@ class World:
                 found[ObjectKey.of(obj)] = obj
         return [found[key] for key in sorted(found)]
 
-    def parse(self, feed: Feed, key: ObjectKey, entry: Entry) -> Object | None:
+    def parse(self, feed: Informer, key: ObjectKey, entry: Entry) -> Object | None:
         store = feed.store_of(key)
         return store.parse(entry) if store is not None else None
 
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         return await self.api.look(kind, key)
 
-    def children_feed(self, kind: GroupKind) -> Feed | None:
+    def children_feed(self, kind: GroupKind) -> Informer | None:
         """Of the feeds of a kind's children one that knows them, if there is one: each version has them all."""
         feeds = self.children_of.get(kind, ())
         return next((feed for feed in feeds if feed.state is State.SYNCED), feeds[0] if feeds else None)
 
-    def _feeds(self, kind: GroupKind) -> Iterable[Feed]:
+    def _feeds(self, kind: GroupKind) -> Iterable[Informer]:
         yield from self.children_of.get(kind, ())
         yield from self.observed.get(kind, ())
 
@@ -184,14 +184,14 @@ class World:
             resource=resource.title if resource is not None else "",
         )
 
-    def _state(self, need: Need, namespace: str) -> Served:
+    def _state(self, need: WatchSpec, namespace: str) -> Served:
         """Of what is watched for this need. What others look at, or another version of the kind, tells nothing about it."""
         found = self._states.get((need, namespace))
         if found is None:
             found = self._states[need, namespace] = self._look_up(need, namespace)
         return found
 
-    def _look_up(self, need: Need, namespace: str) -> Served:
+    def _look_up(self, need: WatchSpec, namespace: str) -> Served:
         if self.lookup(need.kind) is None:
             return Served.UNSERVED
         feed = next((feed for feed in self._feeds(need.kind.versionless) if feed.need == need), None)
@@ -199,7 +199,7 @@ class World:
 
 
 class _From:
-    def __init__(self, world: World, namespace: str) -> None:
+    def __init__(self, world: Cache, namespace: str) -> None:
         self.world, self.namespace = world, namespace
 
     def info(self, kind: Kind) -> KindInfo:
@@ -209,7 +209,7 @@ class _From:
         return self.world.state_of(observe, self.namespace)
 
 
-def _offers(feed: Feed, version: str, *, partial: bool) -> bool:
+def _offers(feed: Informer, version: str, *, partial: bool) -> bool:
     return version in {"", feed.need.kind.version} and (partial or not feed.need.metadata_only)
 
 

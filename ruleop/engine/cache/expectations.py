@@ -37,7 +37,7 @@ class Stores(Protocol):
         ...
 
 
-class Awaited:
+class Expectations:
     """Of one CR."""
 
     __slots__ = ("_looks", "_since", "_versions")

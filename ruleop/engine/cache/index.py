@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.planning.targets import Target
 
 
-class Routes:
+class Index:
     """For one watched kind. The engine says what each CR observes after each pass; events ask."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ WORST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class WatchSpec:
     """A kind to be watched, and as much of it as the rules look at."""
 
     kind: Kind
@@ -36,10 +36,10 @@ class Need:
     metadata_only: bool = False
 
 
-class Feed:
+class Informer:
     """The stores of one need."""
 
-    def __init__(self, need: Need) -> None:
+    def __init__(self, need: WatchSpec) -> None:
         self.need = need
         self.resource: ResourceInfo | None = None
         self.watchers: list[Watcher] = []
@@ -78,7 +78,7 @@ class Feed:
         return None
 
 
-class Feeds:
+class Informers:
     """All that is watched. `changed` is told of each change with the feed that it came through, `stirred` when a feed's state is
     another."""
 
@@ -88,8 +88,8 @@ class Feeds:
         lookup: Callable[[Kind], ResourceInfo | None],
         namespaces: tuple[str, ...],
         *,
-        changed: Callable[[Feed, Change], None],
-        stirred: Callable[[Feed], None],
+        changed: Callable[[Informer, Change], None],
+        stirred: Callable[[Informer], None],
         needed: Callable[[GroupKind], Iterable[str]] = lambda _: READ,
     ) -> None:
         """`needed` gives the verbs that the rules need on a kind, for the log: a watch is the first that a missing permission stops."""
@@ -99,17 +99,17 @@ class Feeds:
         self.changed = changed
         self.stirred = stirred
         self.needed = needed
-        self.feeds: dict[Need, Feed] = {}
+        self.feeds: dict[WatchSpec, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    def want(self, needs: Iterable[Need]) -> None:
+    def want(self, needs: Iterable[WatchSpec]) -> None:
         """Watches these and nothing else. What is watched already goes on undisturbed."""
         wanted = dict.fromkeys(needs)
         for need in [need for need in self.feeds if need not in wanted]:
             self._end(self.feeds.pop(need))
         for need in wanted:
             if need not in self.feeds:
-                self.feeds[need] = Feed(need)
+                self.feeds[need] = Informer(need)
                 self._begin(self.feeds[need])
 
     def look_again(self) -> None:
@@ -137,7 +137,7 @@ class Feeds:
             self._end(feed)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    def _begin(self, feed: Feed) -> None:
+    def _begin(self, feed: Informer) -> None:
         feed.resource = resource = self.lookup(feed.need.kind)
         if resource is None:
             return
@@ -151,7 +151,7 @@ class Feeds:
             feed.watchers.append(watcher)
             watcher.start()
 
-    def _end(self, feed: Feed) -> None:
+    def _end(self, feed: Informer) -> None:
         for watcher in feed.watchers:
             task = asyncio.ensure_future(watcher.stop())
             self._ending.add(task)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
 
 
-class Echoes:
+class OwnWrites:
     def __init__(self) -> None:
         self._writes: dict[ObjectKey, Write] = {}
 

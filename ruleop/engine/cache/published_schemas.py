@@ -15,7 +15,7 @@ from ruleop.schema.table import builtin_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.engine.cache.cache import World
+    from ruleop.engine.cache.cache import Cache
     from ruleop.kinds import Kind
     from ruleop.kube.client.discovery import Discovery
 
@@ -24,8 +24,8 @@ LONGEST_LOOK = 10.0  # seconds: a server behind the API server may not answer
 PATIENCE = 5  # looks for which CRs wait, 3 s in all; an aggregated API may have no schemas at all
 
 
-class Schemas:
-    def __init__(self, discovery: Discovery, world: World) -> None:
+class PublishedSchemas:
+    def __init__(self, discovery: Discovery, world: Cache) -> None:
         self.discovery = discovery
         self.world = world
         self.wanted = asyncio.Event()  # somebody waits for what was never looked for

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.informers import WatchSpec
 from ruleop.planning.marks import PART_OF
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHILD_LABELS = PART_OF  # whatever its value
 
 
-def child_needs(rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]) -> Iterator[Need]:
+def child_needs(rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]) -> Iterator[WatchSpec]:
     """The kinds that the rules make, in each version that they write, and those that they made once. What is live is compared with what is
     wanted, so both have to be of one version: another may call a field by another name."""
     children = [child for rule in rules for child in rule.every_child()]
@@ -32,19 +32,19 @@ def child_needs(rules: Iterable[Rule], remembered: frozenset[GroupKind], preferr
             yield child_need(preferred[group_kind])
 
 
-def child_need(kind: Kind) -> Need:
-    return Need(kind, labels=CHILD_LABELS)
+def child_need(kind: Kind) -> WatchSpec:
+    return WatchSpec(kind, labels=CHILD_LABELS)
 
 
-def observe_need(observe: Observe) -> Need:
+def observe_need(observe: Observe) -> WatchSpec:
     """A fixed name in a fixed namespace is watched alone; of a selector, what is the same for every CR goes to the server."""
     namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
     if observe.name is not None:
         name = observe.name.constant
         fields = f"metadata.name={name}" if name else ""
-        return Need(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
+        return WatchSpec(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
     labels = constant_labels(observe.selector)
-    return Need(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
+    return WatchSpec(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
 
 
 def asks_for_kinds(said: Any) -> bool:

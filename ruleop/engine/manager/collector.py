@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
-    from ruleop.engine.cache.informers import Feed
+    from ruleop.engine.cache.informers import Informer
     from ruleop.engine.manager.controllers import Controller
     from ruleop.kube.client.event_recorder import EventRecorder
 
@@ -49,12 +49,12 @@ Series: TypeAlias = tuple[str, ...]
 Found: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
 
 
-class Census(Collector):
+class StateCollector(Collector):
     def __init__(
         self,
         *,
         controllers: Iterable[Controller],
-        feeds: Callable[[], Iterable[Feed]],
+        feeds: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
     ) -> None:
         self.controllers = controllers
@@ -94,7 +94,7 @@ class Census(Collector):
             for child, why in waits:
                 found["ruleop_waits"][*title, child, why] += count
 
-    def _feed(self, found: Found, feed: Feed) -> None:
+    def _feed(self, found: Found, feed: Informer) -> None:
         """Several may be of one kind: in several namespaces, or each with its part of the objects."""
         kind = (str(feed.need.kind),)
         if not feed.watchers:

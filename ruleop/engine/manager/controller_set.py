@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.engine.cache.informers import Need
+from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.engine.manager.unserved_kinds import Unserved
 from ruleop.engine.queue.triggers import START
@@ -27,11 +27,11 @@ from ruleop.planning.permissions import LEFT, WATCHED, verbs
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from ruleop.engine.cache.informers import Feed, Feeds
-    from ruleop.engine.cache.published_schemas import Schemas
+    from ruleop.engine.cache.informers import Informer, Informers
+    from ruleop.engine.cache.published_schemas import PublishedSchemas
     from ruleop.engine.manager.controllers import Controller, Controllers
     from ruleop.engine.manager.inventory import Inventory
-    from ruleop.engine.reconcile.status_schema import Room
+    from ruleop.engine.reconcile.status_schema import StatusSchemas
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.kinds import GroupKind
     from ruleop.kube.client.discovery import Discovery
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
-class Rulebook:
+class ControllerSet:
     def __init__(  # noqa: PLR0913 - it stands between all of them
         self,
         controllers: Controllers,
         *,
-        feeds: Feeds,
+        feeds: Informers,
         discovery: Discovery,
-        schemas: Schemas,
+        schemas: PublishedSchemas,
         inventory: Inventory,
-        room: Room,
+        room: StatusSchemas,
         metrics: Metrics,
         make: Callable[[Kind], Controller],
         limit: int | None,
@@ -158,7 +158,7 @@ class Rulebook:
     def watch(self) -> None:
         """Watches what the rules need, and tells the world which feed is for what. What is needed is worked out anew: a kind that only the
         inventory remembers can be watched once it is served."""
-        needs: dict[Need, None] = {Need(CRD): None}
+        needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
         self.world.primary, self.world.other_versions, self.world.children_of, self.world.observed = {}, {}, {}, {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
@@ -166,9 +166,9 @@ class Rulebook:
         self.feeds.want(needs)
         feeds = self.feeds.feeds
         for kind, controller in self.controllers.by_kind.items():
-            self.world.primary[kind] = feeds[Need(controller.kind)]
+            self.world.primary[kind] = feeds[WatchSpec(controller.kind)]
             others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
-            self.world.other_versions[kind] = [feeds[Need(each)] for each in others]
+            self.world.other_versions[kind] = [feeds[WatchSpec(each)] for each in others]
             for need in self._child_needs(kind, controller.rules):
                 _add(self.world.children_of, feeds[need])
             for need in _observed(controller.rules):
@@ -177,16 +177,16 @@ class Rulebook:
         self.unsettled.set()
         self.unserved.look(feeds.values(), self.controllers)
 
-    def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[Need]:
-        yield Need(kind)
+    def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+        yield WatchSpec(kind)
         if not rules:
             return
-        yield from (Need(rule.kind) for rule in rules)
-        yield Need(CRD)  # its schema says what may be written into the status
+        yield from (WatchSpec(rule.kind) for rule in rules)
+        yield WatchSpec(CRD)  # its schema says what may be written into the status
         yield from self._child_needs(kind.versionless, rules)
         yield from _observed(rules)
 
-    def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[Need]:
+    def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
         if not rules:
             return
         remembered = self.inventory.of(kind).children
@@ -222,7 +222,7 @@ class Rulebook:
     def _is_synced(self, controller: Controller) -> bool:
         return all(self.feeds.feeds[need].state is not State.PENDING for need in controller.needs)
 
-    def stirred(self, feed: Feed) -> None:
+    def stirred(self, feed: Informer) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
         self.unsettled.set()
@@ -241,11 +241,11 @@ class Rulebook:
         await asyncio.gather(*(controller.workers.stop() for controller in self.controllers), *self._ending)
 
 
-def _observed(rules: tuple[Rule, ...]) -> Iterator[Need]:
+def _observed(rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
     return (observe_need(observe) for rule in rules for observe in rule.observe.values())
 
 
-def _add(feeds: dict[GroupKind, list[Feed]], feed: Feed) -> None:
+def _add(feeds: dict[GroupKind, list[Informer]], feed: Informer) -> None:
     known = feeds.setdefault(feed.need.kind.versionless, [])
     if feed not in known:
         known.append(feed)

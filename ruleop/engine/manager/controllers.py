@@ -12,8 +12,8 @@ from ruleop.engine.queue.work_queue import Urgency
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.engine.cache.cache import World
-    from ruleop.engine.cache.informers import Need
+    from ruleop.engine.cache.cache import Cache
+    from ruleop.engine.cache.informers import WatchSpec
     from ruleop.engine.queue.triggers import Cause
     from ruleop.engine.queue.workers import Workers
     from ruleop.engine.reconcile.reconciler import Reconciler
@@ -29,7 +29,7 @@ class Controller:
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
-    needs: frozenset[Need] = frozenset()  # without which no CR of it is looked at; worked out with the watches
+    needs: frozenset[WatchSpec] = frozenset()  # without which no CR of it is looked at; worked out with the watches
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Controller:
 class Controllers:
     """By watched kind."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Cache) -> None:
         self.by_kind: dict[GroupKind, Controller] = {}
         self.world = world
 

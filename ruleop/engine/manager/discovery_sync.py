@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.engine.cache.informers import Feed, Feeds, Need
-from ruleop.engine.manager.controller_set import CRD, Rulebook
+from ruleop.engine.cache.informers import Informer, Informers, WatchSpec
+from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import Change, State
@@ -22,8 +22,8 @@ from ruleop.schema.findings import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.engine.cache.cache import World
-    from ruleop.engine.cache.published_schemas import Schemas
+    from ruleop.engine.cache.cache import Cache
+    from ruleop.engine.cache.published_schemas import PublishedSchemas
     from ruleop.kube.client.discovery import Difference, Discovery
 
 DISCOVERY_LAG = 0.2  # seconds to the first new look at what is served; then twice as long each time
@@ -31,8 +31,8 @@ LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be
 AGAIN = 1.0  # after a failure
 
 
-class Catalogue:
-    def __init__(self, discovery: Discovery, schemas: Schemas, *, world: World, feeds: Feeds, rulebook: Rulebook) -> None:
+class DiscoverySync:
+    def __init__(self, discovery: Discovery, schemas: PublishedSchemas, *, world: Cache, feeds: Informers, rulebook: ControllerSet) -> None:
         self.discovery = discovery
         self.schemas = schemas
         self.world = world
@@ -42,7 +42,7 @@ class Catalogue:
         self._refreshing = asyncio.Event()
         self._undefined: set[GroupKind] = set()  # kinds whose definition has gone
 
-    def definition_changed(self, feed: Feed, change: Change) -> None:
+    def definition_changed(self, feed: Informer, change: Change) -> None:
         entry = change.new or change.old
         obj = self.world.parse(feed, change.key, entry) if entry is not None else None
         if obj is None or (not change.outside_status and not _established_changed(change)):
@@ -70,7 +70,7 @@ class Catalogue:
         Where definitions cannot be watched, now and then."""
         pause, trouble = DISCOVERY_LAG, ""
         while True:
-            crds = self.feeds.feeds[Need(CRD)]
+            crds = self.feeds.feeds[WatchSpec(CRD)]
             wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
             late = self._out_of_step()
             with contextlib.suppress(TimeoutError):

@@ -12,22 +12,22 @@ from ruleop.kube.watch.store import Change, Origin
 from ruleop.planning.marks import PART_OF
 
 if TYPE_CHECKING:
-    from ruleop.engine.cache.cache import World
-    from ruleop.engine.cache.informers import Feed
-    from ruleop.engine.cache.own_writes import Echoes
+    from ruleop.engine.cache.cache import Cache
+    from ruleop.engine.cache.informers import Informer
+    from ruleop.engine.cache.own_writes import OwnWrites
     from ruleop.engine.manager.controllers import Controllers
     from ruleop.engine.queue.triggers import Cause
 
 
-class Dispatch:
-    def __init__(self, world: World, controllers: Controllers, echoes: Echoes, *, statuses: bool = False) -> None:
+class EventHandler:
+    def __init__(self, world: Cache, controllers: Controllers, echoes: OwnWrites, *, statuses: bool = False) -> None:
         """`statuses`: somebody else may write them, as in a dry run. At work, a change of a CR's status is our own."""
         self.world = world
         self.echoes = echoes
         self.controllers = controllers
         self.statuses = statuses
 
-    def changed(self, feed: Feed, change: Change) -> None:
+    def changed(self, feed: Informer, change: Change) -> None:
         kind = change.key.group_kind
         urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
@@ -57,7 +57,7 @@ class Dispatch:
             if request is not None:
                 controller.workers.add(request, cause, urgency)
 
-    def _observed_changed(self, feed: Feed, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _observed_changed(self, feed: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
             obj = self.world.parse(feed, change.key, entry) if entry is not None else None
             if obj is None:

@@ -25,7 +25,7 @@ MOST_TRIES = 5
 """Writes of the same thing. One may meet an older leader's last write; more, and something is rewriting the ConfigMap after us."""
 
 
-class Shelf(Protocol):
+class InventoryStore(Protocol):
     """Where the ConfigMap is."""
 
     async def read(self) -> Object | None: ...
@@ -36,26 +36,26 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InventoryEntry:
     """What one watched kind has or had."""
 
     children: frozenset[GroupKind] = frozenset()
     finalizer: bool = False
     conditions: frozenset[str] = frozenset()  # types that rules had beside ruleop's own
 
-    def covers(self, other: Entry) -> bool:
+    def covers(self, other: InventoryEntry) -> bool:
         return other.children <= self.children and self.finalizer >= other.finalizer and other.conditions <= self.conditions
 
-    def joined(self, other: Entry) -> Entry:
-        return Entry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
+    def joined(self, other: InventoryEntry) -> InventoryEntry:
+        return InventoryEntry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
 
 
 class Inventory:
     """The ConfigMap as known here. Only the leader writes it."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: InventoryStore) -> None:
         self.shelf = shelf
-        self.entries: dict[GroupKind, Entry] = {}
+        self.entries: dict[GroupKind, InventoryEntry] = {}
         self.in_doubt = False  # the ConfigMap may say more than is known here
         self._version = ""
         self._writing = asyncio.Lock()
@@ -64,10 +64,10 @@ class Inventory:
         self._take(await self.shelf.read())
         self.in_doubt = False
 
-    def of(self, watched: GroupKind) -> Entry:
-        return self.entries.get(watched, Entry())
+    def of(self, watched: GroupKind) -> InventoryEntry:
+        return self.entries.get(watched, InventoryEntry())
 
-    async def ensure(self, watched: GroupKind, entry: Entry) -> None:
+    async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
         """Returns when the ConfigMap says at least this. Most calls find that it does, and cost nothing."""
         if self.of(watched).covers(entry):
             return
@@ -79,7 +79,7 @@ class Inventory:
             if not self.of(watched).covers(entry):
                 raise RuleopError(f"the inventory does not keep what is written to it about {watched}: who else writes this ConfigMap?")
 
-    async def shrink(self, watched: GroupKind, left: Callable[[], Entry]) -> bool:
+    async def shrink(self, watched: GroupKind, left: Callable[[], InventoryEntry]) -> bool:
         """When the last object of a kind is gone, its name goes too: `left` says what is to be remembered still. It is asked when nothing
         else is being written, and believed until it is asked again, so whoever is about to make such an object meanwhile has its name
         written again first. False: somebody else wrote, and nothing was done."""
@@ -96,7 +96,7 @@ class Inventory:
             self.in_doubt = False
             return done
 
-    async def _write(self, entries: Mapping[GroupKind, Entry]) -> bool:
+    async def _write(self, entries: Mapping[GroupKind, InventoryEntry]) -> bool:
         written = await self.shelf.write(encode(entries), self._version)
         if written is not None:
             self._take(written)
@@ -105,7 +105,7 @@ class Inventory:
         # an edit by hand; what says too much is found out.
         known = self.entries
         await self.load()
-        self.entries = {each: self.of(each).joined(known.get(each, Entry())) for each in {*known, *self.entries}}
+        self.entries = {each: self.of(each).joined(known.get(each, InventoryEntry())) for each in {*known, *self.entries}}
         return False
 
     def _take(self, obj: Object | None) -> None:
@@ -116,16 +116,16 @@ class Inventory:
         self.entries = decode(obj.get("data") or {})
 
 
-def encode(entries: Mapping[GroupKind, Entry]) -> dict[str, str]:
-    return {str(watched): orjson.dumps(_plain(entry)).decode() for watched, entry in sorted(entries.items()) if entry != Entry()}
+def encode(entries: Mapping[GroupKind, InventoryEntry]) -> dict[str, str]:
+    return {str(watched): orjson.dumps(_plain(entry)).decode() for watched, entry in sorted(entries.items()) if entry != InventoryEntry()}
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: InventoryEntry) -> dict[str, Any]:
     conditions = {"conditions": sorted(entry.conditions)} if entry.conditions else {}
     return {"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer, **conditions}
 
 
-def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
+def decode(data: Mapping[str, Any]) -> dict[GroupKind, InventoryEntry]:
     """What cannot be read counts as not there: it is written again before it matters."""
     entries = {}
     for name, text in data.items():
@@ -136,7 +136,7 @@ def decode(data: Mapping[str, Any]) -> dict[GroupKind, Entry]:
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if isinstance(found["children"], list) and isinstance(finalizer, bool):
-            entries[_parse(name)] = Entry(children, finalizer, conditions)
+            entries[_parse(name)] = InventoryEntry(children, finalizer, conditions)
     return entries
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.engine.manager.inventory import Entry
+from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.errors import RuleopError
 from ruleop.kube.watch.store import State
 from ruleop.planning import Owner
@@ -23,8 +23,8 @@ from ruleop.planning import Owner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.engine.cache.informers import Feed
-    from ruleop.engine.manager.controller_set import Rulebook
+    from ruleop.engine.cache.informers import Informer
+    from ruleop.engine.manager.controller_set import ControllerSet
     from ruleop.engine.manager.controllers import Controller
     from ruleop.kinds import GroupKind
     from ruleop.kube.watch.store import Change
@@ -34,8 +34,8 @@ MOMENT = 0.5  # seconds; what ends, ends in numbers
 TRY_AGAIN = 30.0  # seconds; the inventory cannot be written
 
 
-class Stocktaking:
-    def __init__(self, rulebook: Rulebook, *, finalizer: str) -> None:
+class InventoryCollector:
+    def __init__(self, rulebook: ControllerSet, *, finalizer: str) -> None:
         self.rulebook = rulebook
         self.controllers, self.world = rulebook.controllers, rulebook.world
         self.inventory, self.discovery = rulebook.inventory, rulebook.discovery
@@ -47,7 +47,7 @@ class Stocktaking:
         self._told: set[tuple[GroupKind, GroupKind | None, str]] = set()
         self._trouble = ""
 
-    def changed(self, feed: Feed, change: Change) -> None:
+    def changed(self, feed: Informer, change: Change) -> None:
         """An object that kept something in the inventory may be gone."""
         if change.outside_status and feed.need.kind.versionless in self._waits_for:
             self.rulebook.unsettled.set()
@@ -103,15 +103,15 @@ class Stocktaking:
 
     # -- what is to be remembered --------------------------------------------------------------------------------------------------------
 
-    def _left(self, kind: GroupKind) -> Entry:
+    def _left(self, kind: GroupKind) -> InventoryEntry:
         """What is to be remembered of a watched kind: less than before, or the same."""
         entry, controller = self.inventory.of(kind), self.controllers.get(kind)
         if not self.rulebook.is_settled:
             return entry
         if controller is None:
-            return entry if entry.finalizer and not self._is_unserved(kind, kind) else Entry()
+            return entry if entry.finalizer and not self._is_unserved(kind, kind) else InventoryEntry()
         if not controller.rules:
-            return Entry() if self._has_ended(controller) else entry
+            return InventoryEntry() if self._has_ended(controller) else entry
         if not controller.is_idle():
             self._busy = True
             return entry
@@ -125,7 +125,7 @@ class Stocktaking:
         children = frozenset(each for each in entry.children if each in made or self._may_have(controller, each))
         finalizer = entry.finalizer and (may_need_finalizer(controller.rules) or self._is_held(primary))
         conditions = frozenset(each for each in entry.conditions if each in told or _is_shown(primary, each))
-        return Entry(children, finalizer, conditions)
+        return InventoryEntry(children, finalizer, conditions)
 
     def _has_ended(self, controller: Controller) -> bool:
         """Whether no CR of a removed watch keeps our finalizer."""
@@ -143,7 +143,7 @@ class Stocktaking:
             return False
         return True
 
-    def _is_held(self, feed: Feed) -> bool:
+    def _is_held(self, feed: Informer) -> bool:
         """Whether a CR carries our finalizer."""
         for key, entry in feed.entries():
             if self._needle in entry.body and self.finalizer in (entry.parsed()["metadata"].get("finalizers") or ()):
@@ -164,7 +164,7 @@ class Stocktaking:
             return True
         return False
 
-    def _has(self, controller: Controller, feed: Feed) -> bool:
+    def _has(self, controller: Controller, feed: Informer) -> bool:
         owners: set[str] | None = None
         for _, entry in feed.entries():
             owners = owners if owners is not None else set(self._labels(controller))
@@ -177,14 +177,14 @@ class Stocktaking:
         for key, _ in self.world.primary[controller.kind.versionless].entries():
             yield Owner(controller.kind, key.namespace, key.name, "").part_of
 
-    def _missing(self, kind: GroupKind, controller: Controller) -> Entry:
+    def _missing(self, kind: GroupKind, controller: Controller) -> InventoryEntry:
         """What is there, and is not remembered: somebody else has written the ConfigMap, or deleted it."""
         entry, primary = self.inventory.of(kind), self.world.primary[kind]
         if primary.state is not State.SYNCED:
-            return Entry()
+            return InventoryEntry()
         feeds = {each: self.world.children_feed(each) for each in _made(controller.rules) - entry.children}
         children = frozenset(each for each, feed in feeds.items() if feed is not None and self._has(controller, feed))
-        return Entry(children, not entry.finalizer and self._is_held(primary))
+        return InventoryEntry(children, not entry.finalizer and self._is_held(primary))
 
     def _is_unserved(self, watched: GroupKind, kind: GroupKind) -> bool:
         """Whether the cluster surely has no such objects. A kind whose server does not answer, or that is defined and only not served just
@@ -197,7 +197,7 @@ class Stocktaking:
             return False
         return True
 
-    def _tell(self, watched: GroupKind, child: GroupKind | None, feed: Feed | None) -> None:
+    def _tell(self, watched: GroupKind, child: GroupKind | None, feed: Informer | None) -> None:
         """Once: it stops nothing, and nobody else says it."""
         if feed is not None and feed.state is State.PENDING:
             return
@@ -218,7 +218,7 @@ def _conditions(rules: tuple[Rule, ...]) -> frozenset[str]:
     return frozenset(each.type for rule in rules for each in rule.conditions)
 
 
-def _is_shown(feed: Feed, condition: str) -> bool:
+def _is_shown(feed: Informer, condition: str) -> bool:
     """Whether a CR's status may have a condition of this type."""
     needle = f'"{condition}"'.encode()
     return any(entry.status is not None and needle in entry.status for _, entry in feed.entries())

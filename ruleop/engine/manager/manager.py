@@ -18,18 +18,17 @@ from urllib.parse import urlsplit
 import structlog
 
 from ruleop.engine.api.server_api import ConfigMapShelf, ServerApi
-from ruleop.engine.cache.cache import World
-from ruleop.engine.cache.informers import Feed, Feeds
-from ruleop.engine.cache.own_writes import Echoes
-from ruleop.engine.cache.published_schemas import Schemas
+from ruleop.engine.cache.cache import Cache
+from ruleop.engine.cache.informers import Informer, Informers
+from ruleop.engine.cache.own_writes import OwnWrites
+from ruleop.engine.cache.published_schemas import PublishedSchemas
 from ruleop.engine.manager import ready_checks as checks
-from ruleop.engine.manager.collector import Census
-from ruleop.engine.manager.controller_set import CRD, Rulebook
+from ruleop.engine.manager.collector import StateCollector
+from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
-from ruleop.engine.manager.discovery_sync import Catalogue
-from ruleop.engine.manager.event_handler import Dispatch
-from ruleop.engine.manager.inventory import Entry, Inventory
-from ruleop.engine.manager.inventory_gc import Stocktaking
+from ruleop.engine.manager.discovery_sync import DiscoverySync
+from ruleop.engine.manager.event_handler import EventHandler
+from ruleop.engine.manager.inventory import Inventory, InventoryEntry
 from ruleop.engine.manager.reload import Reloader
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Urgency
@@ -37,11 +36,11 @@ from ruleop.engine.queue.workers import Workers
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
-from ruleop.engine.reconcile.status_debounce import Tide
-from ruleop.engine.reconcile.status_schema import Room
-from ruleop.engine.telemetry.loop_watchdog import Pulse
+from ruleop.engine.reconcile.status_debounce import StatusDebounce
+from ruleop.engine.reconcile.status_schema import StatusSchemas
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
 from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.engine.telemetry.probes import Check, Health
+from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.auth.credentials import find_credentials
@@ -79,7 +78,7 @@ class Manager:
         self.root = root
         self.options = options
         self.metrics = Metrics()
-        self.pulse = Pulse(self.metrics.lag.observe)
+        self.pulse = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
         self.log = structlog.get_logger()
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -112,7 +111,7 @@ class Manager:
         self._compose(session, credentials)
         stack.push_async_callback(self.feeds.stop)
         stack.callback(self._keep(self.pulse.beat(), "pulse").cancel)
-        health = Health(self._checks, self.metrics, self.pulse)
+        health = Probes(self._checks, self.metrics, self.pulse)
         stack.push_async_callback(health.stop)
         await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
         await self._until_possible(self._first_contact)
@@ -169,8 +168,8 @@ class Manager:
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
-        self.world = World(self.api, self.lookup, namespaces=self.options.namespaces)
-        self.feeds = Feeds(
+        self.world = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
+        self.feeds = Informers(
             self.client,
             self.lookup,
             self.options.namespaces,
@@ -180,31 +179,31 @@ class Manager:
         )
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
-        self.echoes = Echoes()
-        self.tide = Tide(time.monotonic, asyncio.get_running_loop().call_later)
+        self.echoes = OwnWrites()
+        self.tide = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
             self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.tide.high
         )
         self.surroundings = self._surroundings()
         self.controllers = Controllers(self.world)
-        census = Census(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
+        census = StateCollector(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
         self.metrics.registry.register(census)
-        self.dispatch = Dispatch(self.world, self.controllers, self.echoes, statuses=self.options.dry_run)
-        schemas = Schemas(self.discovery, self.world)
-        self.rulebook = Rulebook(
+        self.dispatch = EventHandler(self.world, self.controllers, self.echoes, statuses=self.options.dry_run)
+        schemas = PublishedSchemas(self.discovery, self.world)
+        self.rulebook = ControllerSet(
             self.controllers,
             feeds=self.feeds,
             discovery=self.discovery,
             schemas=schemas,
             inventory=self.inventory,
-            room=Room(),
+            room=StatusSchemas(),
             metrics=self.metrics,
             make=self._controller,
             limit=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
-        self.stocktaking = Stocktaking(self.rulebook, finalizer=self.surroundings.finalizer)
-        self.catalogue = Catalogue(self.discovery, schemas, world=self.world, feeds=self.feeds, rulebook=self.rulebook)
+        self.stocktaking = InventoryCollector(self.rulebook, finalizer=self.surroundings.finalizer)
+        self.catalogue = DiscoverySync(self.discovery, schemas, world=self.world, feeds=self.feeds, rulebook=self.rulebook)
 
     async def _first_contact(self) -> None:
         await self.discovery.refresh()
@@ -294,14 +293,14 @@ class Manager:
 
     # -- what the stores say -------------------------------------------------------------------------------------------------------------
 
-    def _changed(self, feed: Feed, change: Change) -> None:
+    def _changed(self, feed: Informer, change: Change) -> None:
         if feed.need.kind == CRD:
             self.catalogue.definition_changed(feed, change)
         else:
             self.dispatch.changed(feed, change)
             self.stocktaking.changed(feed, change)
 
-    def _stirred(self, feed: Feed) -> None:
+    def _stirred(self, feed: Informer) -> None:
         self.rulebook.stirred(feed)
 
     # -- what reconcilers ask for ----------------------------------------------------------------------------------------------------------
@@ -328,7 +327,7 @@ class Manager:
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
         kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
         finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        entry = Entry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
+        entry = InventoryEntry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
         await self.inventory.ensure(rule.kind.versionless, entry)
 
     # -- what is measured ----------------------------------------------------------------------------------------------------------------

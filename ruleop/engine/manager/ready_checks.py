@@ -11,8 +11,8 @@ from ruleop.kube.watch.store import State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.engine.cache.informers import Feed, Feeds, Need
-    from ruleop.engine.manager.controller_set import Rulebook
+    from ruleop.engine.cache.informers import Informer, Informers, WatchSpec
+    from ruleop.engine.manager.controller_set import ControllerSet
     from ruleop.engine.manager.controllers import Controller
 
 _WORDS = {
@@ -22,7 +22,7 @@ _WORDS = {
 }
 
 
-def of_rules(rulebook: Rulebook) -> Check:
+def of_rules(rulebook: ControllerSet) -> Check:
     """Refused rules are no reason not to be ready: the last good ones do their work."""
     count = sum(len(controller.rules) for controller in rulebook.controllers)
     return Check("rules", not rulebook.refused, rulebook.refused or f"{count} at work", counts=False)
@@ -33,12 +33,12 @@ def of_election(leads: bool, holder: str) -> Check:
     return Check("leader election", True, "this process leads" if leads else f"standing by; {holder or 'nobody'} leads")
 
 
-def of_watches(feeds: Feeds) -> Iterator[Check]:
+def of_watches(feeds: Informers) -> Iterator[Check]:
     for feed in feeds.feeds.values():
         yield of_watch(feed)
 
 
-def of_watch(feed: Feed) -> Check:
+def of_watch(feed: Informer) -> Check:
     """A kind that is not served, or not permitted, stops what needs it and nothing else. A watch on which the server should have been
     heard, and was not, shows the past."""
     name, state = f"watch {_told(feed.need)}", feed.state
@@ -51,7 +51,7 @@ def of_watch(feed: Feed) -> Check:
     return Check(name, True, f"{count} object{'' if count == 1 else 's'}, heard {age:.0f} s ago")
 
 
-def of_controller(controller: Controller, rulebook: Rulebook) -> Check:
+def of_controller(controller: Controller, rulebook: ControllerSet) -> Check:
     name = f"controller {controller.workers.title}"
     work = controller.workers.statistics()
     if controller.workers.is_open:
@@ -63,7 +63,7 @@ def of_controller(controller: Controller, rulebook: Rulebook) -> Check:
     return Check(name, False, f"waits for {', '.join(pending) or 'the schemas of what it writes'}")
 
 
-def _told(need: Need) -> str:
+def _told(need: WatchSpec) -> str:
     parts = [str(need.kind), f"in {need.namespace}" if need.namespace else "", f"where {need.labels}" if need.labels else ""]
     parts += [f"where {need.fields}" if need.fields else "", "metadata only" if need.metadata_only else ""]
     return " ".join(part for part in parts if part)

@@ -15,7 +15,7 @@ from ruleop.kube.watch.store import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.engine.cache.informers import Feed
+    from ruleop.engine.cache.informers import Informer
     from ruleop.engine.manager.controllers import Controller
     from ruleop.kinds import Kind
 
@@ -25,7 +25,7 @@ class Unserved:
         self._reported: set[Kind] = set()
         self.log = structlog.get_logger()
 
-    def look(self, feeds: Iterable[Feed], controllers: Iterable[Controller]) -> None:
+    def look(self, feeds: Iterable[Informer], controllers: Iterable[Controller]) -> None:
         states: dict[Kind, set[State]] = {}
         for feed in feeds:
             states.setdefault(feed.need.kind, set()).add(feed.state)

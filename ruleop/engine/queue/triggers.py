@@ -20,7 +20,7 @@ RESYNC = "resync"
 MOST = 3
 
 
-class Causes:
+class Triggers:
     def __init__(self) -> None:
         self._came: dict[Request, tuple[Cause, ...]] = {}
         self._planned: dict[Request, tuple[Cause, ...]] = {}

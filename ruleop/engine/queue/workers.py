@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.triggers import Causes, told
+from ruleop.engine.queue.triggers import Triggers, told
 from ruleop.engine.queue.work_queue import Urgency, WorkQueue
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Workers:
         self.metrics = metrics.of(title)
         self.ended = ended
         self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self._waited)
-        self.causes = Causes()
+        self.causes = Triggers()
         self.log = structlog.get_logger().bind(controller=title)
         self._woken = asyncio.Event()
         self._open = False

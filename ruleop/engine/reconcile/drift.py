@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.field_conflicts import Correction, Fights, Standing, altered, corrections, message
+from ruleop.engine.reconcile.field_conflicts import Correction, FieldConflicts, Standing, altered, corrections, message
 from ruleop.engine.reconcile.field_managers import opponents
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
@@ -33,7 +33,7 @@ class World(Kinds, Protocol):
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None: ...
 
 
-class Referee:
+class DriftDetector:
     def __init__(
         self, world: World, ticks: Callable[[], float], say: Callable[[Object, Event], None], count: Callable[[], None], title: str
     ) -> None:
@@ -58,7 +58,7 @@ class Referee:
             found.add(standing)
         return bool(found - {Standing.FREE})
 
-    async def _named(self, action: Correction, fights: Fights) -> str:
+    async def _named(self, action: Correction, fights: FieldConflicts) -> str:
         """The fight over what the action would correct, in words. Who is on the other side is read from the server, once."""
         by_server, who = fights.is_altered(action.key), []
         fields = [each.path for each in changes(action, self.world)]
@@ -81,7 +81,7 @@ class Referee:
         if (said.get("reason") or memory.reason) not in TOLD or said.get("observedGeneration", generation) != generation:
             return
         for action, fields in corrections(outcomes.done):
-            memory.fights = memory.fights or Fights()
+            memory.fights = memory.fights or FieldConflicts()
             _, answer = outcomes.written.get(action.key, (None, None))
             is_altered = answer is not None and not isinstance(action, Create) and altered(action, answer, fields)
             memory.fights.corrected(action.key, action.wanted, fields, self.ticks(), altered=is_altered)

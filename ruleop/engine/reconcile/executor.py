@@ -39,7 +39,7 @@ from ruleop.planning.marks import claim_on
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from ruleop.engine.cache.own_writes import Echoes
+    from ruleop.engine.cache.own_writes import OwnWrites
     from ruleop.merge import FieldSet
 
 
@@ -105,7 +105,7 @@ class Classifier(Protocol):
 
 
 class Executor:
-    def __init__(self, api: Api, stores: Stores, classify: Classifier, echoes: Echoes) -> None:
+    def __init__(self, api: Api, stores: Stores, classify: Classifier, echoes: OwnWrites) -> None:
         self.api = api
         self.stores = stores
         self.classify = classify

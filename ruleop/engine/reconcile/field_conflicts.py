@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ruleop.merge import merge_patch
-from ruleop.planning import Action, Create, Fight, Patch, Replace, ServerSideApply
+from ruleop.planning import Action, Create, FieldConflict, Patch, Replace, ServerSideApply
 from ruleop.planning.writes import desired
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Record:
         return (self.due if self.undone else self.times[-1]) + QUIET
 
 
-class Fights:
+class FieldConflicts:
     """Of one CR. What is corrected goes through `meets` before, and through `corrected` when it is done."""
 
     def __init__(self) -> None:
@@ -121,10 +121,10 @@ class Fights:
             if now >= record.over if record.noticed else now - record.times[-1] > WINDOW:
                 del self._records[key]
 
-    def told(self, now: float) -> Mapping[ObjectKey, Fight]:
+    def told(self, now: float) -> Mapping[ObjectKey, FieldConflict]:
         """As planning sees them."""
         return {
-            key: Fight(each.wanted, each.message, held=each.undone and now < each.due)
+            key: FieldConflict(each.wanted, each.message, held=each.undone and now < each.due)
             for key, each in self._records.items()
             if each.noticed
         }

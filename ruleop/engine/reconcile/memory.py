@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ruleop.engine.cache.expectations import Awaited
+from ruleop.engine.cache.expectations import Expectations
 from ruleop.engine.reconcile.in_step import InStep
 from ruleop.merge import Learned
 from ruleop.planning import Failed, Failure, Refused
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from collections.abc import Set as AbstractSet
 
-    from ruleop.engine.reconcile.field_conflicts import Fights
+    from ruleop.engine.reconcile.field_conflicts import FieldConflicts
     from ruleop.engine.reconcile.pass_log import Intent
     from ruleop.kinds import Object, ObjectKey
     from ruleop.schema.shape import Shape
@@ -84,8 +84,8 @@ class Memory:
     trouble: str = ""  # why the last pass could not begin
     written: int = 0  # by a pass that is not logged yet
     namespace_ends: bool = False
-    fights: Fights | None = None  # over what was put back lately
-    awaited: Awaited | None = None  # versions that the stores have to have reached
+    fights: FieldConflicts | None = None  # over what was put back lately
+    awaited: Expectations | None = None  # versions that the stores have to have reached
     refused: Refused | None = None  # a status, and
     refused_until: float = 0.0  # when it is tried again
     untold: str = ""  # why the status could not be written
@@ -125,7 +125,7 @@ class Memory:
     def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
         """What the stores have to have reached before the next pass."""
         if versions:
-            self.awaited = self.awaited or Awaited()
+            self.awaited = self.awaited or Expectations()
             self.awaited.wrote(versions)
 
     def meet(self, foreign: Mapping[ObjectKey, Object], now: float) -> None:

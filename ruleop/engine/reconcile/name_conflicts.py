@@ -25,7 +25,7 @@ class World(Protocol):
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None: ...
 
 
-class Obstacles:
+class NameConflicts:
     def __init__(self, world: World, executor: Executor, ticks: Callable[[], float], title: str) -> None:
         self.world = world
         self.executor = executor

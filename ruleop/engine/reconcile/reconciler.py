@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from ruleop.engine.cache.index import Routes
+from ruleop.engine.cache.index import Index
 from ruleop.engine.queue.result import AT_ONCE, Result
 from ruleop.engine.queue.triggers import RESYNC
-from ruleop.engine.reconcile.drift import Referee
+from ruleop.engine.reconcile.drift import DriftDetector
 from ruleop.engine.reconcile.failures import told
 from ruleop.engine.reconcile.memory import Memory
-from ruleop.engine.reconcile.name_conflicts import Obstacles
+from ruleop.engine.reconcile.name_conflicts import NameConflicts
 from ruleop.engine.reconcile.observation import Seen, target_of
 from ruleop.engine.reconcile.pass_log import PassLog, status_fields
 from ruleop.engine.reconcile.status_debounce import CHANGED, WRITTEN
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from ruleop.engine.queue.request import Request
     from ruleop.engine.reconcile.executor import Executor, Outcomes
-    from ruleop.engine.reconcile.status_debounce import Tide
+    from ruleop.engine.reconcile.status_debounce import StatusDebounce
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.rules import Rule
 
@@ -100,7 +100,7 @@ class Surroundings:
     say: Callable[[Object, Event], None]  # an Event on a CR
     before_writes: Callable[[Rule, Plan], Awaitable[None]]  # the inventory has to know first
     metrics: Metrics
-    tide: Tide
+    tide: StatusDebounce
     clock: Callable[[], str]
     ticks: Callable[[], float]  # seconds that nobody sets back
     seed: Callable[[], bytes]
@@ -128,11 +128,11 @@ class Reconciler:
         self.around = surroundings
         self.known, self.busy, self.wake = known, busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
-        self.referee = Referee(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
-        self.obstacles = Obstacles(self.world, self.executor, surroundings.ticks, self.title)
+        self.referee = DriftDetector(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
+        self.obstacles = NameConflicts(self.world, self.executor, surroundings.ticks, self.title)
         self.pass_log = PassLog(self.world, self.metrics, self.title)
         self.dry_run = surroundings.dry_run
-        self.routes = Routes()
+        self.routes = Index()
         self.memory: dict[Request, Memory] = {}
         self.held_until = ""  # RFC 3339: nothing is deleted before, because the rules have just changed
         self.finalizer_troubles: set[Failure] = set()  # of CRs that no rule matches; each is told once, until one succeeds

@@ -18,7 +18,7 @@ CALM = 0.03  # seconds without a write, until the tide is out
 CHANGED, WRITTEN = 0.5, 2.5  # seconds that a status waits at most: of children that have changed, of children that were just written
 
 
-class Tide:
+class StatusDebounce:
     """A state machine without I/O: `clock` says what time it is, and `later` calls back after some seconds."""
 
     def __init__(self, clock: Callable[[], float], later: Callable[[float, Callable[[], None]], Any]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 
-class Room:
+class StatusSchemas:
     def __init__(self) -> None:
         self._told: dict[tuple[Kind, str], tuple[str, ...]] = {}
         self.log = structlog.get_logger()

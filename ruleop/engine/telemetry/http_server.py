@@ -20,7 +20,7 @@ import structlog
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    Answering = Callable[["Question"], Awaitable["Answer"]]
+    Answering = Callable[["HttpRequest"], Awaitable["HttpResponse"]]
 
 log = structlog.get_logger(__name__)
 
@@ -34,13 +34,13 @@ _FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HttpRequest:
     path: str
     query: Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     text: str | bytes
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
@@ -113,16 +113,16 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ans
             pass
 
 
-async def _answer(method: bytes, target: str, answers: Mapping[str, Answering]) -> Answer:
+async def _answer(method: bytes, target: str, answers: Mapping[str, Answering]) -> HttpResponse:
     path, _, query = target.partition("?")
     if not method:
-        return Answer("not a question in HTTP/1.1\n", HTTPStatus.BAD_REQUEST)
+        return HttpResponse("not a question in HTTP/1.1\n", HTTPStatus.BAD_REQUEST)
     if path not in answers:
-        return Answer("not found\n", HTTPStatus.NOT_FOUND)
+        return HttpResponse("not found\n", HTTPStatus.NOT_FOUND)
     if method not in {b"GET", b"HEAD"}:
-        return Answer("only GET is answered\n", HTTPStatus.METHOD_NOT_ALLOWED)
+        return HttpResponse("only GET is answered\n", HTTPStatus.METHOD_NOT_ALLOWED)
     try:
-        return await answers[path](Question(path, parse_qs(query, keep_blank_values=True)))
+        return await answers[path](HttpRequest(path, parse_qs(query, keep_blank_values=True)))
     except Exception:
         log.exception("a question could not be answered", path=path)
-        return Answer("an error, which is in the log\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+        return HttpResponse("an error, which is in the log\n", HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -15,7 +15,7 @@ HUNG = 60.0
 have budgets; so what takes a minute does not end, and a new process is better."""
 
 
-class Pulse:
+class LoopWatchdog:
     """`late` is told, once a second, how late the loop came to it."""
 
     def __init__(self, late: Callable[[float], object], *, clock: Callable[[], float] = time.monotonic) -> None:

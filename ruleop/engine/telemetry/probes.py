@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ruleop.engine.telemetry.http_server import Answer, Server
+from ruleop.engine.telemetry.http_server import HttpResponse, Server
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from ruleop.engine.telemetry.http_server import Answering, Question
-    from ruleop.engine.telemetry.loop_watchdog import Pulse
+    from ruleop.engine.telemetry.http_server import Answering, HttpRequest
+    from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
     from ruleop.engine.telemetry.metrics import Metrics
 
 T = TypeVar("T")
@@ -45,8 +45,8 @@ class Check:
     counts: bool = True  # False: told, but no reason not to be ready
 
 
-class Health:
-    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, pulse: Pulse) -> None:
+class Probes:
+    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, pulse: LoopWatchdog) -> None:
         self.checks = checks
         self.metrics = metrics
         self.pulse = pulse
@@ -109,13 +109,13 @@ class Health:
         async with asyncio.timeout(PATIENCE):
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
 
-    def _silent(self) -> Answer:
-        return Answer(f"the event loop has not turned for {self.pulse.silence():.0f} s\n", 503)
+    def _silent(self) -> HttpResponse:
+        return HttpResponse(f"the event loop has not turned for {self.pulse.silence():.0f} s\n", 503)
 
-    async def _alive(self, _question: Question) -> Answer:
-        return self._silent() if self.pulse.hangs else Answer("ok")
+    async def _alive(self, _question: HttpRequest) -> HttpResponse:
+        return self._silent() if self.pulse.hangs else HttpResponse("ok")
 
-    async def _ready(self, question: Question) -> Answer:
+    async def _ready(self, question: HttpRequest) -> HttpResponse:
         try:
             checks = await self._asked(lambda: list(self.checks()))
         except TimeoutError:
@@ -123,11 +123,11 @@ class Health:
         ready = all(check.ok for check in checks if check.counts)
         lines = [_line(check) for check in checks]
         text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in question.query or not ready else "ok"
-        return Answer(text + "\n", 200 if ready else 503)
+        return HttpResponse(text + "\n", 200 if ready else 503)
 
-    async def _metrics(self, _question: Question) -> Answer:
+    async def _metrics(self, _question: HttpRequest) -> HttpResponse:
         try:
-            return Answer(await self._asked(self.metrics.text), content_type=CONTENT_TYPE_LATEST)
+            return HttpResponse(await self._asked(self.metrics.text), content_type=CONTENT_TYPE_LATEST)
         except TimeoutError:
             return self._silent()
 
