@@ -106,7 +106,7 @@ class Looking:
             say=lambda _resource, event: self.events.append((event.type, event.reason, event.message)),
             before_writes=mock.AsyncMock(),
             metrics=self.metrics,
-            tide=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
+            debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
             clock=lambda: "2026-01-01T00:00:00Z",
             ticks=lambda: self.time,
             seed=lambda: b"seed",

@@ -28,7 +28,7 @@ def test_a_store_that_is_synced_and_fresh_is_well(watched, run):
         watched.watch("shop").brings("a", "b")
         watched.watch("bank").brings("c")
         watched.time += 14
-        assert checks.of_watch(watched.feed) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
+        assert checks.of_watch(watched.informer) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
 
     run(story())
 
@@ -37,9 +37,9 @@ def test_a_store_whose_first_list_is_not_there_makes_not_ready(watched, run):
     async def story():
         watched.watch("shop").brings("a")
         pending = watched.watch("bank")
-        assert checks.of_watch(watched.feed) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
+        assert checks.of_watch(watched.informer) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
         pending.fails(AWAY)
-        found = checks.of_watch(watched.feed)
+        found = checks.of_watch(watched.informer)
         assert (found.ok, found.counts) == (False, True)
         assert "nobody is there" in found.message
 
@@ -49,7 +49,7 @@ def test_a_store_whose_first_list_is_not_there_makes_not_ready(watched, run):
 def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(watched, run):
     async def story():
         watched.watch("shop").fails(REFUSED)
-        found = checks.of_watch(watched.feed)
+        found = checks.of_watch(watched.informer)
         assert (found.ok, found.counts) == (False, False)
         assert "list" in found.message
         assert "configmaps" in found.message
@@ -67,14 +67,14 @@ def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(wa
         watch = watched.watch("shop").brings("a")
         watch.fails(AWAY)
         watched.time += SILENCE
-        assert checks.of_watch(watched.feed).ok, "as long as between two bookmarks"
+        assert checks.of_watch(watched.informer).ok, "as long as between two bookmarks"
         watched.time += 1
-        found = checks.of_watch(watched.feed)
+        found = checks.of_watch(watched.informer)
         assert (found.ok, found.counts) == (False, True)
         assert found.message.startswith("the server has not been heard for 91 s: ")
         assert "nobody is there" in found.message
         watch.brings("a")
-        assert checks.of_watch(watched.feed).ok
+        assert checks.of_watch(watched.informer).ok
 
     run(story())
 
@@ -86,18 +86,23 @@ def test_two_watches_of_a_kind_can_be_told_apart():
     assert checks.of_watch(other).name == "watch v1 ConfigMap in kube-public where metadata.name=ca metadata only"
 
 
-def rulebook(watched, *, leading=True, refused=""):
+def controller_set(watched, *, leading=True, refused=""):
     for controller in watched.controllers:
         controller.rules = ("a rule", "another")
-        controller.needs = frozenset({watched.feed.need})
+        controller.needs = frozenset({watched.informer.need})
     return SimpleNamespace(
-        leading=leading, refused=refused, feeds=SimpleNamespace(feeds={watched.feed.need: watched.feed}), controllers=watched.controllers
+        leading=leading,
+        refused=refused,
+        informers=SimpleNamespace(informers={watched.informer.need: watched.informer}),
+        controllers=watched.controllers,
     )
 
 
 def test_refused_rules_are_told_and_no_reason_not_to_be_ready(watched):
-    assert checks.of_rules(rulebook(watched)) == Check("rules", True, "2 at work", counts=False)
-    assert checks.of_rules(rulebook(watched, refused="watches.yaml:1: no")) == Check("rules", False, "watches.yaml:1: no", counts=False)
+    assert checks.of_rules(controller_set(watched)) == Check("rules", True, "2 at work", counts=False)
+    assert checks.of_rules(controller_set(watched, refused="watches.yaml:1: no")) == Check(
+        "rules", False, "watches.yaml:1: no", counts=False
+    )
 
 
 def test_a_standby_is_ready_and_says_who_leads():
@@ -108,12 +113,12 @@ def test_a_standby_is_ready_and_says_who_leads():
 
 def test_a_controller_says_what_it_does_or_waits_for(watched, run):
     async def story():
-        book = rulebook(watched)
+        book = controller_set(watched)
         name = "controller App.example.com"
         (controller,) = watched.controllers
         watched.watch("shop")
         assert checks.of_controller(controller, book) == Check(name, False, "waits for v1 ConfigMap")
-        watched.feed.watchers.clear()
+        watched.informer.watchers.clear()
         assert checks.of_controller(controller, book) == Check(name, False, "waits for the schemas of what it writes")
         book.leading = False
         assert checks.of_controller(controller, book) == Check(name, True, "standing by")

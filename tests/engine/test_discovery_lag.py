@@ -52,10 +52,10 @@ class Late:
 
 
 class Watching:
-    """The feeds of the definitions and of Apps."""
+    """The informers of the definitions and of Apps."""
 
     def __init__(self) -> None:
-        self.feeds = {WatchSpec(CRD): SimpleNamespace(state=State.SYNCED), WatchSpec(APP): SimpleNamespace(state=State.UNSERVED)}
+        self.informers = {WatchSpec(CRD): SimpleNamespace(state=State.SYNCED), WatchSpec(APP): SimpleNamespace(state=State.UNSERVED)}
         self.looked_again = asyncio.Event()
 
     def look_again(self) -> None:
@@ -81,10 +81,10 @@ class Controllers(list[Any]):
         self.told.set()
 
 
-async def follow(catalogue: DiscoverySync, done: asyncio.Event) -> None:
+async def follow(discovery_sync: DiscoverySync, done: asyncio.Event) -> None:
     """After one event."""
-    catalogue._refreshing.set()
-    task = asyncio.create_task(catalogue.follow_discovery())
+    discovery_sync._refreshing.set()
+    task = asyncio.create_task(discovery_sync.follow_discovery())
     await asyncio.wait_for(done.wait(), 10)
     await asyncio.sleep(3600)  # long enough for a look that is not needed
     task.cancel()
@@ -93,16 +93,16 @@ async def follow(catalogue: DiscoverySync, done: asyncio.Event) -> None:
 
 
 async def followed(*, defined: bool, lag: int, controllers: Controllers | None = None, watched: bool = True) -> Late:
-    discovery, feeds = Late(defined=defined, lag=lag), Watching()
+    discovery, informers = Late(defined=defined, lag=lag), Watching()
     if not watched:
-        del feeds.feeds[WatchSpec(APP)]
+        del informers.informers[WatchSpec(APP)]
     definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
     world = SimpleNamespace(definitions=definitions, forget=lambda: None)
-    rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or Controllers())
-    catalogue = DiscoverySync(discovery, SimpleNamespace(), world=world, feeds=feeds, rulebook=rulebook)
+    controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or Controllers())
+    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=informers, controller_set=controller_set)
     if not defined:
-        catalogue._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
-    await follow(catalogue, feeds.looked_again)
+        discovery_sync._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
+    await follow(discovery_sync, informers.looked_again)
     return discovery
 
 
@@ -145,10 +145,10 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
     async def run():
         discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
         controllers = Controllers(controller)
-        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
+        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
         world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
-        catalogue = DiscoverySync(discovery, SimpleNamespace(), world=world, feeds=Watching(), rulebook=rulebook)
-        await follow(catalogue, controllers.told)
+        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=Watching(), controller_set=controller_set)
+        await follow(discovery_sync, controllers.told)
         return discovery.looks, controllers.again, controller
 
     looks, again, controller = run_instantly(run())
@@ -160,14 +160,16 @@ def without_the_right_to_definitions(discovery, *, until):
     """What is looked at where nobody tells of new kinds; a minute is short here."""
 
     async def run():
-        feeds = Watching()
-        feeds.feeds[WatchSpec(CRD)].state = State.FORBIDDEN
+        informers = Watching()
+        informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
         world = SimpleNamespace(definitions={}, forget=lambda: None)
-        rulebook = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=Controllers())
-        catalogue = DiscoverySync(discovery, SimpleNamespace(known=list), world=world, feeds=feeds, rulebook=rulebook)
-        task = asyncio.create_task(catalogue.follow_discovery())
+        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=Controllers())
+        discovery_sync = DiscoverySync(
+            discovery, SimpleNamespace(known=list), world=world, informers=informers, controller_set=controller_set
+        )
+        task = asyncio.create_task(discovery_sync.follow_discovery())
         async with asyncio.timeout(10):
-            while not until(feeds):  # noqa: ASYNC110 - of several conditions
+            while not until(informers):  # noqa: ASYNC110 - of several conditions
                 await asyncio.sleep(0.01)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -179,7 +181,7 @@ def without_the_right_to_definitions(discovery, *, until):
 def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):
     monkeypatch.setattr("ruleop.engine.manager.discovery_sync.LOOK_FOR_KINDS", 0.02)
     discovery = Late(defined=True, lag=3)
-    without_the_right_to_definitions(discovery, until=lambda feeds: feeds.looked_again.is_set())
+    without_the_right_to_definitions(discovery, until=lambda informers: informers.looked_again.is_set())
     assert discovery.looks >= 4
 
 

@@ -51,99 +51,99 @@ def entry(*children, finalizer=False):
     return InventoryEntry(frozenset(children), finalizer)
 
 
-async def loaded(shelf):
-    inventory = Inventory(shelf)
+async def loaded(inventory_store):
+    inventory = Inventory(inventory_store)
     await inventory.load()
     return inventory
 
 
 def test_what_is_ensured_is_written_before_it_matters_and_once(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         for _ in range(3):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-            assert shelf.said() == {APP: entry(DEPLOYMENT)}
-        assert (shelf.writes, shelf.reads) == (1, 1)
+            assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert (inventory_store.writes, inventory_store.reads) == (1, 1)
         await inventory.ensure(APP, entry(SERVICE))
         await inventory.ensure(APP, entry(finalizer=True))
         await inventory.ensure(CRON, entry(JOB))
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
-        assert shelf.writes == 4
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.writes == 4
 
     run(story())
 
 
 def test_it_outlives_the_operator(run):
     async def story():
-        shelf = ConfigMap()
-        await (await loaded(shelf)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
-        again = await loaded(shelf)
+        inventory_store = ConfigMap()
+        await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
+        again = await loaded(inventory_store)
         assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
         assert again.of(CRON) == InventoryEntry()
         await again.ensure(APP, entry(DEPLOYMENT))
-        assert shelf.writes == 1
+        assert inventory_store.writes == 1
 
     run(story())
 
 
 def test_many_that_begin_together_cost_one_write(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
-        assert (shelf.writes, shelf.refused) == (1, 0)
+        assert (inventory_store.writes, inventory_store.refused) == (1, 0)
 
     run(story())
 
 
 def test_two_writers_lose_nothing_of_each_other(run):
     async def story():
-        shelf = ConfigMap()
-        one, two = await loaded(shelf), await loaded(shelf)
+        inventory_store = ConfigMap()
+        one, two = await loaded(inventory_store), await loaded(inventory_store)
         await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
-        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
-        assert shelf.refused
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
+        assert inventory_store.refused
 
     run(story())
 
 
 def test_what_another_has_written_already_is_not_written_again(run):
     async def story():
-        shelf = ConfigMap()
-        one, two = await loaded(shelf), await loaded(shelf)
+        inventory_store = ConfigMap()
+        one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.ensure(APP, entry(DEPLOYMENT))
-        assert shelf.writes == 1
+        assert inventory_store.writes == 1
 
     run(story())
 
 
 def test_it_shrinks_when_the_last_is_gone(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert shelf.said() == {APP: entry(DEPLOYMENT)}
-        assert shelf.writes == 2
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.writes == 2
         await inventory.shrink(APP, InventoryEntry)
-        assert shelf.data == {}
+        assert inventory_store.data == {}
 
     run(story())
 
 
 def test_it_does_not_shrink_over_what_another_wrote(run):
     async def story():
-        shelf = ConfigMap()
-        one, two = await loaded(shelf), await loaded(shelf)
+        inventory_store = ConfigMap()
+        one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.load()
         await one.ensure(APP, entry(SERVICE))
         await two.shrink(APP, InventoryEntry)
-        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}
         assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
 
     run(story())
@@ -153,16 +153,16 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
     """The write that forgets a kind is on its way when somebody is about to make an object of it."""
 
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
         await asyncio.sleep(0)
-        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
         await inventory.ensure(APP, entry(SERVICE))
-        assert shelf.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
         assert await shrinking
-        assert shelf.writes == 3
+        assert inventory_store.writes == 3
 
     run(story())
 
@@ -170,23 +170,23 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
 @pytest.mark.parametrize("happened", [True, False])
 def test_a_write_that_may_have_happened_is_looked_into(run, happened):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        write = shelf.write
+        write = inventory_store.write
 
         async def lost(data, version):
             if happened:
                 await write(data, version)
             raise RuleopError("no answer in time")
 
-        shelf.write = lost
+        inventory_store.write = lost
         with pytest.raises(RuleopError, match="no answer"):
             await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         assert inventory.of(APP) == entry(DEPLOYMENT), "who makes a Service now has it written first"
-        shelf.write = write
+        inventory_store.write = write
         assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert shelf.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
         assert not inventory.in_doubt
 
     run(story())
@@ -194,8 +194,8 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
 
 def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
         await asyncio.sleep(0)
         asked = []
@@ -208,48 +208,48 @@ def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
 
 def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
-        shelf.data, shelf.version = {"rubbish": "{", str(CRON): "{}"}, shelf.version + 1
+        inventory_store.data, inventory_store.version = {"rubbish": "{", str(CRON): "{}"}, inventory_store.version + 1
         await inventory.ensure(CRON, entry(JOB))
-        assert shelf.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
     run(story())
 
 
 def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        shelf.data = None
+        inventory_store.data = None
         await inventory.ensure(CRON, entry(JOB))
-        assert shelf.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
     run(story())
 
 
 def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
     async def story():
-        shelf = ConfigMap()
-        shelf.keeps = lambda _: {}
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory_store.keeps = lambda _: {}
+        inventory = await loaded(inventory_store)
         with pytest.raises(RuleopError, match="does not keep what is written to it about App"):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert shelf.writes == MOST_TRIES
+        assert inventory_store.writes == MOST_TRIES
 
     run(story())
 
 
 def test_the_last_try_counts(run):
     async def story():
-        shelf = ConfigMap()
-        inventory = await loaded(shelf)
-        write, times = shelf.write, iter(range(MOST_TRIES - 1))
-        shelf.write = lambda data, version: write(data, version if next(times, None) is None else "another")
+        inventory_store = ConfigMap()
+        inventory = await loaded(inventory_store)
+        write, times = inventory_store.write, iter(range(MOST_TRIES - 1))
+        inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert shelf.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
 
     run(story())
 
@@ -274,12 +274,12 @@ def test_the_last_try_counts(run):
 )
 def test_what_cannot_be_read_counts_as_not_there(run, text):
     async def story():
-        shelf = ConfigMap()
-        shelf.data = {str(APP): text, **encode({CRON: entry(JOB)})}
-        inventory = await loaded(shelf)
+        inventory_store = ConfigMap()
+        inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
+        inventory = await loaded(inventory_store)
         assert inventory.entries == {CRON: entry(JOB)}
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert shelf.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
     run(story())
 
@@ -290,11 +290,11 @@ def test_one_that_knows_of_no_conditions_can_be_read():
 
 def test_a_configmap_without_data_is_empty(run):
     async def story():
-        shelf = ConfigMap()
-        shelf.data = {}
-        assert (await loaded(shelf)).entries == {}
-        shelf.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
-        assert (await loaded(shelf)).entries == {}
+        inventory_store = ConfigMap()
+        inventory_store.data = {}
+        assert (await loaded(inventory_store)).entries == {}
+        inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
+        assert (await loaded(inventory_store)).entries == {}
 
     run(story())
 

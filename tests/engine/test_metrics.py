@@ -330,6 +330,6 @@ def test_events_are_counted_by_what_became_of_them():
 def test_the_census_declares_what_it_counts():
     """So that two of one name are found when the operator starts, and the documentation can be held against it."""
     watched = Watched()
-    assert {metric.name for metric in watched.census.describe()} == {*GAUGES, *COUNTERS}
+    assert {metric.name for metric in watched.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
-        watched.metrics.registry.register(StateCollector(controllers=(), feeds=list, recorder=watched.recorder))
+        watched.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=watched.recorder))

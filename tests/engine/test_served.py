@@ -110,7 +110,7 @@ def test_a_rule_that_comes_while_the_operator_runs_changes_nothing_for_the_other
         made = server(APP)
         async with at_work(made) as desk:
             (tmp_path / "watches.yaml").write_text(APP + OTHER)
-            desk.manager.rulebook.reloaded(load_project(tmp_path, environ={}))
+            desk.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
             assert [hand.store.state for hand in others(desk)] == [State.PENDING] * 2
             for v, then in (("2", 0), ("3", refused)):
                 for hand in others(desk) if then else ():
@@ -191,7 +191,7 @@ def test_has_kind_is_asked_again_when_a_kind_comes_or_goes(run, server):
             assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
             for unserved, there in (([], "true"), ([UNNAMED], "false")):
                 made.cluster.unserved = unserved
-                desk.manager.catalogue._take(await desk.manager.discovery.refresh())
+                desk.manager.discovery_sync._take(await desk.manager.discovery.refresh())
                 await desk.rest()
                 assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
 
@@ -203,7 +203,7 @@ def test_a_rule_that_does_not_ask_is_not_looked_at_for_it(run, server):
         made = server(APP, unserved=[UNNAMED])
         async with at_work(made) as desk:
             made.cluster.unserved = []
-            desk.manager.catalogue._take(await desk.manager.discovery.refresh())
+            desk.manager.discovery_sync._take(await desk.manager.discovery.refresh())
             (controller,) = desk.controllers
             assert not controller.workers.queue.statistics(now=0.0)["ready"]
 

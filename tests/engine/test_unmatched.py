@@ -29,7 +29,7 @@ class Play:
         self.done, self.failed = [], {}
         world = SimpleNamespace(resource=lambda _key, _version="": self.resource, seen_from=lambda _namespace: world)
         around = SimpleNamespace(
-            world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, tide=None, ticks=None, say=None
+            world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, debounce=None, ticks=None, say=None
         )
         self.reconciler = Reconciler(APP, (), around, known=lambda: True, busy=lambda: False, wake=lambda _: None)
 

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from tests.engine.test_rulebook import Operator, watch
+from tests.engine.test_controller_set import Operator, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
 MISSING = ("warning", "watched kind is not served; install its CRD", str(APP))
@@ -21,7 +21,7 @@ class Cluster:
 
     def __init__(self, *watches):
         self.operator = Operator()
-        self.operator.feeds.state = State.PENDING
+        self.operator.informers.state = State.PENDING
         self.watches = watches
 
     async def __aenter__(self):
@@ -29,14 +29,14 @@ class Cluster:
         return self
 
     async def __aexit__(self, *_):
-        await self.operator.rulebook.stop()
+        await self.operator.controller_set.stop()
 
     def becomes(self, kind, state):
         """What is said when the watches of the kind come to this, one after the other."""
         with capture_logs() as lines:
-            for feed in [feed for feed in self.operator.feeds.feeds.values() if feed.need.kind == kind]:
-                feed.state = state
-                self.operator.rulebook.stirred(feed)
+            for informer in [informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind]:
+                informer.state = state
+                self.operator.controller_set.stirred(informer)
         return [(line["log_level"], line["event"], line["kind"]) for line in lines if "kind" in line]
 
 
@@ -57,7 +57,7 @@ def test_it_is_told_once_when_it_is_missing_and_once_when_it_is_there(run, rules
             assert cluster.becomes(kind, State.UNSERVED) == [told]
             for _ in range(3):
                 assert cluster.becomes(kind, State.UNSERVED) == []
-                cluster.operator.rulebook.watch()
+                cluster.operator.controller_set.watch()
             assert cluster.becomes(kind, State.PENDING) == [], "it is being listed, which may fail yet"
             assert cluster.becomes(kind, State.UNSERVED) == []
             assert cluster.becomes(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
@@ -100,8 +100,8 @@ def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(ru
             await cluster.operator.inventory.ensure(
                 GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
             )
-            cluster.operator.rulebook.watch()
-            assert any(need.kind == CONFIG for need in cluster.operator.feeds.feeds)
+            cluster.operator.controller_set.watch()
+            assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
             assert cluster.becomes(CONFIG, State.UNSERVED) == []
 
     run(story())

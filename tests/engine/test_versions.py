@@ -41,7 +41,7 @@ def rule():
     return rule
 
 
-def feed(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
+def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
     need = WatchSpec(kind, labels=labels, fields=fields, metadata_only=metadata_only)
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
@@ -58,7 +58,7 @@ def thing(kind: Kind, version: int = 5, **spec):
 @pytest.fixture
 def world():
     world = Cache(SimpleNamespace(), lambda _kind: None)
-    world.children_of = {THING: [feed(V1, labels=PART_OF), feed(V2, labels=PART_OF)]}
+    world.children_of = {THING: [informer(V1, labels=PART_OF), informer(V2, labels=PART_OF)]}
     return world
 
 
@@ -97,7 +97,7 @@ def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
 
 
 def test_what_is_known_by_its_metadata_is_nothing_to_who_needs_the_whole(world):
-    partial = feed(V1, metadata_only=True)
+    partial = informer(V1, metadata_only=True)
     partial.store.apply(thing(V1, size=1))
     world.children_of, world.observed = {}, {THING: [partial]}
     assert world.get(KEY, version="v1") is None
@@ -109,7 +109,7 @@ def test_what_is_known_by_its_metadata_is_nothing_to_who_needs_the_whole(world):
 
 
 def test_the_whole_will_do_for_who_needs_the_metadata(world):
-    whole = feed(V1)
+    whole = informer(V1)
     whole.store.apply(thing(V1, size=1))
     world.observed = {THING: [whole]}
     assert world.get(KEY, version="v1", partial=True)["spec"] == {"size": 1}
@@ -117,7 +117,7 @@ def test_the_whole_will_do_for_who_needs_the_metadata(world):
 
 def test_an_answer_does_not_stay_in_a_store_that_is_about_another_name(world):
     """No event would ever take it out again."""
-    other = feed(V1, fields="metadata.name=b")
+    other = informer(V1, fields="metadata.name=b")
     world.observed = {THING: [other]}
     assert world.put(thing(V1, size=1))
     assert len(other.store) == 0

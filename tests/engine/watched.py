@@ -71,11 +71,11 @@ class Watched:
         self.workers.queue.backoff = Backoff(first=60)
         self.reconciler = SimpleNamespace(memory={})
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
-        self.feed = Informer(WatchSpec(CONFIG_MAP))
-        self.feeds = [self.feed]
+        self.informer = Informer(WatchSpec(CONFIG_MAP))
+        self.informers = [self.informer]
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
-        self.census = StateCollector(controllers=self.controllers, feeds=lambda: self.feeds, recorder=self.recorder)
-        self.metrics.registry.register(self.census)
+        self.collector = StateCollector(controllers=self.controllers, informers=lambda: self.informers, recorder=self.recorder)
+        self.metrics.registry.register(self.collector)
         self.going_on = self.most = self.ended = 0
         self._ends = {}
         self._held = None
@@ -145,11 +145,11 @@ class Watched:
 
     def watch(self, namespace):
         watch = Watch(namespace, self.clock)
-        self.feed.watchers.append(watch.watcher)
+        self.informer.watchers.append(watch.watcher)
         return watch
 
     def unserved(self):
-        self.feeds.append(Informer(WatchSpec(CERTIFICATE)))
+        self.informers.append(Informer(WatchSpec(CERTIFICATE)))
 
     def happened(self):
         """Something of everything that is counted when it is asked for."""

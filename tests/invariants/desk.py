@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ruleop.engine.cache import informers as feeds
+from ruleop.engine.cache import informers
 from ruleop.engine.manager import manager
 from ruleop.engine.manager.options import Options
 from ruleop.engine.queue.work_queue import Backoff
-from ruleop.engine.reconcile import status_debounce as tide
+from ruleop.engine.reconcile import status_debounce as debounce
 from ruleop.kube.client.errors import answer_error
 from ruleop.kube.watch.reflector import Reflector
 from ruleop.kube.watch.store import State, Store
@@ -118,13 +118,13 @@ class Desk:
         """As the manager does, up to the watches: they know nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
-        self.manager.rulebook.lead()
-        self.manager.rulebook.adopt(self.cluster.project)
+        self.manager.controller_set.lead()
+        self.manager.controller_set.adopt(self.cluster.project)
         for controller in self.controllers:
             controller.workers.queue.backoff = QUICK
 
     async def end(self) -> None:
-        await self.manager.rulebook.stop()
+        await self.manager.controller_set.stop()
 
     def hand(self, kind: str) -> Hand:
         """The watch of a kind; of a watched one, that of its CRs."""
@@ -142,7 +142,7 @@ class Desk:
     async def idle(self, seconds: float = 10.0) -> bool:
         """Until the workers have nothing to do, whatever the watches have not yet told. False if they find no end of it."""
         end = time.monotonic() + seconds
-        while self.manager.tide.high or self.manager.tide._owed or not all(map(_idle, self.controllers)):
+        while self.manager.debounce.busy or self.manager.debounce._waiting or not all(map(_idle, self.controllers)):
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(0)
@@ -185,8 +185,8 @@ async def at_a_desk(server: ApiServer, **options: Any) -> AsyncIterator[Desk]:
     wire = DeskWire(server)
     with (
         mock.patch.object(manager, "Client", return_value=wire),
-        mock.patch.object(feeds, "Watcher", Hand),
-        mock.patch.object(tide, "CALM", 0.001),
+        mock.patch.object(informers, "Watcher", Hand),
+        mock.patch.object(debounce, "CALM", 0.001),
     ):
         desk = Desk(server, wire, **options)
         await desk.begin()

@@ -17,10 +17,9 @@ import pytest
 
 from ruleop.engine.api import server_api as api
 from ruleop.engine.cache import cache as world
-from ruleop.engine.cache import own_writes as echoes
+from ruleop.engine.cache import own_writes
 from ruleop.engine.cache.expectations import Expectations
-from ruleop.engine.manager import controller_set as rulebook
-from ruleop.engine.manager import manager
+from ruleop.engine.manager import controller_set, manager
 from ruleop.engine.manager.event_handler import EventHandler
 from ruleop.engine.queue import work_queue as queue
 from ruleop.engine.queue import workers
@@ -117,14 +116,14 @@ def any_version_stands(old: Any, store: Store, key: Any, entry: Any, origin: Ori
     old(store, key, entry, origin)
 
 
-def lists_change_nothing(old: Any, dispatch: EventHandler, feed: Any, change: Any) -> None:
+def lists_change_nothing(old: Any, dispatch: EventHandler, informer: Any, change: Any) -> None:
     if change.origin is not Origin.LIST:
-        old(dispatch, feed, change)
+        old(dispatch, informer, change)
 
 
-def deletions_change_nothing(old: Any, dispatch: EventHandler, feed: Any, change: Any) -> None:
+def deletions_change_nothing(old: Any, dispatch: EventHandler, informer: Any, change: Any) -> None:
     if change.new is not None:
-        old(dispatch, feed, change)
+        old(dispatch, informer, change)
 
 
 def lists_delete_nothing(old: Any, store: Store, key: Any, origin: Origin) -> None:
@@ -241,7 +240,7 @@ async def released_first(old: Any, operator: manager.Manager) -> None:
 async def without_grace(_old: Any, operator: manager.Manager) -> None:
     for task in operator._tasks:
         task.cancel()
-    await operator.rulebook.stop()
+    await operator.controller_set.stop()
 
 
 def nothing(_old: Any, *_arguments: Any, **_more: Any) -> Any:
@@ -311,13 +310,13 @@ BREAKAGES = [
         4,
         "what comes during a write is taken for its echo",
         fourth.test_what_somebody_else_changes_before_the_answer_comes_is_looked_at,
-        instead(echoes.Write, "end", nothing),
+        instead(own_writes.Write, "end", nothing),
     ),
     Breakage(
         5,
         "work begins at once",
         partial(fifth.each_store_is_waited_for, "shop"),
-        instead(rulebook.ControllerSet, "_is_synced", lambda *_: True),
+        instead(controller_set.ControllerSet, "_is_synced", lambda *_: True),
     ),
     Breakage(
         5,
@@ -329,7 +328,7 @@ BREAKAGES = [
         5,
         "a store that is synced at last stirs nobody",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
-        instead(rulebook.ControllerSet, "stirred", nothing),
+        instead(controller_set.ControllerSet, "stirred", nothing),
     ),
     Breakage(
         5,

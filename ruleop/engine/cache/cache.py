@@ -59,51 +59,53 @@ class Cache:
 
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
         """A CR, in this version of its kind; without one, in that by which all of them are watched."""
-        for feed in self.primaries(key.group_kind):
-            if version in {"", feed.need.kind.version}:
-                store = feed.store_of(key)
+        for informer in self.primaries(key.group_kind):
+            if version in {"", informer.need.kind.version}:
+                store = informer.store_of(key)
                 return store.get(key) if store is not None else None
         return None
 
     def primaries(self, kind: GroupKind) -> Iterator[Informer]:
-        """The feeds of a kind's CRs: first that of all of them, then one for each other version that a rule names."""
-        if (feed := self.primary.get(kind)) is not None:
-            yield feed
+        """The informers of a kind's CRs: first that of all of them, then one for each other version that a rule names."""
+        if (informer := self.primary.get(kind)) is not None:
+            yield informer
             yield from self.other_versions.get(kind, ())
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        offered = [feed.store_of(key) for feed in self._feeds(key.group_kind) if _offers(feed, version, partial=partial)]
+        offered = [informer.store_of(key) for informer in self._feeds(key.group_kind) if _offers(informer, version, partial=partial)]
         for store in _believed([store for store in offered if store is not None]):
             if (found := store.get(key)) is not None:
                 return found
         return None
 
     def children(self, part_of: str) -> Iterable[Object]:
-        for feeds in self.children_of.values():
-            for feed in feeds:
-                for store in feed.stores():
+        for informers in self.children_of.values():
+            for informer in informers:
+                for store in informer.stores():
                     yield from store.children(part_of)
 
     def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
         found: dict[ObjectKey, Object] = {}
-        feeds = [feed for feed in self.observed.get(kind, ()) if _offers(feed, version, partial=partial)]
-        stores = [store for feed in feeds for store in feed.stores() if namespace is None or store.source.namespace in {"", namespace}]
+        informers = [informer for informer in self.observed.get(kind, ()) if _offers(informer, version, partial=partial)]
+        stores = [
+            store for informer in informers for store in informer.stores() if namespace is None or store.source.namespace in {"", namespace}
+        ]
         for store in _believed(stores):
             for obj in store.select(namespace):
                 found[ObjectKey.of(obj)] = obj
         return [found[key] for key in sorted(found)]
 
-    def parse(self, feed: Informer, key: ObjectKey, entry: Entry) -> Object | None:
-        store = feed.store_of(key)
+    def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
+        store = informer.store_of(key)
         return store.parse(entry) if store is not None else None
 
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         return await self.api.look(kind, key)
 
     def children_feed(self, kind: GroupKind) -> Informer | None:
-        """Of the feeds of a kind's children one that knows them, if there is one: each version has them all."""
-        feeds = self.children_of.get(kind, ())
-        return next((feed for feed in feeds if feed.state is State.SYNCED), feeds[0] if feeds else None)
+        """Of the informers of a kind's children one that knows them, if there is one: each version has them all."""
+        informers = self.children_of.get(kind, ())
+        return next((informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None)
 
     def _feeds(self, kind: GroupKind) -> Iterable[Informer]:
         yield from self.children_of.get(kind, ())
@@ -117,22 +119,22 @@ class Cache:
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
         homes = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
         held = False
-        for feed in (*homes, *self.observed.get(key.group_kind, ())):
-            store = feed.store_of(key) if feed.need.kind == kind else None
-            if store is not None and (key in store or (feed.need.labels in {"", PART_OF} and not feed.need.fields)):
+        for informer in (*homes, *self.observed.get(key.group_kind, ())):
+            store = informer.store_of(key) if informer.need.kind == kind else None
+            if store is not None and (key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields)):
                 store.put(obj)
-                held = held or feed in homes
+                held = held or informer in homes
         return held
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """A live read did not find the object with this uid; or, with a version, found it without our label."""
         gone = not version
-        feeds = [
+        informers = [
             *self.children_of.get(key.group_kind, ()),
             *((*self.primaries(key.group_kind), *self.observed.get(key.group_kind, ())) if gone else ()),
         ]
-        for feed in feeds:
-            store = feed.store_of(key)
+        for informer in informers:
+            store = informer.store_of(key)
             if store is not None:
                 store.remove(key, uid, version)
 
@@ -144,8 +146,8 @@ class Cache:
 
     def _homes(self, key: ObjectKey) -> Iterable[Store]:
         """The stores that hold a CR or a child of this name, should there be one, and that are being kept up to date."""
-        for feed in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
-            store = feed.store_of(key)
+        for informer in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
+            store = informer.store_of(key)
             if store is not None and store.state is State.SYNCED:
                 yield store
 
@@ -194,8 +196,8 @@ class Cache:
     def _look_up(self, need: WatchSpec, namespace: str) -> Served:
         if self.lookup(need.kind) is None:
             return Served.UNSERVED
-        feed = next((feed for feed in self._feeds(need.kind.versionless) if feed.need == need), None)
-        return _SERVED[feed.state_in(namespace)] if feed is not None else Served.PENDING
+        informer = next((informer for informer in self._feeds(need.kind.versionless) if informer.need == need), None)
+        return _SERVED[informer.state_in(namespace)] if informer is not None else Served.PENDING
 
 
 class _From:
@@ -209,8 +211,8 @@ class _From:
         return self.world.state_of(observe, self.namespace)
 
 
-def _offers(feed: Informer, version: str, *, partial: bool) -> bool:
-    return version in {"", feed.need.kind.version} and (partial or not feed.need.metadata_only)
+def _offers(informer: Informer, version: str, *, partial: bool) -> bool:
+    return version in {"", informer.need.kind.version} and (partial or not informer.need.metadata_only)
 
 
 def _believed(stores: list[Store]) -> list[Store]:

@@ -1,7 +1,7 @@
-"""What is watched: for each need of the rules a feed, and for each namespace of a feed a store that the API server keeps up to date.
+"""What is watched: one informer for each thing that the rules need, and one store for each namespace of an informer.
 
-A kind that the cluster does not serve yet is no error. Its feed says so and waits; when the kind comes, or changes its scope, its watch is
-made anew.
+A kind that the cluster does not serve yet is not an error: its informer reports it and waits. When the kind is served, or its scope
+changes, the informer gets a new watch.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Informer:
 
 
 class Informers:
-    """All that is watched. `changed` is told of each change with the feed that it came through, `stirred` when a feed's state is
+    """All that is watched. `changed` is told of each change with the informer that it came through, `stirred` when an informer's state is
     another."""
 
     def __init__(
@@ -99,61 +99,61 @@ class Informers:
         self.changed = changed
         self.stirred = stirred
         self.needed = needed
-        self.feeds: dict[WatchSpec, Informer] = {}
+        self.informers: dict[WatchSpec, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def want(self, needs: Iterable[WatchSpec]) -> None:
         """Watches these and nothing else. What is watched already goes on undisturbed."""
         wanted = dict.fromkeys(needs)
-        for need in [need for need in self.feeds if need not in wanted]:
-            self._end(self.feeds.pop(need))
+        for need in [need for need in self.informers if need not in wanted]:
+            self._end(self.informers.pop(need))
         for need in wanted:
-            if need not in self.feeds:
-                self.feeds[need] = Informer(need)
-                self._begin(self.feeds[need])
+            if need not in self.informers:
+                self.informers[need] = Informer(need)
+                self._begin(self.informers[need])
 
     def look_again(self) -> None:
         """After discovery: kinds may have come, gone, or changed their scope."""
-        for feed in self.feeds.values():
-            if self.lookup(feed.need.kind) != feed.resource:
-                self._end(feed)
-                self._begin(feed)
-                self.stirred(feed)
+        for informer in self.informers.values():
+            if self.lookup(informer.need.kind) != informer.resource:
+                self._end(informer)
+                self._begin(informer)
+                self.stirred(informer)
 
     def wake(self) -> None:
-        for feed in self.feeds.values():
-            for watcher in feed.watchers:
+        for informer in self.informers.values():
+            for watcher in informer.watchers:
                 watcher.wake()
 
     def _regained(self) -> None:
         """The server answers one watch again after it had not: then it will answer the others, whose turn may be a minute away."""
-        for feed in self.feeds.values():
-            for watcher in feed.watchers:
+        for informer in self.informers.values():
+            for watcher in informer.watchers:
                 if watcher.cut_off:
                     watcher.wake()
 
     async def stop(self) -> None:
-        for feed in self.feeds.values():
-            self._end(feed)
+        for informer in self.informers.values():
+            self._end(informer)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    def _begin(self, feed: Informer) -> None:
-        feed.resource = resource = self.lookup(feed.need.kind)
+    def _begin(self, informer: Informer) -> None:
+        informer.resource = resource = self.lookup(informer.need.kind)
         if resource is None:
             return
-        need = feed.need
+        need = informer.need
         namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
         for namespace in namespaces:
             source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
             watcher = Watcher(self.client, source, regained=self._regained, needed=lambda: self.needed(need.kind.versionless))
-            watcher.store.subscribe(lambda change, feed=feed: self.changed(feed, change))  # type: ignore[misc]
-            watcher.store.subscribe_state(lambda _store, feed=feed: self.stirred(feed))  # type: ignore[misc]
-            feed.watchers.append(watcher)
+            watcher.store.subscribe(lambda change, informer=informer: self.changed(informer, change))  # type: ignore[misc]
+            watcher.store.subscribe_state(lambda _store, informer=informer: self.stirred(informer))  # type: ignore[misc]
+            informer.watchers.append(watcher)
             watcher.start()
 
-    def _end(self, feed: Informer) -> None:
-        for watcher in feed.watchers:
+    def _end(self, informer: Informer) -> None:
+        for watcher in informer.watchers:
             task = asyncio.ensure_future(watcher.stop())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
-        feed.watchers = []
+        informer.watchers = []

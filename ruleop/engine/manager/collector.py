@@ -54,11 +54,11 @@ class StateCollector(Collector):
         self,
         *,
         controllers: Iterable[Controller],
-        feeds: Callable[[], Iterable[Informer]],
+        informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
     ) -> None:
         self.controllers = controllers
-        self.feeds = feeds
+        self.informers = informers
         self.recorder = recorder
 
     def describe(self) -> Iterator[Metric]:
@@ -68,8 +68,8 @@ class StateCollector(Collector):
         found: Found = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
         for controller in self.controllers:
             self._controller(found, controller)
-        for feed in self.feeds():
-            self._feed(found, feed)
+        for informer in self.informers():
+            self._feed(found, informer)
         for outcome, count in self.recorder.statistics().items():
             if outcome != "waiting":
                 found["ruleop_events"][(outcome,)] = count
@@ -94,12 +94,12 @@ class StateCollector(Collector):
             for child, why in waits:
                 found["ruleop_waits"][*title, child, why] += count
 
-    def _feed(self, found: Found, feed: Informer) -> None:
+    def _feed(self, found: Found, informer: Informer) -> None:
         """Several may be of one kind: in several namespaces, or each with its part of the objects."""
-        kind = (str(feed.need.kind),)
-        if not feed.watchers:
-            found["ruleop_watches"][*kind, feed.state.value] += 1
-        for watcher in feed.watchers:
+        kind = (str(informer.need.kind),)
+        if not informer.watchers:
+            found["ruleop_watches"][*kind, informer.state.value] += 1
+        for watcher in informer.watchers:
             store = watcher.store.statistics()
             found["ruleop_watches"][*kind, store.state.value] += 1
             found["ruleop_store_objects"][kind] += store.objects

@@ -45,7 +45,7 @@ class ControllerSet:
         self,
         controllers: Controllers,
         *,
-        feeds: Informers,
+        informers: Informers,
         discovery: Discovery,
         schemas: PublishedSchemas,
         inventory: Inventory,
@@ -59,7 +59,7 @@ class ControllerSet:
         """`limit`: of CRs at once, whatever the rules say; `pause`: seconds after a change of the rules in which nothing is taken away,
         counted by the loop; `clock` tells people when that is over."""
         self.controllers, self.world = controllers, controllers.world
-        self.feeds, self.discovery, self.schemas, self.inventory = feeds, discovery, schemas, inventory
+        self.informers, self.discovery, self.schemas, self.inventory = informers, discovery, schemas, inventory
         self.room = room
         self.metrics = metrics
         self.make, self.limit, self.pause, self.clock = make, limit, pause, clock
@@ -156,26 +156,26 @@ class ControllerSet:
     # -- what is watched for them --------------------------------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Watches what the rules need, and tells the world which feed is for what. What is needed is worked out anew: a kind that only the
-        inventory remembers can be watched once it is served."""
+        """Watches what the rules need, and tells the cache which informer is for what. Worked out each time, because a kind that only
+        the inventory remembers can be watched once it is served."""
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
         self.world.primary, self.world.other_versions, self.world.children_of, self.world.observed = {}, {}, {}, {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
-        self.feeds.want(needs)
-        feeds = self.feeds.feeds
+        self.informers.want(needs)
+        informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
-            self.world.primary[kind] = feeds[WatchSpec(controller.kind)]
+            self.world.primary[kind] = informers[WatchSpec(controller.kind)]
             others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
-            self.world.other_versions[kind] = [feeds[WatchSpec(each)] for each in others]
+            self.world.other_versions[kind] = [informers[WatchSpec(each)] for each in others]
             for need in self._child_needs(kind, controller.rules):
-                _add(self.world.children_of, feeds[need])
+                _add(self.world.children_of, informers[need])
             for need in _observed(controller.rules):
-                _add(self.world.observed, feeds[need])
+                _add(self.world.observed, informers[need])
         self.world.forget()
         self.unsettled.set()
-        self.unserved.look(feeds.values(), self.controllers)
+        self.unserved.look(informers.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
         yield WatchSpec(kind)
@@ -220,18 +220,18 @@ class ControllerSet:
         return controller is not None and self._is_synced(controller)
 
     def _is_synced(self, controller: Controller) -> bool:
-        return all(self.feeds.feeds[need].state is not State.PENDING for need in controller.needs)
+        return all(self.informers.informers[need].state is not State.PENDING for need in controller.needs)
 
-    def stirred(self, feed: Informer) -> None:
+    def stirred(self, informer: Informer) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
         self.unsettled.set()
-        self.unserved.look(self.feeds.feeds.values(), self.controllers)
+        self.unserved.look(self.informers.informers.values(), self.controllers)
         at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()
         for controller in self.controllers:
-            if feed.need in controller.needs:
-                cause = f"{feed.need.kind.versionless} is {feed.state.value}" if controller in at_work else START
+            if informer.need in controller.needs:
+                cause = f"{informer.need.kind.versionless} is {informer.state.value}" if controller in at_work else START
                 self.controllers.all_again(controller, cause)
 
     async def stop(self) -> None:
@@ -245,7 +245,7 @@ def _observed(rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
     return (observe_need(observe) for rule in rules for observe in rule.observe.values())
 
 
-def _add(feeds: dict[GroupKind, list[Informer]], feed: Informer) -> None:
-    known = feeds.setdefault(feed.need.kind.versionless, [])
-    if feed not in known:
-        known.append(feed)
+def _add(informers: dict[GroupKind, list[Informer]], informer: Informer) -> None:
+    known = informers.setdefault(informer.need.kind.versionless, [])
+    if informer not in known:
+        known.append(informer)

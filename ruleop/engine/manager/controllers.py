@@ -68,6 +68,6 @@ class Controllers:
 
     def all_again(self, controller: Controller, cause: Cause) -> None:
         """Each of its CRs is looked at, when nothing more urgent is."""
-        feed = self.world.primary.get(controller.kind.versionless)
-        for key, _ in feed.entries() if feed is not None else ():
+        informer = self.world.primary.get(controller.kind.versionless)
+        for key, _ in informer.entries() if informer is not None else ():
             controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)

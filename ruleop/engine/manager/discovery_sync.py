@@ -32,19 +32,21 @@ AGAIN = 1.0  # after a failure
 
 
 class DiscoverySync:
-    def __init__(self, discovery: Discovery, schemas: PublishedSchemas, *, world: Cache, feeds: Informers, rulebook: ControllerSet) -> None:
+    def __init__(
+        self, discovery: Discovery, schemas: PublishedSchemas, *, world: Cache, informers: Informers, controller_set: ControllerSet
+    ) -> None:
         self.discovery = discovery
         self.schemas = schemas
         self.world = world
-        self.feeds = feeds
-        self.rulebook = rulebook
+        self.informers = informers
+        self.controller_set = controller_set
         self.log = structlog.get_logger()
         self._refreshing = asyncio.Event()
         self._undefined: set[GroupKind] = set()  # kinds whose definition has gone
 
-    def definition_changed(self, feed: Informer, change: Change) -> None:
+    def definition_changed(self, informer: Informer, change: Change) -> None:
         entry = change.new or change.old
-        obj = self.world.parse(feed, change.key, entry) if entry is not None else None
+        obj = self.world.parse(informer, change.key, entry) if entry is not None else None
         if obj is None or (not change.outside_status and not _established_changed(change)):
             return
         with contextlib.suppress(SchemaError):
@@ -57,9 +59,9 @@ class DiscoverySync:
                 self.world.definitions.pop(kind, None)
                 self._undefined.add(kind)
             self.world.forget()
-            controllers = self.rulebook.controllers
+            controllers = self.controller_set.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
-                self.rulebook.room.look(controller.rules, self.world)
+                self.controller_set.room.look(controller.rules, self.world)
                 controllers.all_again(controller, f"the definition of {kind} changed")
         self._refreshing.set()
 
@@ -70,7 +72,7 @@ class DiscoverySync:
         Where definitions cannot be watched, now and then."""
         pause, trouble = DISCOVERY_LAG, ""
         while True:
-            crds = self.feeds.feeds[WatchSpec(CRD)]
+            crds = self.informers.informers[WatchSpec(CRD)]
             wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
             late = self._out_of_step()
             with contextlib.suppress(TimeoutError):
@@ -78,7 +80,7 @@ class DiscoverySync:
                     await self._refreshing.wait()
             if self._refreshing.is_set():
                 pause = DISCOVERY_LAG
-                self.feeds.wake()  # a kind that went and came between two looks has only its watch to tell
+                self.informers.wake()  # a kind that went and came between two looks has only its watch to tell
             elif late:
                 pause = min(LOOK_FOR_KINDS, pause * 2)
             self._refreshing.clear()
@@ -111,8 +113,8 @@ class DiscoverySync:
 
     def _of_interest(self) -> Iterator[Kind]:
         """What is watched; and where rules call `has_kind`, whose arguments may be computed, all that is defined or was."""
-        yield from (need.kind for need in self.feeds.feeds)
-        if not any(controller.asks_for_kinds() for controller in self.rulebook.controllers):
+        yield from (need.kind for need in self.informers.informers)
+        if not any(controller.asks_for_kinds() for controller in self.controller_set.controllers):
             return
         for kind, definition in self.world.definitions.items():
             yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
@@ -122,16 +124,16 @@ class DiscoverySync:
         """Kinds that came, went, or are another."""
         if difference:
             self.world.forget()
-            self.feeds.look_again()
-            self.rulebook.watch()
-            self.rulebook.open()
+            self.informers.look_again()
+            self.controller_set.watch()
+            self.controller_set.open()
         for kind in difference.gone:
-            controller = self.rulebook.controllers.get(kind.versionless)
+            controller = self.controller_set.controllers.get(kind.versionless)
             if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
-                self.rulebook.controllers.all_again(controller, f"{kind} is not served any more")
-        for controller in self.rulebook.controllers if difference.appeared or difference.gone else ():
+                self.controller_set.controllers.all_again(controller, f"{kind} is not served any more")
+        for controller in self.controller_set.controllers if difference.appeared or difference.gone else ():
             if controller.asks_for_kinds():
-                self.rulebook.controllers.all_again(controller, "other kinds are served")
+                self.controller_set.controllers.all_again(controller, "other kinds are served")
 
     # -- schemas -------------------------------------------------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class DiscoverySync:
                 await self._look_at_schemas(missing)
 
     def _written(self) -> list[Kind]:
-        return [kind for controller in self.rulebook.controllers for kind in controller.kinds()]
+        return [kind for controller in self.controller_set.controllers for kind in controller.kinds()]
 
     async def _look_at_schemas(self, kinds: list[Kind]) -> None:
         try:
@@ -157,10 +159,10 @@ class DiscoverySync:
             await asyncio.sleep(AGAIN)
             return
         for look in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
-            for controller in self.rulebook.controllers if await look else ():
-                self.rulebook.room.look(controller.rules, self.world)
-                self.rulebook.controllers.all_again(controller, "more schemas are known")
-            self.rulebook.open()
+            for controller in self.controller_set.controllers if await look else ():
+                self.controller_set.room.look(controller.rules, self.world)
+                self.controller_set.controllers.all_again(controller, "more schemas are known")
+            self.controller_set.open()
 
 
 def _established_changed(change: Change) -> bool:

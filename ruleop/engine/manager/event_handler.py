@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 class EventHandler:
-    def __init__(self, world: Cache, controllers: Controllers, echoes: OwnWrites, *, statuses: bool = False) -> None:
+    def __init__(self, world: Cache, controllers: Controllers, own_writes: OwnWrites, *, statuses: bool = False) -> None:
         """`statuses`: somebody else may write them, as in a dry run. At work, a change of a CR's status is our own."""
         self.world = world
-        self.echoes = echoes
+        self.own_writes = own_writes
         self.controllers = controllers
         self.statuses = statuses
 
-    def changed(self, feed: Informer, change: Change) -> None:
+    def changed(self, informer: Informer, change: Change) -> None:
         kind = change.key.group_kind
         urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and feed in self.world.primaries(kind) and (change.outside_status or self.statuses):
+        if controller is not None and informer in self.world.primaries(kind) and (change.outside_status or self.statuses):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         observed, children = self.world.observed.get(kind, ()), self.world.children_of.get(kind, ())
-        if feed not in observed and feed not in children:
+        if informer not in observed and informer not in children:
             return
         # Where a kind is both, an object is in two stores, and one of them is behind: whoever looked when the first one changed may have
         # seen what the second one still held. So each of them tells owner and observers.
         if change.origin is not Origin.WRITE:
             tell = partial(self._owners_told, change, cause, urgency)
-            if not self.echoes.keep(change.key, change.new.version if change.new is not None else 0, tell):
+            if not self.own_writes.keep(change.key, change.new.version if change.new is not None else 0, tell):
                 tell()
         if observed:
-            self._observed_changed(feed, change, cause, urgency)
+            self._observed_changed(informer, change, cause, urgency)
 
     def _owners_told(self, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
@@ -53,15 +53,15 @@ class EventHandler:
 
     def _child_changed(self, part_of: str, cause: Cause, urgency: Urgency) -> None:
         for controller in self.controllers:
-            request = controller.reconciler.routes.owner_of({PART_OF: part_of})
+            request = controller.reconciler.index.owner_of({PART_OF: part_of})
             if request is not None:
                 controller.workers.add(request, cause, urgency)
 
-    def _observed_changed(self, feed: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _observed_changed(self, informer: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
-            obj = self.world.parse(feed, change.key, entry) if entry is not None else None
+            obj = self.world.parse(informer, change.key, entry) if entry is not None else None
             if obj is None:
                 continue
             for controller in self.controllers:
-                for request in controller.reconciler.routes.observers_of(obj):
+                for request in controller.reconciler.index.observers_of(obj):
                     controller.workers.add(request, cause, urgency)

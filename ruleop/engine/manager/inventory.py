@@ -53,15 +53,15 @@ class InventoryEntry:
 class Inventory:
     """The ConfigMap as known here. Only the leader writes it."""
 
-    def __init__(self, shelf: InventoryStore) -> None:
-        self.shelf = shelf
+    def __init__(self, inventory_store: InventoryStore) -> None:
+        self.inventory_store = inventory_store
         self.entries: dict[GroupKind, InventoryEntry] = {}
         self.in_doubt = False  # the ConfigMap may say more than is known here
         self._version = ""
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        self._take(await self.shelf.read())
+        self._take(await self.inventory_store.read())
         self.in_doubt = False
 
     def of(self, watched: GroupKind) -> InventoryEntry:
@@ -97,7 +97,7 @@ class Inventory:
             return done
 
     async def _write(self, entries: Mapping[GroupKind, InventoryEntry]) -> bool:
-        written = await self.shelf.write(encode(entries), self._version)
+        written = await self.inventory_store.write(encode(entries), self._version)
         if written is not None:
             self._take(written)
             return True

@@ -35,10 +35,10 @@ TRY_AGAIN = 30.0  # seconds; the inventory cannot be written
 
 
 class InventoryCollector:
-    def __init__(self, rulebook: ControllerSet, *, finalizer: str) -> None:
-        self.rulebook = rulebook
-        self.controllers, self.world = rulebook.controllers, rulebook.world
-        self.inventory, self.discovery = rulebook.inventory, rulebook.discovery
+    def __init__(self, controller_set: ControllerSet, *, finalizer: str) -> None:
+        self.controller_set = controller_set
+        self.controllers, self.world = controller_set.controllers, controller_set.world
+        self.inventory, self.discovery = controller_set.inventory, controller_set.discovery
         self.finalizer = finalizer
         self.log = structlog.get_logger()
         self._needle = f'"{finalizer}"'.encode()
@@ -47,15 +47,15 @@ class InventoryCollector:
         self._told: set[tuple[GroupKind, GroupKind | None, str]] = set()
         self._trouble = ""
 
-    def changed(self, feed: Informer, change: Change) -> None:
+    def changed(self, informer: Informer, change: Change) -> None:
         """An object that kept something in the inventory may be gone."""
-        if change.outside_status and feed.need.kind.versionless in self._waits_for:
-            self.rulebook.unsettled.set()
+        if change.outside_status and informer.need.kind.versionless in self._waits_for:
+            self.controller_set.unsettled.set()
 
     async def follow(self) -> None:
         while True:
-            await self.rulebook.unsettled.wait()
-            self.rulebook.unsettled.clear()
+            await self.controller_set.unsettled.wait()
+            self.controller_set.unsettled.clear()
             await asyncio.sleep(MOMENT)
             try:
                 await self.take()
@@ -64,21 +64,21 @@ class InventoryCollector:
                     self._trouble = str(error)
                     self.log.warning("the inventory cannot be written; trying again", error=self._trouble)
                 await asyncio.sleep(TRY_AGAIN)
-                self.rulebook.unsettled.set()
+                self.controller_set.unsettled.set()
             else:
                 self._trouble = ""
                 if self._busy:
-                    self.rulebook.unsettled.set()
+                    self.controller_set.unsettled.set()
 
     async def take(self) -> None:
         """Looks at each watched kind once."""
         self._waits_for, self._busy = set(), False
-        if not self.rulebook.is_settled:
+        if not self.controller_set.is_settled:
             return
         for kind in sorted({*self.inventory.entries, *self.controllers.by_kind}):
             controller = self.controllers.get(kind)
             if controller is None and self.inventory.of(kind).finalizer and (served := self.discovery.get(kind)) is not None:
-                self.rulebook.leave(served.info.kind)
+                self.controller_set.leave(served.info.kind)
                 continue
             if controller is not None and controller.rules:
                 await self.inventory.ensure(kind, self._missing(kind, controller))
@@ -89,7 +89,7 @@ class InventoryCollector:
         if self.inventory.in_doubt or self._left(kind) != before:
             if not await self.inventory.shrink(kind, lambda: self._left(kind)):
                 self._busy = True
-                self.rulebook.watch()  # what somebody else has written may name other kinds
+                self.controller_set.watch()  # what somebody else has written may name other kinds
                 return
             after = self.inventory.of(kind)
             gone, finalizer = sorted(map(str, before.children - after.children)), before.finalizer and not after.finalizer
@@ -97,16 +97,16 @@ class InventoryCollector:
                 self.log.info("the inventory forgets", watched=str(kind), kinds=gone, finalizer=finalizer)
         controller = self.controllers.get(kind)
         if controller is not None and not controller.rules and self._has_ended(controller):
-            self.rulebook.end(controller)
+            self.controller_set.end(controller)
         elif self.inventory.of(kind) != before:
-            self.rulebook.watch()
+            self.controller_set.watch()
 
     # -- what is to be remembered --------------------------------------------------------------------------------------------------------
 
     def _left(self, kind: GroupKind) -> InventoryEntry:
         """What is to be remembered of a watched kind: less than before, or the same."""
         entry, controller = self.inventory.of(kind), self.controllers.get(kind)
-        if not self.rulebook.is_settled:
+        if not self.controller_set.is_settled:
             return entry
         if controller is None:
             return entry if entry.finalizer and not self._is_unserved(kind, kind) else InventoryEntry()
@@ -130,22 +130,22 @@ class InventoryCollector:
     def _has_ended(self, controller: Controller) -> bool:
         """Whether no CR of a removed watch keeps our finalizer."""
         kind = controller.kind.versionless
-        feed = self.world.primary[kind]
-        if feed.state is State.UNSERVED:
+        informer = self.world.primary[kind]
+        if informer.state is State.UNSERVED:
             return self._is_unserved(kind, kind)
-        if feed.state is not State.SYNCED:
-            self._tell(kind, None, feed)
+        if informer.state is not State.SYNCED:
+            self._tell(kind, None, informer)
             return False
-        if self._is_held(feed):
+        if self._is_held(informer):
             return False
         if not controller.is_idle():
             self._busy = True
             return False
         return True
 
-    def _is_held(self, feed: Informer) -> bool:
+    def _is_held(self, informer: Informer) -> bool:
         """Whether a CR carries our finalizer."""
-        for key, entry in feed.entries():
+        for key, entry in informer.entries():
             if self._needle in entry.body and self.finalizer in (entry.parsed()["metadata"].get("finalizers") or ()):
                 self._waits_for.add(key.group_kind)
                 return True
@@ -153,20 +153,20 @@ class InventoryCollector:
 
     def _may_have(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR has, or may have, children of a kind that the rules do not make any more."""
-        watched, feed = controller.kind.versionless, self.world.children_feed(child)
-        if feed is None or feed.state is State.UNSERVED:
+        watched, informer = controller.kind.versionless, self.world.children_feed(child)
+        if informer is None or informer.state is State.UNSERVED:
             return not self._is_unserved(watched, child)
-        if feed.state is not State.SYNCED:
-            self._tell(watched, child, feed)
+        if informer.state is not State.SYNCED:
+            self._tell(watched, child, informer)
             return True
-        if self._has(controller, feed):
+        if self._has(controller, informer):
             self._waits_for |= {watched, child}
             return True
         return False
 
-    def _has(self, controller: Controller, feed: Informer) -> bool:
+    def _has(self, controller: Controller, informer: Informer) -> bool:
         owners: set[str] | None = None
-        for _, entry in feed.entries():
+        for _, entry in informer.entries():
             owners = owners if owners is not None else set(self._labels(controller))
             if entry.part_of in owners:
                 return True
@@ -182,8 +182,8 @@ class InventoryCollector:
         entry, primary = self.inventory.of(kind), self.world.primary[kind]
         if primary.state is not State.SYNCED:
             return InventoryEntry()
-        feeds = {each: self.world.children_feed(each) for each in _made(controller.rules) - entry.children}
-        children = frozenset(each for each, feed in feeds.items() if feed is not None and self._has(controller, feed))
+        informers = {each: self.world.children_feed(each) for each in _made(controller.rules) - entry.children}
+        children = frozenset(each for each, informer in informers.items() if informer is not None and self._has(controller, informer))
         return InventoryEntry(children, not entry.finalizer and self._is_held(primary))
 
     def _is_unserved(self, watched: GroupKind, kind: GroupKind) -> bool:
@@ -197,11 +197,11 @@ class InventoryCollector:
             return False
         return True
 
-    def _tell(self, watched: GroupKind, child: GroupKind | None, feed: Informer | None) -> None:
+    def _tell(self, watched: GroupKind, child: GroupKind | None, informer: Informer | None) -> None:
         """Once: it stops nothing, and nobody else says it."""
-        if feed is not None and feed.state is State.PENDING:
+        if informer is not None and informer.state is State.PENDING:
             return
-        what = (watched, child, feed.problem if feed is not None else "it is not served just now")
+        what = (watched, child, informer.problem if informer is not None else "it is not served just now")
         if what not in self._told:
             self._told.add(what)
             self.log.warning(
@@ -218,10 +218,10 @@ def _conditions(rules: tuple[Rule, ...]) -> frozenset[str]:
     return frozenset(each.type for rule in rules for each in rule.conditions)
 
 
-def _is_shown(feed: Informer, condition: str) -> bool:
+def _is_shown(informer: Informer, condition: str) -> bool:
     """Whether a CR's status may have a condition of this type."""
     needle = f'"{condition}"'.encode()
-    return any(entry.status is not None and needle in entry.status for _, entry in feed.entries())
+    return any(entry.status is not None and needle in entry.status for _, entry in informer.entries())
 
 
 def may_need_finalizer(rules: tuple[Rule, ...]) -> bool:

@@ -29,6 +29,7 @@ from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.engine.manager.event_handler import EventHandler
 from ruleop.engine.manager.inventory import Inventory, InventoryEntry
+from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Urgency
@@ -78,7 +79,7 @@ class Manager:
         self.root = root
         self.options = options
         self.metrics = Metrics()
-        self.pulse = LoopWatchdog(self.metrics.lag.observe)
+        self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
         self.log = structlog.get_logger()
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -109,9 +110,9 @@ class Manager:
         session = await Session.open(credentials)
         stack.push_async_callback(session.close)
         self._compose(session, credentials)
-        stack.push_async_callback(self.feeds.stop)
-        stack.callback(self._keep(self.pulse.beat(), "pulse").cancel)
-        health = Probes(self._checks, self.metrics, self.pulse)
+        stack.push_async_callback(self.informers.stop)
+        stack.callback(self._keep(self.loop_watchdog.beat(), "loop_watchdog").cancel)
+        health = Probes(self._checks, self.metrics, self.loop_watchdog)
         stack.push_async_callback(health.stop)
         await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
         await self._until_possible(self._first_contact)
@@ -119,22 +120,22 @@ class Manager:
             # Released last of all that writes: whoever takes over must find nobody else at work.
             stack.push_async_callback(self._release, self._stand())
         else:
-            self.rulebook.lead()
+            self.controller_set.lead()
         self.recorder.start()
         stack.push_async_callback(self.recorder.stop)
         stack.push_async_callback(self._stop_workers)
-        self.rulebook.adopt(self.project)
+        self.controller_set.adopt(self.project)
         if not self.options.dry_run:
-            self._spawn(self.stocktaking.follow(), "stocktaking")
-        for each in (self.catalogue.follow_discovery, self.catalogue.follow_schemas):
+            self._spawn(self.inventory_gc.follow(), "inventory_gc")
+        for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
             reloader = Reloader(
                 self.root,
                 self.options.variables,
                 current=self.project.digest,
-                changed=self.rulebook.reloaded,
-                refused=self.rulebook.refuse,
+                changed=self.controller_set.reloaded,
+                refused=self.controller_set.refuse,
             )
             reloader.start()
             stack.push_async_callback(reloader.stop)
@@ -169,30 +170,30 @@ class Manager:
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
         self.world = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
-        self.feeds = Informers(
+        self.informers = Informers(
             self.client,
             self.lookup,
             self.options.namespaces,
             changed=self._changed,
             stirred=self._stirred,
-            needed=lambda kind: self.rulebook.verbs(kind),  # noqa: PLW0108 - the rulebook is made after the feeds
+            needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - the controller_set is made after the informers
         )
         self.home = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
-        self.echoes = OwnWrites()
-        self.tide = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
+        self.own_writes = OwnWrites()
+        self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
-            self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.tide.high
+            self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.debounce.busy
         )
         self.surroundings = self._surroundings()
         self.controllers = Controllers(self.world)
-        census = StateCollector(controllers=self.controllers, feeds=self.feeds.feeds.values, recorder=self.recorder)
-        self.metrics.registry.register(census)
-        self.dispatch = EventHandler(self.world, self.controllers, self.echoes, statuses=self.options.dry_run)
+        collector = StateCollector(controllers=self.controllers, informers=self.informers.informers.values, recorder=self.recorder)
+        self.metrics.registry.register(collector)
+        self.dispatch = EventHandler(self.world, self.controllers, self.own_writes, statuses=self.options.dry_run)
         schemas = PublishedSchemas(self.discovery, self.world)
-        self.rulebook = ControllerSet(
+        self.controller_set = ControllerSet(
             self.controllers,
-            feeds=self.feeds,
+            informers=self.informers,
             discovery=self.discovery,
             schemas=schemas,
             inventory=self.inventory,
@@ -202,8 +203,10 @@ class Manager:
             limit=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
-        self.stocktaking = InventoryCollector(self.rulebook, finalizer=self.surroundings.finalizer)
-        self.catalogue = DiscoverySync(self.discovery, schemas, world=self.world, feeds=self.feeds, rulebook=self.rulebook)
+        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.surroundings.finalizer)
+        self.discovery_sync = DiscoverySync(
+            self.discovery, schemas, world=self.world, informers=self.informers, controller_set=self.controller_set
+        )
 
     async def _first_contact(self) -> None:
         await self.discovery.refresh()
@@ -241,7 +244,7 @@ class Manager:
             await election.leading()
             await self._until_possible(self.inventory.load)
             self.metrics.leader.labels(self.options.name).set(1)
-            self.rulebook.lead()
+            self.controller_set.lead()
 
         self.metrics.leader.labels(self.options.name).set(0)
         election.start()
@@ -257,7 +260,7 @@ class Manager:
             task.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.options.grace):
-                await self.rulebook.stop()
+                await self.controller_set.stop()
                 return
         self._in_order = False
         self.log.error("the grace period is over; what still ran is cut off, and the next start finishes it", grace=self.options.grace)
@@ -265,13 +268,13 @@ class Manager:
     def _surroundings(self) -> Surroundings:
         return Surroundings(
             world=self.world,
-            executor=Executor(self.api, self.world, classify, self.echoes),
+            executor=Executor(self.api, self.world, classify, self.own_writes),
             write_status=self._write_status,
             say=self._say,
             before_writes=self._before_writes,
             conditions_of=lambda kind: self.inventory.of(kind).conditions,
             metrics=self.metrics,
-            tide=self.tide,
+            debounce=self.debounce,
             clock=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             ticks=time.monotonic,
             seed=lambda: secrets.token_bytes(32),
@@ -285,7 +288,7 @@ class Manager:
             kind,
             (),
             self.surroundings,
-            known=lambda: self.rulebook.knows(kind.versionless),
+            known=lambda: self.controller_set.knows(kind.versionless),
             busy=workers.queue.has_ready,
             wake=lambda request: workers.add(request, "status", Urgency.RETRY),
         )
@@ -293,15 +296,15 @@ class Manager:
 
     # -- what the stores say -------------------------------------------------------------------------------------------------------------
 
-    def _changed(self, feed: Informer, change: Change) -> None:
-        if feed.need.kind == CRD:
-            self.catalogue.definition_changed(feed, change)
+    def _changed(self, informer: Informer, change: Change) -> None:
+        if informer.need.kind == CRD:
+            self.discovery_sync.definition_changed(informer, change)
         else:
-            self.dispatch.changed(feed, change)
-            self.stocktaking.changed(feed, change)
+            self.dispatch.changed(informer, change)
+            self.inventory_gc.changed(informer, change)
 
-    def _stirred(self, feed: Informer) -> None:
-        self.rulebook.stirred(feed)
+    def _stirred(self, informer: Informer) -> None:
+        self.controller_set.stirred(informer)
 
     # -- what reconcilers ask for ----------------------------------------------------------------------------------------------------------
 
@@ -338,9 +341,9 @@ class Manager:
     def _checks(self) -> Iterator[Check]:
         if self._waits_for:
             yield Check("begin", ok=False, message=self._waits_for)
-        yield checks.of_rules(self.rulebook)
+        yield checks.of_rules(self.controller_set)
         if self.election is not None:
             yield checks.of_election(self.election.leads(), self.election.holder)
-        yield from checks.of_watches(self.feeds)
+        yield from checks.of_watches(self.informers)
         for controller in self.controllers:
-            yield checks.of_controller(controller, self.rulebook)
+            yield checks.of_controller(controller, self.controller_set)

@@ -22,10 +22,10 @@ _WORDS = {
 }
 
 
-def of_rules(rulebook: ControllerSet) -> Check:
+def of_rules(controller_set: ControllerSet) -> Check:
     """Refused rules are no reason not to be ready: the last good ones do their work."""
-    count = sum(len(controller.rules) for controller in rulebook.controllers)
-    return Check("rules", not rulebook.refused, rulebook.refused or f"{count} at work", counts=False)
+    count = sum(len(controller.rules) for controller in controller_set.controllers)
+    return Check("rules", not controller_set.refused, controller_set.refused or f"{count} at work", counts=False)
 
 
 def of_election(leads: bool, holder: str) -> Check:
@@ -33,33 +33,33 @@ def of_election(leads: bool, holder: str) -> Check:
     return Check("leader election", True, "this process leads" if leads else f"standing by; {holder or 'nobody'} leads")
 
 
-def of_watches(feeds: Informers) -> Iterator[Check]:
-    for feed in feeds.feeds.values():
-        yield of_watch(feed)
+def of_watches(informers: Informers) -> Iterator[Check]:
+    for informer in informers.informers.values():
+        yield of_watch(informer)
 
 
-def of_watch(feed: Informer) -> Check:
+def of_watch(informer: Informer) -> Check:
     """A kind that is not served, or not permitted, stops what needs it and nothing else. A watch on which the server should have been
     heard, and was not, shows the past."""
-    name, state = f"watch {_told(feed.need)}", feed.state
+    name, state = f"watch {_told(informer.need)}", informer.state
     if state is not State.SYNCED:
-        return Check(name, False, feed.problem or _WORDS[state], counts=state is State.PENDING)
-    age = max(watcher.age() or 0.0 for watcher in feed.watchers)
-    if any(watcher.overdue for watcher in feed.watchers):
-        return Check(name, False, f"the server has not been heard for {age:.0f} s" + (f": {feed.problem}" if feed.problem else ""))
-    count = sum(len(store) for store in feed.stores())
+        return Check(name, False, informer.problem or _WORDS[state], counts=state is State.PENDING)
+    age = max(watcher.age() or 0.0 for watcher in informer.watchers)
+    if any(watcher.overdue for watcher in informer.watchers):
+        return Check(name, False, f"the server has not been heard for {age:.0f} s" + (f": {informer.problem}" if informer.problem else ""))
+    count = sum(len(store) for store in informer.stores())
     return Check(name, True, f"{count} object{'' if count == 1 else 's'}, heard {age:.0f} s ago")
 
 
-def of_controller(controller: Controller, rulebook: ControllerSet) -> Check:
+def of_controller(controller: Controller, controller_set: ControllerSet) -> Check:
     name = f"controller {controller.workers.title}"
     work = controller.workers.statistics()
     if controller.workers.is_open:
         return Check(name, True, f"{work['active_workers']:.0f} at work, {work['depth']:.0f} waiting, {work['failing']:.0f} failing")
-    if not rulebook.leading:
+    if not controller_set.leading:
         return Check(name, True, "standing by")
-    feeds = rulebook.feeds.feeds
-    pending = [_told(need) for need in sorted(controller.needs, key=str) if feeds[need].state is State.PENDING]
+    informers = controller_set.informers.informers
+    pending = [_told(need) for need in sorted(controller.needs, key=str) if informers[need].state is State.PENDING]
     return Check(name, False, f"waits for {', '.join(pending) or 'the schemas of what it writes'}")
 
 

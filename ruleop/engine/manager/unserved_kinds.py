@@ -25,10 +25,10 @@ class Unserved:
         self._reported: set[Kind] = set()
         self.log = structlog.get_logger()
 
-    def look(self, feeds: Iterable[Informer], controllers: Iterable[Controller]) -> None:
+    def look(self, informers: Iterable[Informer], controllers: Iterable[Controller]) -> None:
         states: dict[Kind, set[State]] = {}
-        for feed in feeds:
-            states.setdefault(feed.need.kind, set()).add(feed.state)
+        for informer in informers:
+            states.setdefault(informer.need.kind, set()).add(informer.state)
         needed = {kind: (watched, optional) for kind, watched, optional in _needed(controllers)}
         self._reported &= needed.keys()
         for kind in sorted(needed):

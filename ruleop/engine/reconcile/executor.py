@@ -105,11 +105,11 @@ class Classifier(Protocol):
 
 
 class Executor:
-    def __init__(self, api: Api, stores: Stores, classify: Classifier, echoes: OwnWrites) -> None:
+    def __init__(self, api: Api, stores: Stores, classify: Classifier, own_writes: OwnWrites) -> None:
         self.api = api
         self.stores = stores
         self.classify = classify
-        self.echoes = echoes
+        self.own_writes = own_writes
 
     async def see(self, kind: Kind, key: ObjectKey) -> Object | None:
         """An object of ours as it is now; the stores know it from then on."""
@@ -170,7 +170,7 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
 
 class _Run:
     def __init__(self, executor: Executor, resource: Object) -> None:
-        self.api, self.stores, self.classify, self.echoes = executor.api, executor.stores, executor.classify, executor.echoes
+        self.api, self.stores, self.classify, self.own_writes = executor.api, executor.stores, executor.classify, executor.own_writes
         self.resource = resource
         self.outcomes = Outcomes()
         self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
@@ -216,7 +216,7 @@ class _Run:
     # -- children ------------------------------------------------------------------------------------------------------------------------
 
     async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
-        with self.echoes.writing(key) as write:
+        with self.own_writes.writing(key) as write:
             answer = await request
             write.answered(parse_version(_version(answer)))
         if sent is not None:

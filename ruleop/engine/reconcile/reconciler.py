@@ -100,7 +100,7 @@ class Surroundings:
     say: Callable[[Object, Event], None]  # an Event on a CR
     before_writes: Callable[[Rule, Plan], Awaitable[None]]  # the inventory has to know first
     metrics: Metrics
-    tide: StatusDebounce
+    debounce: StatusDebounce
     clock: Callable[[], str]
     ticks: Callable[[], float]  # seconds that nobody sets back
     seed: Callable[[], bytes]
@@ -128,11 +128,11 @@ class Reconciler:
         self.around = surroundings
         self.known, self.busy, self.wake = known, busy, wake
         self.world, self.executor, self.metrics = surroundings.world, surroundings.executor, surroundings.metrics.of(self.title)
-        self.referee = DriftDetector(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
-        self.obstacles = NameConflicts(self.world, self.executor, surroundings.ticks, self.title)
+        self.drift = DriftDetector(self.world, surroundings.ticks, surroundings.say, self.metrics.fights.inc, self.title)
+        self.name_conflicts = NameConflicts(self.world, self.executor, surroundings.ticks, self.title)
         self.pass_log = PassLog(self.world, self.metrics, self.title)
         self.dry_run = surroundings.dry_run
-        self.routes = Index()
+        self.index = Index()
         self.memory: dict[Request, Memory] = {}
         self.held_until = ""  # RFC 3339: nothing is deleted before, because the rules have just changed
         self.finalizer_troubles: set[Failure] = set()  # of CRs that no rule matches; each is told once, until one succeeds
@@ -144,7 +144,7 @@ class Reconciler:
     async def reconcile(self, request: Request) -> Result:
         resource = self.world.resource(self.key(request))
         if resource is None:
-            self.routes.forget(request)
+            self.index.forget(request)
             self.memory.pop(request, None)
             return Result()
         rule = choose_rule(self.rules, resource)
@@ -158,7 +158,7 @@ class Reconciler:
         if memory.fights:
             memory.fights.settle(self.around.ticks())
         try:
-            await self.obstacles.look(request, memory)
+            await self.name_conflicts.look(request, memory)
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
         except _Unknown:
@@ -180,9 +180,9 @@ class Reconciler:
         outcomes: Outcomes | None = None
         for _ in range(MAX_REPLANS):
             planned = self._plan(rule, resource, memory)
-            while planned.unread and await self.obstacles.read(planned.unread, request, memory):
+            while planned.unread and await self.name_conflicts.read(planned.unread, request, memory):
                 planned = self._plan(rule, resource, memory)
-            if memory.fights and not self.dry_run and await self.referee.holds_back(planned, resource, memory):
+            if memory.fights and not self.dry_run and await self.drift.holds_back(planned, resource, memory):
                 planned = self._plan(rule, resource, memory)
             self._keep_routes(rule, request, resource, memory)
             memory.in_step.plan(rule, resource, planned)
@@ -192,7 +192,7 @@ class Reconciler:
             outcomes, others = await self._execute(planned, resource)
             self._remember(planned, memory, outcomes)
             self.pass_log.wrote(request, resource, memory, outcomes)
-            self.referee.sees(resource, memory, outcomes)
+            self.drift.sees(resource, memory, outcomes)
             for event in done(outcomes.done, request.namespace):
                 self.around.say(resource, event)
             now = outcomes.resource or self._resource(rule, request)
@@ -208,16 +208,16 @@ class Reconciler:
 
     async def _execute(self, planned: Plan, resource: Object) -> tuple[Outcomes, bool]:
         """What became of it, and whether children of other CRs are being written, too."""
-        tide = self.around.tide
-        tide.begin()
+        debounce = self.around.debounce
+        debounce.begin()
         try:
             outcomes = await self.executor.execute(planned.actions, resource)
         finally:
-            others = tide.end()
+            others = debounce.end()
         return outcomes, others
 
     def _may_wait(self, request: Request, memory: Memory, patience: float) -> bool:
-        memory.status_in = self.around.tide.may_wait((self.kind, request), patience, lambda: self.wake(request))
+        memory.status_in = self.around.debounce.may_wait((self.kind, request), patience, lambda: self.wake(request))
         return memory.status_in is not None
 
     def _plan(self, rule: Rule, resource: Object, memory: Memory, outcomes: Outcomes | None = None) -> Plan:
@@ -295,9 +295,9 @@ class Reconciler:
         if outcomes is not None and outcomes.clean and planned.actions and not self.dry_run:
             return Result(again=memory.status_in)
         if planned.status is not None and planned.status.patch is not None and not self.dry_run:
-            if outcomes is None and self.around.tide.high and self._may_wait(request, memory, CHANGED):
+            if outcomes is None and self.around.debounce.busy and self._may_wait(request, memory, CHANGED):
                 return Result(again=memory.status_in)
-            self.around.tide.paid((self.kind, request))
+            self.around.debounce.done((self.kind, request))
             try:
                 if rule.conditions:
                     await self.around.before_writes(rule, planned)
@@ -407,7 +407,7 @@ class Reconciler:
     async def _unmatched(self, request: Request, resource: Object) -> Result:
         """A CR that matches no rule keeps its children, and loses our finalizer; not in the first seconds after a reload: its rule may be
         in a file that is yet to come. Nor in a pause, unless its kind has no rules any more: then nobody would be there after it."""
-        self.routes.forget(request)
+        self.index.forget(request)
         self.memory.pop(request, None)
         if self.rules and is_paused(resource):
             return Result()
@@ -422,13 +422,13 @@ class Reconciler:
         self.finalizer_troubles = set(troubles) if outcomes.clean else self.finalizer_troubles | set(troubles)
         return Result(failed=not outcomes.clean, again=outcomes.retry_after)
 
-    # -- routes --------------------------------------------------------------------------------------------------------------------------
+    # -- index --------------------------------------------------------------------------------------------------------------------------
 
     def _keep_routes(self, rule: Rule, request: Request, resource: Object, memory: Memory) -> None:
         kinds = self.world.seen_from(request.namespace)
         scope = Scope(rule, resource, Observed(Seen(self.world, memory), kinds)) if rule.observe else None
         targets = [target for observe in rule.observe.values() if scope and (target := target_of(scope, observe)) is not None]
-        self.routes.keep(request, Owner.of(resource).part_of, targets)
+        self.index.keep(request, Owner.of(resource).part_of, targets)
 
 
 def _ends(planned: Plan, resource: Object) -> bool:

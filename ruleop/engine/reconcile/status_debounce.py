@@ -1,10 +1,10 @@
-"""Children first: while children of many CRs are being written, what is only told about them waits.
+"""Children first: while children of many CRs are being written, their statuses and events wait.
 
-The API server is what everybody waits for. When a hundred CRs are made at once, each status and each event that is sent between their
-children delays the children, and the status says `Progressing` when the next look would find `Ready`. So the tide is high while others
-write children, and a moment longer; a status that is owed then is written when the tide has gone out, and at the latest after some time,
-so that writes without end keep nobody from being told: soon where something has changed, later where the children were only just written
-and are about to change by themselves. Whoever is alone never waits.
+The API server is the bottleneck. When a hundred CRs are created at once, each status and event that is sent between their children
+delays the children, and says `Progressing` where the next pass would find `Ready`. So a status waits while children of other CRs are
+being written, and until 30 ms after the last write. It waits a limited time, so that a stream of writes delays no status for ever:
+a short time if children have changed, longer if they were only just written and will change by themselves. A CR that is alone never
+waits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-CALM = 0.03  # seconds without a write, until the tide is out
-CHANGED, WRITTEN = 0.5, 2.5  # seconds that a status waits at most: of children that have changed, of children that were just written
+CALM = 0.03  # seconds without a write, until statuses are written
+CHANGED, WRITTEN = 0.5, 2.5  # longest wait of a status, in seconds: for children that have changed, and that were just written
 
 
 class StatusDebounce:
@@ -25,49 +25,50 @@ class StatusDebounce:
         self._clock = clock
         self._later = later
         self._writing = 0
-        self._last = float("-inf")  # when somebody was last done with writing
-        self._owed: dict[Hashable, tuple[float, Callable[[], None]]] = {}  # until when, and how to wake
-        self._looking = False
+        self._last = float("-inf")  # when the last CR was done with writing
+        self._waiting: dict[Hashable, tuple[float, Callable[[], None]]] = {}  # deadline, and how to wake
+        self._checking = False
 
     @property
-    def high(self) -> bool:
+    def busy(self) -> bool:
+        """Whether children are being written, or were a moment ago."""
         return self._writing > 0 or self._clock() - self._last < CALM
 
     def begin(self) -> None:
-        """Somebody writes children from here on."""
+        """A CR starts to write its children."""
         self._writing += 1
 
     def end(self) -> bool:
-        """And is done with it. Whether others write, too."""
+        """It has written them. Returns whether others are being written."""
         self._writing -= 1
-        high, self._last = self.high, self._clock()
-        self._look_later()
-        return high
+        busy, self._last = self.busy, self._clock()
+        self._check_later()
+        return busy
 
     def may_wait(self, who: Hashable, patience: float, wake: Callable[[], None]) -> float | None:
-        """How long what is owed may still wait; None when it is not to. `wake` is called when the tide is out before that."""
-        until, _ = self._owed.setdefault(who, (self._clock() + patience, wake))
-        left = until - self._clock()
-        if left <= 0:
-            self.paid(who)
+        """How long the status may still wait; None if it must not. `wake` is called if the writes stop before that."""
+        until, _ = self._waiting.setdefault(who, (self._clock() + patience, wake))
+        remaining = until - self._clock()
+        if remaining <= 0:
+            self.done(who)
             return None
-        self._look_later()
-        return left
+        self._check_later()
+        return remaining
 
-    def paid(self, who: Hashable) -> None:
-        """Nothing is owed any more."""
-        self._owed.pop(who, None)
+    def done(self, who: Hashable) -> None:
+        """The status does not wait any more."""
+        self._waiting.pop(who, None)
 
-    def _look_later(self) -> None:
-        if self._owed and not self._looking:
-            self._looking = True
-            self._later(CALM, self._look)
+    def _check_later(self) -> None:
+        if self._waiting and not self._checking:
+            self._checking = True
+            self._later(CALM, self._check)
 
-    def _look(self) -> None:
-        self._looking = False
-        if self.high:
-            self._look_later()
+    def _check(self) -> None:
+        self._checking = False
+        if self.busy:
+            self._check_later()
             return
-        owed, self._owed = self._owed, {}
-        for _, wake in owed.values():
+        waiting, self._waiting = self._waiting, {}
+        for _, wake in waiting.values():
             wake()

@@ -1,5 +1,5 @@
 """What is counted while ruleop runs, under the names that dashboards of the field already know, and a few of our own. What is a state and
-no event (how many wait, how old, how large) is in `census`, worked out when somebody asks.
+no event (how many wait, how old, how large) is in `collector`, worked out when somebody asks.
 
 Labels are kinds, outcomes, and names that stand in the rules, never names of objects: their number must not grow with the cluster.
 """

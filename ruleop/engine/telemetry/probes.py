@@ -46,10 +46,10 @@ class Check:
 
 
 class Probes:
-    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, pulse: LoopWatchdog) -> None:
+    def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, loop_watchdog: LoopWatchdog) -> None:
         self.checks = checks
         self.metrics = metrics
-        self.pulse = pulse
+        self.loop_watchdog = loop_watchdog
         self._servers: list[Server] = []
         self._operator: asyncio.AbstractEventLoop | None = None
         self._own: asyncio.AbstractEventLoop | None = None
@@ -57,17 +57,17 @@ class Probes:
 
     async def serve(self, *, health: str, metrics: str) -> None:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
-        routes: dict[str, dict[str, Answering]] = {}
+        index: dict[str, dict[str, Answering]] = {}
         if _wanted(health):
-            routes[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
+            index[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
         if _wanted(metrics):
-            routes.setdefault(metrics, {})["/metrics"] = self._metrics
-        if not routes:
+            index.setdefault(metrics, {})["/metrics"] = self._metrics
+        if not index:
             return
         self._operator, self._own = asyncio.get_running_loop(), asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._own.run_forever, name="health", daemon=True)
         self._thread.start()
-        for address, answers in routes.items():
+        for address, answers in index.items():
             await self._there(self._listen(address, answers))
 
     @property
@@ -110,10 +110,10 @@ class Probes:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
 
     def _silent(self) -> HttpResponse:
-        return HttpResponse(f"the event loop has not turned for {self.pulse.silence():.0f} s\n", 503)
+        return HttpResponse(f"the event loop has not turned for {self.loop_watchdog.silence():.0f} s\n", 503)
 
     async def _alive(self, _question: HttpRequest) -> HttpResponse:
-        return self._silent() if self.pulse.hangs else HttpResponse("ok")
+        return self._silent() if self.loop_watchdog.hangs else HttpResponse("ok")
 
     async def _ready(self, question: HttpRequest) -> HttpResponse:
         try:

@@ -180,7 +180,7 @@ def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_words(stream, f
     said = stream.getvalue()
     assert SECRET not in said
     assert "ValueError" in said
-    assert "test_logs.py" in said
+    assert "test_logging.py" in said
     assert "in fail" in said
 
 

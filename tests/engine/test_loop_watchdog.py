@@ -1,4 +1,4 @@
-"""The event loop's pulse: how late it turns, and whether it turns at all."""
+"""The event loop's watchdog: how late it turns, and whether it turns at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ruleop.engine.telemetry import loop_watchdog as pulse
+from ruleop.engine.telemetry import loop_watchdog
 from ruleop.engine.telemetry.loop_watchdog import BEAT, HUNG, LoopWatchdog
 
 
@@ -20,7 +20,7 @@ class Clock:
 
 @pytest.fixture
 def beating(monkeypatch):
-    """A pulse whose sleeps take as long as the test says."""
+    """A loop_watchdog whose sleeps take as long as the test says."""
     clock, lates, sleeps = Clock(), [], []
 
     async def sleep(seconds):
@@ -28,7 +28,7 @@ def beating(monkeypatch):
             raise asyncio.CancelledError
         clock.now += sleeps.pop(0)
 
-    monkeypatch.setattr(pulse.asyncio, "sleep", sleep)
+    monkeypatch.setattr(loop_watchdog.asyncio, "sleep", sleep)
     return LoopWatchdog(lates.append, clock=clock), clock, lates, sleeps
 
 

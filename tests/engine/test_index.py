@@ -20,74 +20,74 @@ def obj(name="p", namespace="shop", kind="Pod", **labels):
 
 
 def test_a_child_leads_to_its_cr():
-    routes = Index()
-    routes.keep(WEB, "abc")
-    assert routes.owner_of({PART_OF: "abc"}) == WEB
-    assert routes.owner_of({PART_OF: "other"}) is None
-    assert routes.owner_of({}) is None
-    routes.forget(WEB)
-    assert routes.owner_of({PART_OF: "abc"}) is None
+    index = Index()
+    index.keep(WEB, "abc")
+    assert index.owner_of({PART_OF: "abc"}) == WEB
+    assert index.owner_of({PART_OF: "other"}) is None
+    assert index.owner_of({}) is None
+    index.forget(WEB)
+    assert index.owner_of({PART_OF: "abc"}) is None
 
 
 def test_an_observed_name_is_one_object():
-    routes = Index()
-    routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
-    assert routes.observers_of(obj()) == {WEB}
-    assert routes.observers_of(obj(name="q")) == set()
-    assert routes.observers_of(obj(namespace="other")) == set()
-    assert routes.observers_of(obj(kind="Node")) == set()
+    index = Index()
+    index.keep(WEB, "abc", [Target(POD, "shop", "p")])
+    assert index.observers_of(obj()) == {WEB}
+    assert index.observers_of(obj(name="q")) == set()
+    assert index.observers_of(obj(namespace="other")) == set()
+    assert index.observers_of(obj(kind="Node")) == set()
 
 
 def test_a_name_is_no_label_and_no_label_is_all():
-    routes = Index()
-    routes.keep(WEB, "abc", [Target(POD, None)])
-    routes.keep(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
-    assert routes.observers_of(obj()) == {WEB}
-    assert routes.observers_of(obj(namespace="other", app="db")) == {WEB}
-    assert routes.observers_of(obj(app="db")) == {WEB, DB}
+    index = Index()
+    index.keep(WEB, "abc", [Target(POD, None)])
+    index.keep(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
+    assert index.observers_of(obj()) == {WEB}
+    assert index.observers_of(obj(namespace="other", app="db")) == {WEB}
+    assert index.observers_of(obj(app="db")) == {WEB, DB}
 
 
 def test_what_is_cluster_scoped_has_no_namespace():
-    routes = Index()
-    routes.keep(WEB, "abc", [Target(NODE, "", "n")])
+    index = Index()
+    index.keep(WEB, "abc", [Target(NODE, "", "n")])
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
-    assert routes.observers_of(node) == {WEB}
+    assert index.observers_of(node) == {WEB}
 
 
 def test_targets_change_with_the_cr():
-    routes = Index()
-    routes.keep(WEB, "abc", [Target(POD, "shop", "p")])
-    routes.keep(WEB, "def", [Target(POD, "shop", "q")])
-    assert routes.observers_of(obj("p")) == set()
-    assert routes.observers_of(obj("q")) == {WEB}
-    assert routes.owner_of({PART_OF: "abc"}) is None
-    assert routes.owner_of({PART_OF: "def"}) == WEB
+    index = Index()
+    index.keep(WEB, "abc", [Target(POD, "shop", "p")])
+    index.keep(WEB, "def", [Target(POD, "shop", "q")])
+    assert index.observers_of(obj("p")) == set()
+    assert index.observers_of(obj("q")) == {WEB}
+    assert index.owner_of({PART_OF: "abc"}) is None
+    assert index.owner_of({PART_OF: "def"}) == WEB
 
 
 def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
-    routes = Index()
-    routes.keep(WEB, "abc")
-    routes.keep(DB, "abc")
-    routes.forget(WEB)
-    assert routes.owner_of({PART_OF: "abc"}) == DB
+    index = Index()
+    index.keep(WEB, "abc")
+    index.keep(DB, "abc")
+    index.forget(WEB)
+    assert index.owner_of({PART_OF: "abc"}) == DB
 
 
 def test_nothing_is_left_of_what_is_forgotten():
-    routes = Index()
+    index = Index()
     for number in range(100):
         request = Request("shop", f"cr{number}")
-        routes.keep(request, f"p{number}", [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))])
-        routes.keep(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
-        routes.forget(request)
-        routes.forget(request)
-    assert not any(vars(routes).values())
+        index.keep(request, f"p{number}", [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))])
+        index.keep(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
+        index.forget(request)
+        index.forget(request)
+    assert not any(vars(index).values())
 
 
 def test_the_same_again_costs_nothing_and_changes_nothing():
-    routes = Index()
+    index = Index()
     for _ in range(2):
-        routes.keep(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
-    assert routes.observers_of(obj()) == {WEB}
+        index.keep(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
+    assert index.observers_of(obj()) == {WEB}
 
 
 # -- against a model that compares everything with everything ----------------------------------------------------------------------------
@@ -128,17 +128,17 @@ def concerns(target, obj, *, wide):
 
 @given(steps=_STEPS, objects=st.lists(_OBJECTS, min_size=1))
 def test_every_cr_that_an_object_concerns_is_found(steps, objects):
-    routes, model = Index(), {}
+    index, model = Index(), {}
     for request, targets in steps:
         if targets is None:
-            routes.forget(request)
+            index.forget(request)
             model.pop(request, None)
         else:
-            routes.keep(request, f"{request}", targets)
+            index.keep(request, f"{request}", targets)
             model[request] = targets
     for each in objects:
-        found = routes.observers_of(each)
+        found = index.observers_of(each)
         assert found >= {request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)}
         assert found <= {request for request, wanted in model.items() if any(concerns(one, each, wide=True) for one in wanted)}
     for request in {request for request, _ in steps}:
-        assert routes.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)
+        assert index.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)

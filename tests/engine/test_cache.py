@@ -32,7 +32,7 @@ class Held:
         self.store.end_list(5)
 
 
-def feed(labels=""):
+def informer(labels=""):
     made = Informer(WatchSpec(CONFIG_MAP, labels=labels))
     made.watchers = [Held()]
     return made
@@ -52,13 +52,13 @@ def child(version=7, uid="u", **labels):
 @pytest.fixture
 def world():
     made = Cache(None, lambda _kind: None)
-    made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
-    made.observed = {CONFIG_MAP.versionless: [feed()]}
+    made.children_of = {CONFIG_MAP.versionless: [informer(CHILD_LABELS)]}
+    made.observed = {CONFIG_MAP.versionless: [informer()]}
     return made
 
 
 def stores(world):
-    return [each.watchers[0].store for feeds in (world.children_of, world.observed) for each in feeds[CONFIG_MAP.versionless]]
+    return [each.watchers[0].store for informers in (world.children_of, world.observed) for each in informers[CONFIG_MAP.versionless]]
 
 
 def test_what_is_gone_is_gone_everywhere(world):
@@ -92,7 +92,7 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
     world = Cache(None, {CONFIG_MAP: resource}.get, namespaces=("shop", "tools"))
     assert world.seen_from("shop").info(Kind("", "v1", "Nothing")).state is Served.UNSERVED
-    watched = feed(CHILD_LABELS)
+    watched = informer(CHILD_LABELS)
     watched.watchers = [Held("shop"), Held("tools")]
     world.children_of = {CONFIG_MAP.versionless: [watched]}
     watched.watchers[1].store.set_state(State.FORBIDDEN)
@@ -101,16 +101,16 @@ def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
     states = [info.state_in(namespace) for namespace in ("shop", "tools", "far")]
     assert states == [Served.SYNCED, Served.FORBIDDEN, Served.UNWATCHED]
     world = Cache(None, {CONFIG_MAP: resource}.get)
-    world.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
+    world.children_of = {CONFIG_MAP.versionless: [informer(CHILD_LABELS)]}
     assert world.seen_from("shop").info(CONFIG_MAP).state_in("far") is Served.SYNCED
 
 
 def served_by(*, of=State.SYNCED, observed=State.SYNCED):
-    """A world in which children of a kind and what is observed of it are watched, each by a feed of its own."""
+    """A world in which children of a kind and what is observed of it are watched, each by an informer of its own."""
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
     made = Cache(None, {CONFIG_MAP: resource}.get)
-    made.children_of = {CONFIG_MAP.versionless: [feed(CHILD_LABELS)]}
-    made.observed = {CONFIG_MAP.versionless: [feed("a=b")]}
+    made.children_of = {CONFIG_MAP.versionless: [informer(CHILD_LABELS)]}
+    made.observed = {CONFIG_MAP.versionless: [informer("a=b")]}
     for store, state in zip(stores(made), (of, observed), strict=True):
         store.set_state(state)
     return made
@@ -182,24 +182,24 @@ def of(version, value, number):
 def test_a_cr_is_read_in_the_version_of_its_rule_and_answers_are_kept_in_theirs():
     world = Cache(None, lambda _kind: None)
     kinds = [Kind("example.com", version, "App") for version in ("v1", "v2", "v3")]
-    feeds = []
+    informers = []
     for kind in kinds[:2]:
         made = Informer(WatchSpec(kind))
         made.watchers = [Held()]
         made.watchers[0].store = Store(Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind)))
         made.watchers[0].store.begin_list()
         made.watchers[0].store.end_list(5)
-        feeds.append(made)
+        informers.append(made)
     app = ObjectKey("example.com", "App", "shop", "a")
-    world.primary, world.other_versions = {app.group_kind: feeds[0]}, {app.group_kind: [feeds[1]]}
-    feeds[0].watchers[0].store.apply(of("v1", "one", 6))
+    world.primary, world.other_versions = {app.group_kind: informers[0]}, {app.group_kind: [informers[1]]}
+    informers[0].watchers[0].store.apply(of("v1", "one", 6))
     assert world.resource(app)["apiVersion"] == world.resource(app, "v1")["apiVersion"] == "example.com/v1"
     assert world.resource(app, "v2") is None, "not shown yet"
     assert world.resource(app, "v3") is None
     assert world.put(of("v2", "two", 7))
     assert (world.resource(app)["spec"], world.resource(app, "v2")["spec"]) == ({"v": "one"}, {"v": "two"})
     assert not world.is_at_least(app, "7"), "the other watch is behind"
-    feeds[0].watchers[0].store.apply(of("v1", "two", 7))
+    informers[0].watchers[0].store.apply(of("v1", "two", 7))
     assert world.is_at_least(app, "7")
     world.remove(app, "u")
     assert world.resource(app) is world.resource(app, "v2") is None

@@ -20,42 +20,42 @@ def told():
 
 
 @pytest.fixture
-def echoes():
+def own_writes():
     return OwnWrites()
 
 
-def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(echoes, told):
-    with echoes.writing(WEB) as write:
-        assert echoes.keep(WEB, 5, lambda: told.append(5))
-        assert echoes.keep(WEB, 6, lambda: told.append(6))
+def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(own_writes, told):
+    with own_writes.writing(WEB) as write:
+        assert own_writes.keep(WEB, 5, lambda: told.append(5))
+        assert own_writes.keep(WEB, 6, lambda: told.append(6))
         write.answered(5)
         assert told == []
     assert told == [6]
 
 
-def test_without_an_answer_all_is_told(echoes, told):
-    with echoes.writing(WEB):
-        assert echoes.keep(WEB, 5, lambda: told.append(5))
+def test_without_an_answer_all_is_told(own_writes, told):
+    with own_writes.writing(WEB):
+        assert own_writes.keep(WEB, 5, lambda: told.append(5))
     assert told == [5]
 
 
-def test_the_end_of_an_object_is_no_echo(echoes, told):
-    with echoes.writing(WEB) as write:
-        echoes.keep(WEB, 0, lambda: told.append("gone"))
+def test_the_end_of_an_object_is_no_echo(own_writes, told):
+    with own_writes.writing(WEB) as write:
+        own_writes.keep(WEB, 0, lambda: told.append("gone"))
         write.answered(0)  # an answer without a version
     assert told == ["gone"]
 
 
-def test_what_is_not_being_written_is_not_kept(echoes):
-    with echoes.writing(WEB):
-        assert not echoes.keep(API, 5, pytest.fail)
-    assert not echoes.keep(WEB, 5, pytest.fail)
+def test_what_is_not_being_written_is_not_kept(own_writes):
+    with own_writes.writing(WEB):
+        assert not own_writes.keep(API, 5, pytest.fail)
+    assert not own_writes.keep(WEB, 5, pytest.fail)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "change"]), st.sampled_from([WEB, API]), st.integers(0, 4))))
 def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
     """Several writes of one object at once: two CRs want it."""
-    echoes, told = OwnWrites(), []
+    own_writes, told = OwnWrites(), []
     going: dict[ObjectKey, list[tuple[ExitStack, int]]] = {WEB: [], API: []}
     changes: list[tuple[ObjectKey, int, int]] = []
     answers: dict[ObjectKey, set[int]] = {WEB: set(), API: set()}
@@ -74,14 +74,14 @@ def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
     for number, (step, key, version) in enumerate(steps):
         if step == "begin":
             stack = ExitStack()
-            going[key].append((stack, version, stack.enter_context(echoes.writing(key))))
+            going[key].append((stack, version, stack.enter_context(own_writes.writing(key))))
         elif step == "end" and going[key]:
             stack, answer, write = going[key].pop()
             end(key, stack, answer, write)
         elif step == "change":
             change = (key, number, version)
             changes.append(change)
-            if echoes.keep(key, version, lambda change=change: told.append(change)):
+            if own_writes.keep(key, version, lambda change=change: told.append(change)):
                 assert going[key]
                 kept.append(change)
             else:

@@ -24,10 +24,10 @@ APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")
 
 class Feeds:
     def __init__(self) -> None:
-        self.feeds: dict[WatchSpec, object] = {}
+        self.informers: dict[WatchSpec, object] = {}
 
     def want(self, needs: object) -> None:
-        self.feeds = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
+        self.informers = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
 
 
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
@@ -35,9 +35,9 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     served: dict[GroupKind, object] = {}
     controllers = Controllers(SimpleNamespace(forget=lambda: None))
     controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
-    rulebook = ControllerSet(
+    controller_set = ControllerSet(
         controllers,
-        feeds=Feeds(),
+        informers=Feeds(),
         discovery=SimpleNamespace(get=served.get),
         schemas=SimpleNamespace(),
         inventory=SimpleNamespace(of=lambda _watched: InventoryEntry(frozenset({OLD}), finalizer=False)),
@@ -47,12 +47,12 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
         limit=None,
         pause=30.0,
     )
-    rulebook.watch()
-    assert OLD not in rulebook.world.children_of
+    controller_set.watch()
+    assert OLD not in controller_set.world.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
-    rulebook.watch()
-    assert rulebook.world.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
-    assert rulebook.world.children_of[OLD][0].need in controllers.by_kind[APP].needs
+    controller_set.watch()
+    assert controller_set.world.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert controller_set.world.children_of[OLD][0].need in controllers.by_kind[APP].needs
 
 
 CHILD = "children: {c: {template: c.yaml}}"

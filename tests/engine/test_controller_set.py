@@ -42,10 +42,10 @@ class Feeds:
 
     def __init__(self, state=State.SYNCED):
         self.state = state
-        self.feeds = {}
+        self.informers = {}
 
     def want(self, needs):
-        self.feeds = {need: self.feeds.get(need) or Feed(need, self.state) for need in needs}
+        self.informers = {need: self.informers.get(need) or Feed(need, self.state) for need in needs}
 
 
 class Feed:
@@ -71,19 +71,19 @@ class Discovery(SimpleNamespace):
 
 
 class Operator:
-    """A rulebook and its stocktaking, with all around them played."""
+    """A controller_set and its inventory_gc, with all around them played."""
 
     def __init__(self, pause=0.0):
-        self.shelf, self.time = ConfigMap(), 0.0
-        self.feeds, self.discovery, self.metrics, self.asked = Feeds(), Discovery(), Metrics(), []
+        self.inventory_store, self.time = ConfigMap(), 0.0
+        self.informers, self.discovery, self.metrics, self.asked = Feeds(), Discovery(), Metrics(), []
         self.world = Cache(SimpleNamespace(), lambda _: None)
         self.controllers = Controllers(self.world)
-        self.rulebook = ControllerSet(
+        self.controller_set = ControllerSet(
             self.controllers,
-            feeds=self.feeds,
+            informers=self.informers,
             discovery=self.discovery,
             schemas=SimpleNamespace(known_of=lambda _: True),
-            inventory=Inventory(self.shelf),
+            inventory=Inventory(self.inventory_store),
             room=SimpleNamespace(look=lambda *_: None),
             metrics=self.metrics,
             make=self.make,
@@ -91,8 +91,8 @@ class Operator:
             pause=pause,
             clock=lambda: self.time,
         )
-        self.inventory = self.rulebook.inventory
-        self.stocktaking = InventoryCollector(self.rulebook, finalizer=OURS)
+        self.inventory = self.controller_set.inventory
+        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=OURS)
 
     def make(self, kind):
         workers = Workers(str(kind.versionless), limit=16, metrics=self.metrics, ended=lambda _: None)
@@ -104,12 +104,14 @@ class Operator:
         return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, held_until="", reconcile=reconcile), workers)
 
     def begin(self, *watches):
-        self.rulebook.adopt(project(*watches))
-        self.rulebook.lead()
+        self.controller_set.adopt(project(*watches))
+        self.controller_set.lead()
 
     def store(self, group_kind, labels=""):
-        (feed,) = [each for each in self.feeds.feeds.values() if each.need.kind.versionless == group_kind and each.need.labels == labels]
-        return feed.store
+        (informer,) = [
+            each for each in self.informers.informers.values() if each.need.kind.versionless == group_kind and each.need.labels == labels
+        ]
+        return informer.store
 
     def resource(self, name="a", *finalizers):
         metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": self._version(), "finalizers": list(finalizers)}
@@ -127,15 +129,15 @@ class Operator:
 
     async def paused(self):
         """Until the pause after a change of the rules is over."""
-        while not self.rulebook.is_settled:  # noqa: ASYNC110 - it is no event
+        while not self.controller_set.is_settled:  # noqa: ASYNC110 - it is no event
             await asyncio.sleep(0.001)
 
     async def take(self):
         await self.paused()
-        await self.stocktaking.take()
+        await self.inventory_gc.take()
 
     def said(self):
-        return self.shelf.said()
+        return self.inventory_store.said()
 
 
 @pytest.fixture
@@ -148,7 +150,7 @@ def story(run):
             try:
                 await tell(operator)
             finally:
-                await operator.rulebook.stop()
+                await operator.controller_set.stop()
 
         run(bounded())
 
@@ -171,11 +173,11 @@ def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(story):
         operator.begin(watch(), watch("Other"))
         operator.resource()
         controllers = dict(operator.controllers.by_kind)
-        operator.rulebook.reloaded(project(watch(), watch("Other", "Secret")))
+        operator.controller_set.reloaded(project(watch(), watch("Other", "Secret")))
         assert operator.controllers.by_kind == controllers
         assert [operator.controllers.get(kind).reconciler.held_until != "" for kind in (APP, OTHER)] == [False, True]
         assert queued(operator, APP) == 0
-        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
+        operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
         assert queued(operator, APP) == 1
 
     story(tell, pause=60.0)
@@ -185,7 +187,7 @@ def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(sto
     async def tell(operator):
         operator.begin(watch())
         moved = project("# a comment\n" + watch())
-        operator.rulebook.reloaded(moved)
+        operator.controller_set.reloaded(moved)
         controller = operator.controllers.get(APP)
         assert controller.rules == controller.reconciler.rules == moved.rules, "places in messages are those of the new file"
         assert not controller.reconciler.held_until
@@ -198,11 +200,11 @@ def test_another_version_or_limit_takes_effect(story):
         operator.begin(watch())
         controller = operator.controllers.get(APP)
         assert controller.workers.limit == 16
-        operator.rulebook.reloaded(project(watch(version="v2", more="maxConcurrentReconciles: 3")))
+        operator.controller_set.reloaded(project(watch(version="v2", more="maxConcurrentReconciles: 3")))
         assert operator.controllers.get(APP) is controller
         assert (controller.kind, controller.reconciler.kind) == (Kind("example.com", "v2", "App"),) * 2
         assert operator.world.primary[APP].need == WatchSpec(Kind("example.com", "v2", "App"))
-        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
         assert controller.workers.limit == 3
 
     story(tell)
@@ -212,10 +214,10 @@ def test_several_watches_of_a_kind_have_one_controller(story):
     async def tell(operator):
         operator.begin(watch())
         one, two = ("name: one, selector: {size: a}, maxConcurrentReconciles: 2", "name: two, maxConcurrentReconciles: 5")
-        operator.rulebook.reloaded(project(watch(more=one), watch(more=two)))
+        operator.controller_set.reloaded(project(watch(more=one), watch(more=two)))
         assert len(operator.controllers.get(APP).rules) == 2
         assert operator.controllers.get(APP).workers.limit == 5
-        operator.rulebook.reloaded(project(watch(more=two)))
+        operator.controller_set.reloaded(project(watch(more=two)))
         assert len(operator.controllers.get(APP).reconciler.rules) == 1
 
     story(tell)
@@ -224,12 +226,12 @@ def test_several_watches_of_a_kind_have_one_controller(story):
 def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(story):
     async def tell(operator):
         operator.begin(watch())
-        assert operator.rulebook.knows(APP)
-        children = operator.feeds.feeds[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
+        assert operator.controller_set.knows(APP)
+        children = operator.informers.informers[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
         for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
             children.state = state
-            assert operator.rulebook.knows(APP) is knows
-        assert not operator.rulebook.knows(GroupKind("example.com", "Nobodys"))
+            assert operator.controller_set.knows(APP) is knows
+        assert not operator.controller_set.knows(GroupKind("example.com", "Nobodys"))
 
     story(tell)
 
@@ -243,18 +245,18 @@ def test_files_that_arrive_one_after_the_other_prolong_the_pause(story):
     async def tell(operator):
         operator.begin(watch(), watch("Other"))
         await operator.paused()
-        operator.rulebook.pause = 60.0
-        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other")))
-        first = operator.rulebook._pausing
-        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
-        second = operator.rulebook._pausing
+        operator.controller_set.pause = 60.0
+        operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other")))
+        first = operator.controller_set._pausing
+        operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
+        second = operator.controller_set._pausing
         assert (first.cancelled(), second.cancelled()) == (True, False)
         operator.time += 7.0
-        operator.rulebook.refuse("a mistake")
+        operator.controller_set.refuse("a mistake")
         assert second.cancelled()
         deadlines = {kind: operator.controllers.get(kind).reconciler.held_until for kind in (APP, OTHER)}
         assert deadlines == dict.fromkeys((APP, OTHER), "1970-01-01T00:01:07Z"), "one deadline for all that is held back"
-        assert not operator.rulebook.is_settled
+        assert not operator.controller_set.is_settled
         assert operator.controllers.get(APP).reconciler.held_until
 
     story(tell)
@@ -264,11 +266,11 @@ def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(story):
     async def tell(operator):
         operator.begin(watch(), watch("Other"))
         operator.resource()
-        operator.rulebook.reloaded(project(watch(children="Secret"), watch("Other")))
+        operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other")))
         request = operator.controllers.get(APP).workers.queue.take(now=0.0)
         operator.controllers.get(APP).workers.queue.done(request, now=0.0)
         assert queued(operator, APP) == 0
-        operator.rulebook.refuse("a mistake")
+        operator.controller_set.refuse("a mistake")
         assert (queued(operator, APP), queued(operator, OTHER)) == (1, 0)
 
     story(tell, pause=60.0)
@@ -277,7 +279,7 @@ def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(story):
 def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(story):
     async def tell(operator):
         operator.begin(watch())
-        operator.rulebook.reloaded(project(watch(), watch("Other")))
+        operator.controller_set.reloaded(project(watch(), watch("Other")))
         assert operator.controllers.get(OTHER).reconciler.held_until
         await operator.paused()
         assert not operator.controllers.get(OTHER).reconciler.held_until
@@ -291,13 +293,13 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(story):
         await operator.paused()
         operator.resource()
         controller = operator.controllers.get(APP)
-        operator.rulebook.reloaded(project(watch(children="Secret")))
+        operator.controller_set.reloaded(project(watch(children="Secret")))
         operator.store(APP)
         controller.workers.queue.take(now=0.0)
-        operator.rulebook.unsettled.clear()
+        operator.controller_set.unsettled.clear()
         await operator.paused()
         assert not controller.reconciler.held_until
-        assert operator.rulebook.unsettled.is_set()
+        assert operator.controller_set.unsettled.is_set()
         controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
         assert queued(operator, APP) == 1
 
@@ -307,12 +309,12 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(story):
 def test_a_refusal_and_what_ends_it_are_measured(story):
     async def tell(operator):
         operator.begin(watch())
-        operator.rulebook.refuse("watches.yaml:1:1: a mistake")
+        operator.controller_set.refuse("watches.yaml:1:1: a mistake")
         assert b"ruleop_reload_failed 1.0" in operator.metrics.text()
-        assert operator.rulebook.refused == "watches.yaml:1:1: a mistake"
-        operator.rulebook.reloaded(project(watch()))
+        assert operator.controller_set.refused == "watches.yaml:1:1: a mistake"
+        operator.controller_set.reloaded(project(watch()))
         assert b"ruleop_reload_failed 0.0" in operator.metrics.text()
-        assert operator.rulebook.refused == ""
+        assert operator.controller_set.refused == ""
 
     story(tell)
 
@@ -326,7 +328,7 @@ def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         operator.resource("a", OURS)
         operator.resource("b", "somebody.else/" + OURS)
-        operator.rulebook.reloaded(project(watch("Other")))
+        operator.controller_set.reloaded(project(watch("Other")))
         controller = operator.controllers.get(APP)
         assert controller.rules == controller.reconciler.rules == ()
         assert controller.needs == {WatchSpec(Kind("example.com", "v1", "App"))}, "its children are not even looked at"
@@ -337,7 +339,7 @@ def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
         await operator.take()
         assert APP not in operator.controllers.by_kind
         assert APP not in operator.said()
-        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.feeds.feeds
+        assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
 
     story(tell)
 
@@ -346,9 +348,9 @@ def test_a_removed_watch_that_comes_back_goes_on(story):
     async def tell(operator):
         operator.begin(watch(), watch("Other"))
         controller = operator.controllers.get(APP)
-        operator.rulebook.reloaded(project(watch("Other")))
-        await operator.stocktaking.take()
-        operator.rulebook.reloaded(project(watch(), watch("Other")))
+        operator.controller_set.reloaded(project(watch("Other")))
+        await operator.inventory_gc.take()
+        operator.controller_set.reloaded(project(watch(), watch("Other")))
         await operator.take()
         assert operator.controllers.get(APP) is controller
         assert controller.rules
@@ -383,10 +385,10 @@ def test_nothing_ends_while_a_cr_is_being_worked_on(story):
         controller.workers._running[running] = 0.0
         await operator.take()
         assert operator.said()[APP] == entry(CONFIG, SECRET)
-        operator.rulebook.reloaded(project(watch("Other")))
+        operator.controller_set.reloaded(project(watch("Other")))
         await operator.take()
         assert operator.controllers.get(APP) is controller
-        assert operator.stocktaking._busy, "it looks again by itself"
+        assert operator.inventory_gc._busy, "it looks again by itself"
         del controller.workers._running[running]
         await operator.take()
         assert APP not in operator.controllers.by_kind
@@ -404,9 +406,9 @@ def test_what_cannot_be_looked_at_is_remembered_and_told_once(story, why):
         operator.world.definitions = {APP: object()} if why == "defined" else {}
         operator.begin(watch("Other"))
         if why in {"forbidden", "pending"}:
-            operator.feeds.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
+            operator.informers.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
         told = []
-        operator.stocktaking.log = SimpleNamespace(warning=lambda *_, **fields: told.append(fields["kind"]), info=lambda *_, **__: None)
+        operator.inventory_gc.log = SimpleNamespace(warning=lambda *_, **fields: told.append(fields["kind"]), info=lambda *_, **__: None)
         for _ in range(3):
             await operator.take()
         assert operator.said() == {APP: entry(SECRET, finalizer=True)}
@@ -439,15 +441,15 @@ def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(st
         operator.child(SECRET, of="nobody", name="of-another-cr")
         await operator.take()
         assert operator.said() == {APP: entry(CONFIG, SECRET)}
-        operator.rulebook.unsettled.clear()
-        feed = operator.world.children_feed(SECRET)
-        feed.store.subscribe(lambda change: operator.stocktaking.changed(feed, change))
-        feed.store.delete({"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": operator._version()}})
-        assert operator.rulebook.unsettled.is_set()
+        operator.controller_set.unsettled.clear()
+        informer = operator.world.children_feed(SECRET)
+        informer.store.subscribe(lambda change: operator.inventory_gc.changed(informer, change))
+        informer.store.delete({"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": operator._version()}})
+        assert operator.controller_set.unsettled.is_set()
         await operator.take()
         assert operator.said() == {APP: entry(CONFIG)}
         assert SECRET not in operator.world.children_of
-        assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.feeds.feeds
+        assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.informers.informers
 
     story(tell)
 
@@ -455,11 +457,11 @@ def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(st
 def test_nothing_is_forgotten_in_the_pause_or_by_who_does_not_lead(story):
     async def tell(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
-        operator.rulebook.adopt(project(watch()))
-        await operator.stocktaking.take()
+        operator.controller_set.adopt(project(watch()))
+        await operator.inventory_gc.take()
         assert operator.said() == {APP: entry(CONFIG, SECRET)}
-        operator.rulebook.lead()
-        await operator.stocktaking.take()
+        operator.controller_set.lead()
+        await operator.inventory_gc.take()
         assert operator.said() == {APP: entry(CONFIG, SECRET)}
 
     story(tell, pause=60.0)
@@ -474,11 +476,11 @@ def test_rules_that_change_while_the_inventory_is_being_written_are_asked_again(
         await operator.inventory.ensure(APP, before)
         operator.begin(watch(children="ConfigMap Secret"))
         await operator.paused()
-        operator.rulebook.pause = 60.0
+        operator.controller_set.pause = 60.0
         async with operator.inventory._writing:
-            taking = asyncio.create_task(operator.stocktaking.take())
+            taking = asyncio.create_task(operator.inventory_gc.take())
             await asyncio.sleep(0.01)
-            operator.rulebook.reloaded(project(watch(children=then)))
+            operator.controller_set.reloaded(project(watch(children=then)))
         await taking
         assert operator.said() == {APP: before}
 
@@ -513,9 +515,9 @@ def test_what_is_there_and_missing_in_the_inventory_is_written_again(story):
 
 def test_who_begins_to_lead_watches_what_the_one_before_has_remembered(story):
     async def tell(operator):
-        operator.rulebook.adopt(project(watch()))
+        operator.controller_set.adopt(project(watch()))
         operator.inventory.entries = {APP: entry(SECRET)}
-        operator.rulebook.lead()
+        operator.controller_set.lead()
         assert SECRET in operator.world.children_of
 
     story(tell)
@@ -527,17 +529,17 @@ def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(
 
     async def tell(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
-        write, failures = operator.shelf.write, iter([1, 1])
+        write, failures = operator.inventory_store.write, iter([1, 1])
 
         async def refused(data, version):
             if next(failures, None):
                 raise RuleopError("forbidden")
             return await write(data, version)
 
-        operator.shelf.write = refused
+        operator.inventory_store.write = refused
         told = []
-        operator.stocktaking.log = SimpleNamespace(warning=lambda event, **_: told.append(event), info=lambda *_, **__: None)
-        following = asyncio.create_task(operator.stocktaking.follow())
+        operator.inventory_gc.log = SimpleNamespace(warning=lambda event, **_: told.append(event), info=lambda *_, **__: None)
+        following = asyncio.create_task(operator.inventory_gc.follow())
         operator.begin(watch())
         while operator.said() != {APP: entry(CONFIG)}:  # noqa: ASYNC110 - it is no event
             await asyncio.sleep(0.001)
@@ -564,10 +566,10 @@ def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_
     async def tell(operator):
         operator.begin(watch())
         full = {"get", "list", "watch", "create", "patch", "delete"}
-        assert operator.rulebook.verbs(GroupKind("", "ConfigMap")) == full
-        assert operator.rulebook.verbs(APP) == {"get", "list", "watch", "patch"}
-        assert operator.rulebook.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
+        assert operator.controller_set.verbs(GroupKind("", "ConfigMap")) == full
+        assert operator.controller_set.verbs(APP) == {"get", "list", "watch", "patch"}
+        assert operator.controller_set.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
         operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
-        assert operator.rulebook.verbs(GroupKind("", "Secret")) == full - {"create"}
+        assert operator.controller_set.verbs(GroupKind("", "Secret")) == full - {"create"}
 
     story(tell)
