@@ -215,7 +215,7 @@ def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
         try:
             compile_pattern(pattern)
         except InvalidPatternError as error:
-            yield Finding((*path, "pattern"), f"is not a regular expression of the API server: {error}")
+            yield Finding((*path, "pattern"), f"is not a regular expression of the API server (RE2): {error}")
 
 
 def _topology(schema: Schema, path: Path) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ A port of kube-openapi's validator as far as people use it. Where JSON Schema in
 - a keyword for another type than the value's does not apply: `minLength` says nothing of a number.
 - required means that the key is there.
 
-Rules in CEL (x-kubernetes-validations), patterns that only Go can read and rare formats are not looked at; `unchecked` says where they are.
+Rules in CEL (x-kubernetes-validations) and rare formats are not checked here.
 """
 
 from __future__ import annotations
@@ -48,25 +48,6 @@ _ARTICLES = {
 def validate(obj: Object, schema: Schema) -> list[Finding]:
     """All that is wrong with a custom resource (pruned and defaulted before, as the server does), in the order of the document."""
     return list(_value(obj, schema, ()))
-
-
-def unchecked(schema: Schema) -> list[Finding]:
-    """The places in a schema that only the API server can check, with the reason for each."""
-    return list(_unchecked(schema, ()))
-
-
-def _unchecked(schema: Schema, path: Path) -> Iterator[Finding]:
-    if schema.get("x-kubernetes-validations"):
-        yield Finding((*path, "x-kubernetes-validations"), "CEL rules are not checked offline")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        try:
-            if compile_pattern(pattern) is None:
-                yield Finding((*path, "pattern"), "this regular expression is not checked offline")
-        except InvalidPatternError:
-            pass  # a mistake in the CRD; check_crd reports it
-    for part, sub in subschemas(schema):
-        yield from _unchecked(sub, (*path, *part))
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[Path, Schema]]:
@@ -162,7 +143,7 @@ def _string(value: str, schema: Schema, path: Path) -> Iterator[Finding]:
         except InvalidPatternError as error:
             yield Finding(path, f"cannot match {pattern!r}, because {error}")
         else:
-            if matches is not None and not matches(value):
+            if not matches(value):
                 yield Finding(path, f"must match {pattern!r}")
     check = _FORMATS.get(str(schema.get("format", "")).replace("-", ""))
     if check is not None and schema.get("type", "string") == "string" and not check(value):
