@@ -10,26 +10,10 @@ from typing import TYPE_CHECKING
 
 from ruleop.schema.findings import Finding, Path
 from ruleop.schema.nearest import did_you_mean
-from ruleop.schema.structural import META_FIELDS, schema_at
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
-    from ruleop.schema.openapi import Schema
     from ruleop.schema.shape import Shape
-
-
-def fields_at(schema: Schema, path: Path) -> list[str]:
-    """The names that a CRD's schema declares below a path, sorted; lists on the way count as their items. The resource itself also has
-    apiVersion, kind and metadata, whatever its schema says."""
-    here = schema_at(schema, path)
-    while here is not None and isinstance(here.get("items"), Mapping):
-        here = here["items"]
-    if here is None:
-        return []
-    names = set(here.get("properties") or ())
-    if not path or here.get("x-kubernetes-embedded-resource"):
-        names |= META_FIELDS
-    return sorted(names)
 
 
 def shape_at(shape: Shape, path: Path) -> Shape | None:

@@ -38,7 +38,7 @@ def test_kinds_with_scope_verbs_and_subresources() -> None:
     found = read_catalogue([document(version("v1", resource("App", subresources=("status", "scale"))))], Catalogue())
     app = found.get(Kind("example.com", "v1", "App"))
     assert (app.info.plural, app.info.namespaced, app.info.status_subresource) == ("apps", True, True)
-    assert app.watchable
+    assert {"list", "watch"} <= app.verbs
     assert app.subresources == {"status", "scale"}
     assert found.get(Kind("example.com", "v2", "App")) is None
 

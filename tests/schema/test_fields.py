@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.schema.fields import fields_at, shape_at, unknown_to_shape
+from ruleop.schema.fields import shape_at, unknown_to_shape
 from ruleop.schema.findings import Finding, Path, SchemaError, format_path
 from ruleop.schema.shape import Shape
 from ruleop.schema.table import builtin_shape
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "spec": {
-            "type": "object",
-            "properties": {
-                "service": {"type": "object", "properties": {"port": {"type": "integer"}, "name": {"type": "string"}}},
-                "items": {"type": "array", "items": {"type": "object", "properties": {"b": {}, "a": {}}}},
-                "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": {}}},
-                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-            },
-        }
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("path", "names"),
-    [
-        ((), ["apiVersion", "kind", "metadata", "spec"]),
-        (("spec",), ["items", "labels", "pod", "service"]),
-        (("spec", "service"), ["name", "port"]),
-        (("spec", "items"), ["a", "b"]),
-        (("spec", "items", 3), ["a", "b"]),
-        (("spec", "pod"), ["apiVersion", "kind", "metadata", "spec"]),
-        (("spec", "labels"), []),
-        (("spec", "service", "port"), []),
-        (("spec", "nowhere"), []),
-    ],
-)
-def test_the_known_fields_of_a_place(path: Path, names: list[str]):
-    assert fields_at(SCHEMA, path) == names
 
 
 def test_a_place_in_a_shape_may_leave_out_lists():

@@ -41,10 +41,6 @@ class Served:
     subresources: frozenset[str]
     preferred: bool  # the version that the server would choose for this kind
 
-    @property
-    def watchable(self) -> bool:
-        return {"list", "watch"} <= self.verbs
-
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:

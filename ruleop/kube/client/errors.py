@@ -154,11 +154,6 @@ class ApiError(RuleopError):
         """Nothing new is taken in a namespace that is being deleted."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
-    @property
-    def without_values(self) -> str:
-        """The message for an object that is or reads a Secret: what the server says may quote the values that it refuses."""
-        return f"{self.verb} {self.resource}: {_discreet(self.status, self.reason, self.causes)}"
-
 
 def _discreet(status: int, reason: str, causes: tuple[Cause, ...]) -> str:
     fields = sorted({f"{cause.field} ({cause.reason})" if cause.reason else cause.field for cause in causes if cause.field})

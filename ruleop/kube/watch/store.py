@@ -167,9 +167,6 @@ class Store:
         for key in self._children.get(part_of, ()):
             yield self.parse(self._entries[key])
 
-    def child_keys(self, part_of: str) -> tuple[ObjectKey, ...]:
-        return self._children.get(part_of, ())
-
     def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
         """Whether all that happened up to `version` is in the store; with a key, all that happened to that object.
 

@@ -65,10 +65,6 @@ def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[
     return scalar_text(value).split(separator, maxsplit)
 
 
-def reverse_text(text: str) -> str:
-    return text[::-1]
-
-
 def quote(value: Any) -> str:
     return scalar_text(value)
 
