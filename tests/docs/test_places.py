@@ -1,0 +1,25 @@
+"""Files and folders that the pages name exist: a reader goes where a page sends them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.messages import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_names_in_the_package_or_its_tests_is_there(page):
+    named = re.findall(r"`((?:ruleop|tests|bench)/[\w./-]*)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_map_names_every_folder_of_the_package():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = {file.parent.relative_to(ROOT / "ruleop").as_posix() for file in (ROOT / "ruleop").rglob("*.py")} - {"."}
+    inner = {folder for folder in folders if any(other.startswith(f"{folder}/") for other in folders)}
+    missing = [folder for folder in sorted(folders - inner) if f"{folder}/`" not in text and f"`{folder.rpartition('/')[2]}/`" not in text]
+    assert missing == []
