@@ -95,7 +95,7 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
     strategy = strategy_of(child, wanted.kind)
     if live is None:
         if (fight := fight_over(wanted, observed)) is not None and fight.held:
-            raise ChildFails(fight.message, reason="Fighting")
+            raise ChildFails(fight.message, reason="FieldConflict")
         return Applied(*_creation(child, wanted, owner, reference=owner.reference() if refer else None, strategy=strategy))
     claim = claim_on(live, wanted.key, owner)
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced

@@ -211,7 +211,7 @@ class Children:
             self.said.wait(child.id, f"{key} to be gone", why="deletion")
             return State.TERMINATING, "is being deleted; it is made again when it is gone"
         if (fight := fight_over(piece.wanted, self.observed)) is not None:
-            self.said.problem(child.id, "Fighting", fight.message)
+            self.said.problem(child.id, "FieldConflict", fight.message)
         if applied.action is not None:
             return self._written(child, piece, applied, applied.action)
         assert applied.stands is not None

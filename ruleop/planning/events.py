@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WELL = frozenset({"Ready", "Progressing"})  # all is written
 _UNTOLD = frozenset({"Waiting", "Deleting", FINALIZED})
-_ELSEWHERE = frozenset({"Fighting"})  # told by whoever notices it, once
+_ELSEWHERE = frozenset({"FieldConflict"})  # told by whoever notices it, once
 MOST_NAMES = 8
 
 _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}

@@ -123,7 +123,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """Somebody undoes again and again what is written of an object."""
+    """Somebody repeatedly changes what ruleop writes of an object."""
 
     wanted: str  # digest of the wish that is undone; another wish is none of the fight
     message: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ruleop.planning.planned import Existing
     from ruleop.rules import Child, Rule
 
-HARMLESS = frozenset({"ChildFailed", "Fighting"})
+HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
 """Problems that are no error of rendering or applying: all that is wanted is known, and written."""
 
 

@@ -39,13 +39,11 @@ def apps(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_a_fight_is_named_and_slowed_and_holds_up_nothing_else(apps: Apps) -> None:
     apps.create("web")
     told = fight_until_noticed(apps)
-    assert (
-        told["message"] == "service: Service/web-s: somebody undoes spec.selector.app again and again; ruleop puts it back later and later"
-    )
-    eventually("the event", lambda: ("Warning", "Fighting", told["message"]) in events(apps))
+    assert told["message"] == "service: Service/web-s: spec.selector.app is repeatedly changed by somebody; backing off before reverting it"
+    eventually("the event", lambda: ("Warning", "FieldConflict", told["message"]) in events(apps))
     apps.admin.merge(f"{apps.path}/web", {"spec": {"deployment": {"replicas": 3}}}, "editor")
     eventually("the other child", lambda: apps.admin.get(DEPLOYMENT)["spec"]["replicas"] == 3)
-    assert ready(apps)["reason"] == "Fighting"
+    assert ready(apps)["reason"] == "FieldConflict"
 
 
 def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
@@ -59,9 +57,9 @@ def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
     service = folder / "templates/app/service.yaml.j2"
     service.write_text(service.read_text().replace("app: myApp", "app: another"))
     with Operator(plane, project, APP.rights, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
-        told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "Fighting"), None))
+        told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "FieldConflict"), None))
         assert told["message"] == (
-            "service: Service/web-s: another ruleop, or a webhook, undoes spec.selector.app again and again; ruleop puts it back later and later"
+            "service: Service/web-s: spec.selector.app is repeatedly changed by another ruleop, or a webhook; backing off before reverting it"
         )
         second.check()
 
@@ -69,8 +67,8 @@ def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
 def fight_until_noticed(apps: Apps) -> dict[str, Any]:
     for _ in range(20):
         apps.admin.merge(SERVICE, {"spec": {"selector": {"app": "another"}}}, "somebody")
-        eventually("it to be put back, or told", lambda: not is_undone(apps) or ready(apps)["reason"] == "Fighting", timeout=60)
-        if ready(apps)["reason"] == "Fighting":
+        eventually("it to be put back, or told", lambda: not is_undone(apps) or ready(apps)["reason"] == "FieldConflict", timeout=60)
+        if ready(apps)["reason"] == "FieldConflict":
             return ready(apps)
     raise AssertionError("twenty rounds, and nobody noticed")
 

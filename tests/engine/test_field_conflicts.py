@@ -205,14 +205,14 @@ def test_an_answer_that_is_not_what_was_sent():
 
 def test_messages():
     create = Create(KEY, "web", LIVE, "a")
-    assert message(create, [], [], by_server=False) == "Deployment/web is deleted again and again; ruleop makes it again later and later"
+    assert message(create, [], [], by_server=False) == "Deployment/web is repeatedly deleted; backing off before recreating it"
     assert message(PATCH, ["spec.replicas"], ["kubectl", "scaler"], by_server=False) == (
-        "Deployment/web: kubectl and scaler undo spec.replicas again and again; ruleop puts it back later and later"
+        "Deployment/web: spec.replicas is repeatedly changed by kubectl and scaler; backing off before reverting it"
     )
     assert message(PATCH, list("abcde"), [], by_server=False) == (
-        "Deployment/web: somebody undoes a, b, c, d and more again and again; ruleop puts it back later and later"
+        "Deployment/web: a, b, c, d and more are repeatedly changed by somebody; backing off before reverting it"
     )
-    assert "the API server, or a webhook, changes spec.replicas each time" in message(PATCH, ["spec.replicas"], [], by_server=True)
+    assert "spec.replicas is changed by the API server or a webhook at each write" in message(PATCH, ["spec.replicas"], [], by_server=True)
 
 
 # -- who it is ----------------------------------------------------------------------------------------------------------------------------

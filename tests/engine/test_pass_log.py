@@ -39,7 +39,7 @@ class Life:
 
     async def writes(self):
         """What was done, to which object, and which of its fields."""
-        lines = [line for line in await self.rest() if line["event"] not in {"reconciled", "problem", "fight"}]
+        lines = [line for line in await self.rest() if line["event"] not in {"reconciled", "problem", "field conflict"}]
         return [(line["event"], line.get("object") or line.get("finalizer"), *line.get("fields", ())) for line in lines]
 
     async def reconciled(self):

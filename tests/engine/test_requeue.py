@@ -98,7 +98,7 @@ async def somebody_undoes_it(looking):
         looking.edit("a", data={"v": "theirs"})
         verdict = await looking.rest()
     assert verdict.again > 30
-    assert looking.condition()["reason"] == "Fighting"
+    assert looking.condition()["reason"] == "FieldConflict"
 
 
 @pytest.mark.parametrize("trouble", [something_is_in_the_way, somebody_undoes_it])

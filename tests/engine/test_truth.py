@@ -254,13 +254,13 @@ def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
 def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
     async def story():
         looking = await fighting()
-        message = "a: ConfigMap/a: someone undoes data.v again and again; ruleop puts it back later and later"
-        assert [each for each in looking.events if each[1] == "Fighting"] == [("Warning", "Fighting", message)]
+        message = "a: ConfigMap/a: data.v is repeatedly changed by someone; backing off before reverting it"
+        assert [each for each in looking.events if each[1] == "FieldConflict"] == [("Warning", "FieldConflict", message)]
         condition = looking.condition()
-        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Fighting", message)
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "FieldConflict", message)
         assert looking.condition("Stalled")["status"] == "True"
         assert looking.server.log.count(("look", "a")) == 1, "read once, to name it"
-        assert looking.metrics.registry.get_sample_value("ruleop_fights_total", {"controller": "App.example.com"}) == 1
+        assert looking.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"}) == 1
 
     run(story())
 
@@ -318,8 +318,8 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
         before = looking.server.log.count(("create", "a"))
         await fight(looking, ENOUGH + 3, undo)
         assert looking.server.log.count(("create", "a")) - before == ENOUGH
-        assert looking.condition()["reason"] == "Fighting"
-        assert "is deleted again and again" in looking.condition()["message"]
+        assert looking.condition()["reason"] == "FieldConflict"
+        assert "is repeatedly deleted" in looking.condition()["message"]
         looking.time += FIRST
         await looking.rest()
         assert looking.live("a") is not None
@@ -340,7 +340,7 @@ def test_the_server_that_changes_what_is_written_is_named(run):
 
         looking.server.make = hook
         await fight(looking, ENOUGH + 1)
-        assert "the API server, or a webhook, changes data.v each time that it is written" in looking.condition()["message"]
+        assert "data.v is changed by the API server or a webhook at each write" in looking.condition()["message"]
         assert ("look", "a") not in looking.server.log, "there is nobody to be named"
 
     run(story())

@@ -36,7 +36,7 @@ def test_a_fight_that_pauses_leaves_the_child_as_it_is(strategy):
     fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     planned = world.plan(fights=fights)
     assert planned.actions == ()
-    assert planned.conditions[0]["reason"] == "Fighting"
+    assert planned.conditions[0]["reason"] == "FieldConflict"
     assert planned.conditions[0]["message"] == "a: ConfigMap/a is fought over"
     assert planned.conditions[2]["status"] == "True"
     assert planned.events == (), "it was told when it was noticed"
@@ -49,7 +49,7 @@ def test_between_two_pauses_it_is_corrected_and_told_all_the_same():
     assert [each.key for each in planned.actions] == [key("a")]
     world.execute(planned.actions)
     settled = world.plan(fights=fights, settled=True)
-    assert settled.conditions[0]["reason"] == "Fighting", "a condition that turns with each correction would be written each time"
+    assert settled.conditions[0]["reason"] == "FieldConflict", "a condition that turns with each correction would be written each time"
 
 
 def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
@@ -57,7 +57,7 @@ def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
     fights = fight_over(world, "a", held=True, change=lambda: world.delete(key("a")))
     planned = world.plan(fights=fights)
     assert planned.actions == ()
-    assert planned.conditions[0]["reason"] == "Fighting"
+    assert planned.conditions[0]["reason"] == "FieldConflict"
 
 
 def test_another_wish_is_none_of_the_fight():
@@ -66,7 +66,7 @@ def test_another_wish_is_none_of_the_fight():
     world.edit({"v": "2"})
     planned = world.plan(fights=fights)
     assert {each.key for each in planned.actions} == {key("a"), key("b")}
-    assert planned.conditions[0]["reason"] != "Fighting"
+    assert planned.conditions[0]["reason"] != "FieldConflict"
 
 
 def test_a_fight_keeps_nothing_from_being_pruned():

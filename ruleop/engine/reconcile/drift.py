@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.engine.reconcile.memory import Memory
     from ruleop.planning import Plan
 
-TOLD = WELL | {"Fighting"}  # of a CR whose children have all been written
+TOLD = WELL | {"FieldConflict"}  # of a CR whose children have all been written
 
 
 class World(Kinds, Protocol):
@@ -53,8 +53,8 @@ class DriftDetector:
                 text = await self._named(action, memory.fights)
                 memory.fights.name(action.key, text)
                 self.count()
-                self.log.warning("fight", resource=str(Request.of(resource)), child=action.child, message=text)
-                self.say(resource, Event("Warning", "Fighting", f"{action.child}: {text}"))
+                self.log.warning("field conflict", resource=str(Request.of(resource)), child=action.child, message=text)
+                self.say(resource, Event("Warning", "FieldConflict", f"{action.child}: {text}"))
             found.add(standing)
         return bool(found - {Standing.FREE})
 

@@ -1,4 +1,4 @@
-"""Fights: somebody undoes what we write of a child, again and again.
+"""Field conflicts: somebody repeatedly changes fields of a child that ruleop sets.
 
 One change by hand is put back at once, and so are several. But two controllers that want different values of one field would write it for
 ever, as fast as the API server lets them. So what is put back of a child is remembered for some minutes. When the same fields of it, for
@@ -164,16 +164,16 @@ def altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
 
 
 def message(action: Correction, fields: Iterable[str], who: Iterable[str], *, by_server: bool) -> str:
-    """What is told about a fight: what is undone, by whom, and what ruleop does about it."""
+    """What is reported of a field conflict: which fields, who changes them, and what ruleop does about it."""
     title, names = f"{action.key.kind}/{action.key.name}", list(who)
     if isinstance(action, Create):
-        return f"{title} is deleted again and again; ruleop makes it again later and later"
+        return f"{title} is repeatedly deleted; backing off before recreating it"
     found = list(fields)
     what = ", ".join(found[:MOST_NAMES]) + (" and more" if len(found) > MOST_NAMES else "")
+    verb = "are" if len(found) > 1 else "is"
     if by_server:
-        return f"{title}: the API server, or a webhook, changes {what} each time that it is written; ruleop sets it later and later"
-    whose = f"{' and '.join(names)} undo" if len(names) > 1 else f"{names[0] if names else 'somebody'} undoes"
-    return f"{title}: {whose} {what} again and again; ruleop puts it back later and later"
+        return f"{title}: {what} {verb} changed by the API server or a webhook at each write; backing off before writing again"
+    return f"{title}: {what} {verb} repeatedly changed by {' and '.join(names) or 'somebody'}; backing off before reverting it"
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:

@@ -112,7 +112,11 @@ class Metrics:
         self.plan_time = self._histogram(
             "ruleop_plan_seconds", "How long one rendering and planning of a CR took.", FRACTIONS, "controller"
         )
-        self.fights = counter("ruleop_fights", "Fights with somebody over a child, each counted when it is noticed.", "controller")
+        self.fights = counter(
+            "ruleop_field_conflicts",
+            "Field conflicts: somebody repeatedly changes a child; each is counted when it is noticed.",
+            "controller",
+        )
         self.drift = counter(
             "ruleop_drift_reverted", "Changes and deletions of children by somebody else that were reverted.", "controller"
         )
