@@ -120,7 +120,7 @@ def test_the_mounted_configmap_is_the_project(tmp_path: Path) -> None:
 
 def test_the_permissions_to_copy_are_those_of_the_table() -> None:
     """What the table says of each group of kinds, the roles grant, and nothing more."""
-    rows = re.findall(r"^\| (.+?) \| ([a-z, ]+?)(?:; .*?)? \| .*\|$", section("Rights"), re.MULTILINE)
+    rows = re.findall(r"^\| (.+?) \| ([a-z, ]+?)(?:; .*?)? \| .*\|$", section("Permissions"), re.MULTILINE)
     table = {where: set(verbs.split(", ")) for where, verbs in rows if where != "on"}
     (cluster,) = (document for document in PERMISSIONS if document["kind"] == "ClusterRole")
     (own,) = (document for document in PERMISSIONS if document["kind"] == "Role")
