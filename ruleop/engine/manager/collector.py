@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ruleop.kube.client.event_recorder import EventRecorder
 
 GAUGES = {
-    "controller_runtime_active_workers": ("Reconciles going on now.", ("controller",)),
-    "controller_runtime_max_concurrent_reconciles": ("Reconciles that may go on at once.", ("controller",)),
-    "workqueue_depth": ("Keys that wait for a worker.", ("name",)),
-    "workqueue_unfinished_work_seconds": ("The sum of what goes on now.", ("name",)),
-    "workqueue_longest_running_processor_seconds": ("The longest reconcile going on now.", ("name",)),
-    "ruleop_longest_wait_seconds": ("How long the key that has waited longest waits for a worker.", ("controller",)),
-    "ruleop_failing": ("CRs whose last reconcile failed, and which wait for another try.", ("controller",)),
+    "controller_runtime_active_workers": ("Reconciles that are running.", ("controller",)),
+    "controller_runtime_max_concurrent_reconciles": ("Maximum number of concurrent reconciles.", ("controller",)),
+    "workqueue_depth": ("Items waiting in the queue.", ("name",)),
+    "workqueue_unfinished_work_seconds": ("Sum of the durations of the reconciles that are running.", ("name",)),
+    "workqueue_longest_running_processor_seconds": ("Duration of the longest reconcile that is running.", ("name",)),
+    "ruleop_longest_wait_seconds": ("How long the oldest item has been waiting in the queue.", ("controller",)),
+    "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
     "ruleop_children": (
         "Children (entries of a rule, for one CR) by state: ready, progressing, waiting, failed, refused, unwanted or terminating.",
         ("controller", "state"),
     ),
-    "ruleop_waits": ("Children that wait, and what kind of thing for.", ("controller", "child", "reason")),
+    "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
     "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
     "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
-    "ruleop_watch_silence_seconds": ("How long the server has not been heard on a watch; of several, the longest.", ("kind",)),
+    "ruleop_watch_silence_seconds": ("Time since the last event of a watch; the longest, if a kind has several.", ("kind",)),
 }
 COUNTERS = {
-    "ruleop_relists": ("Times a kind was read as a whole again.", ("kind",)),
-    "ruleop_watch_crashes": ("Times a watch failed in a way that ruleop did not expect.", ("kind",)),
-    "ruleop_listener_failures": ("Changes that were not passed on, by a mistake of ruleop.", ("kind",)),
+    "ruleop_relists": ("Times a kind was listed again.", ("kind",)),
+    "ruleop_watch_crashes": ("Times a watch ended with an internal error.", ("kind",)),
+    "ruleop_listener_failures": ("Changes that were not processed because of an internal error.", ("kind",)),
     "ruleop_events": (
         "Events by what became of them: sent, dropped (could not be written) or suppressed (enough was said of the CR).",
         ("outcome",),

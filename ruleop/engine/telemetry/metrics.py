@@ -84,21 +84,19 @@ class Metrics:
             "result",
         )
         self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Reconciles that failed.", "controller")
-        self.panics = counter(
-            "controller_runtime_reconcile_panics", "Reconciles that failed in a way that ruleop did not expect.", "controller"
-        )
+        self.panics = counter("controller_runtime_reconcile_panics", "Reconciles that ended with an internal error.", "controller")
         self.reconcile_time = self._histogram(
             "controller_runtime_reconcile_time_seconds", "How long a reconcile took.", SECONDS, "controller"
         )
-        self.adds = counter("workqueue_adds", "Reasons to look at a CR; several before it is looked at are one look.", "name")
-        self.queue_time = self._histogram("workqueue_queue_duration_seconds", "How long a key waited for a worker.", SECONDS, "name")
-        self.work_time = self._histogram("workqueue_work_duration_seconds", "How long a key was worked on.", SECONDS, "name")
-        self.retries = counter("workqueue_retries", "Keys added again after a failure.", "name")
+        self.adds = counter("workqueue_adds", "Items added to the queue (duplicates are coalesced).", "name")
+        self.queue_time = self._histogram("workqueue_queue_duration_seconds", "How long an item waited in the queue.", SECONDS, "name")
+        self.work_time = self._histogram("workqueue_work_duration_seconds", "How long an item was processed.", SECONDS, "name")
+        self.retries = counter("workqueue_retries", "Items added again after a failure.", "name")
         self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method", "host")
         self.request_time = self._histogram(
             "rest_client_request_duration_seconds", "How long a request took; of a watch, until it was open.", SECONDS, "verb", "host"
         )
-        self.leader = self._gauge("leader_election_master_status", "1 while this process leads.", "name")
+        self.leader = self._gauge("leader_election_master_status", "1 while this process is the leader.", "name")
         # ruleop's own.
         self.writes = counter(
             "ruleop_writes",
@@ -121,8 +119,10 @@ class Metrics:
             "ruleop_drift_reverted", "Changes and deletions of children by somebody else that were reverted.", "controller"
         )
         self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or refused.", "outcome")
-        self.reload_failed = self._gauge("ruleop_reload_failed", "1 while the rules on disk are refused and the last good ones run.")
-        self.lag = self._histogram("ruleop_event_loop_lag_seconds", "How late the event loop turns, looked at once a second.", SECONDS)
+        self.reload_failed = self._gauge(
+            "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
+        )
+        self.lag = self._histogram("ruleop_event_loop_lag_seconds", "Delay of the event loop, measured once a second.", SECONDS)
         for outcome in ("done", "refused"):
             self.reloads.labels(outcome)  # so that the first refusal is an increase
 
