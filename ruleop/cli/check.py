@@ -21,14 +21,12 @@ _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as
 
 @click.command(cls=Command)
 @project_options
-@click.option(
-    "-o", "output", type=click.Choice(["text", *_DOCUMENTS]), default="text", show_default=True, help="How to print what is found."
-)
+@click.option("-o", "output", type=click.Choice(["text", *_DOCUMENTS]), default="text", show_default=True, help="Output format.")
 def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
-    """Find what is wrong with a project, without a cluster.
+    """Check a project for mistakes, without a cluster.
 
-    Every mistake is found at once, with its file, line and column. Exit status 0: none, warnings apart. 1: mistakes. 2: there is no
-    project, or it cannot be read.
+    Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are allowed). 1: mistakes.
+    2: no project, or one that cannot be read.
     """
     where = Folder(folder)
     project: Project | None = None

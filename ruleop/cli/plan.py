@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @pass_options
 @project_options
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print the plan.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...], output: str) -> int:
-    """Say what one reconcile of a custom resource would do.
+    """Show what one reconcile of a custom resource would do.
 
-    Create, patch, delete, wait (for what), status and conditions; by the same code as the operator's. Values of Secrets are masked. Exit
-    status 0: it could be carried out. 1: something is in error.
+    Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions. The operator runs
+    the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: it has some.
     """
     passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
     if output == "json":

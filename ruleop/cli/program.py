@@ -30,8 +30,8 @@ INTERRUPTED: Final = 130
 DEBUG: Final = "RULEOP_DEBUG"
 
 COMMANDS: Final = {
-    "check": "Find what is wrong with a project, without a cluster.",
-    "plan": "Say what one reconcile of a custom resource would do.",
+    "check": "Check a project for mistakes, without a cluster.",
+    "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
     "version": "Print the versions of ruleop, Python and the client library.",

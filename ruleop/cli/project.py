@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def project_options(command: F) -> F:
     """What every command on a project takes."""
-    command = click.option("--debug", is_flag=True, expose_value=False, help=f"Show the traceback of a bug of ruleop. Also {DEBUG}=1.")(
+    command = click.option("--debug", is_flag=True, expose_value=False, help=f"Show a traceback on internal errors. Also {DEBUG}=1.")(
         command
     )
     command = click.option(

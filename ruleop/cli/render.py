@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...]) -> int:
     """Print the children of a custom resource as YAML.
 
-    In the order in which they are applied, each under a comment that names its id and template; what waits is a comment. Values of Secrets
-    are printed as they are. Exit status 0: all was rendered, or waits. 1: something cannot be, as said on stderr.
+    Objects are printed in apply order, each under a comment that names its id and template. A child that waits is a comment. Values of
+    Secrets are printed as they are. Exit status 0: all objects were rendered, or wait. 1: some could not be rendered (see stderr).
     """
     # Random, because what is printed may be applied: a password that is the same each time would be known to everybody.
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -37,32 +37,45 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 
 @click.command(cls=Command)
 @project_options
-@_flag("--kubeconfig", default="", metavar="FILE", help="The kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.")
-@_flag("--context", default="", help="The kubeconfig's context. Default: its current one.")
-@_flag("--namespaces", default="", metavar="A,B", help="Look at these namespaces only. Also WATCH_NAMESPACE. Default: all.")
-@_flag("--name", default="ruleop", show_default=True, help="Of the inventory, the lease and the finalizer.")
-@_flag("--operator-namespace", default="", help="Where they live. Default: the pod's, else the context's.")
-@_flag("--leader-elect", is_flag=True, help="Work only while holding the Lease of this name; others stand by.")
-@_flag("--leader-elect-lease-duration", default="15s", show_default=True, help="How long others wait after the leader's last renewal.")
-@_flag("--leader-elect-renew-deadline", default="10s", show_default=True, help="How long the leader tries to renew before it gives up.")
-@_flag("--leader-elect-retry-period", default="2s", show_default=True, help="How long all of them wait between two attempts.")
-@_flag("--metrics-bind-address", default=":8080", show_default=True, metavar="ADDRESS", help="Where /metrics is served; 0 is off.")
 @_flag(
-    "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="Where /healthz and /readyz are; 0 is off."
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.",
+)
+@_flag("--context", default="", help="Context of the kubeconfig. Default: the current one.")
+@_flag("--namespaces", default="", metavar="A,B", help="Namespaces to watch. Also WATCH_NAMESPACE. Default: all.")
+@_flag("--name", default="ruleop", show_default=True, help="Name used for the inventory ConfigMap, the Lease and the finalizer.")
+@_flag(
+    "--operator-namespace", default="", help="Namespace of the inventory ConfigMap and the Lease. Default: the pod's, else the context's."
+)
+@_flag("--leader-elect", is_flag=True, help="Elect a leader by a Lease; other processes stand by.")
+@_flag("--leader-elect-lease-duration", default="15s", show_default=True, help="How long standbys wait after the leader's last renewal.")
+@_flag("--leader-elect-renew-deadline", default="10s", show_default=True, help="How long the leader tries to renew before it exits.")
+@_flag("--leader-elect-retry-period", default="2s", show_default=True, help="Pause between two attempts to acquire or renew the Lease.")
+@_flag("--metrics-bind-address", default=":8080", show_default=True, metavar="ADDRESS", help="Address of /metrics; 0 turns it off.")
+@_flag(
+    "--health-probe-bind-address",
+    default=":8081",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address of /healthz and /readyz; 0 turns them off.",
 )
 @_flag(
     "--max-concurrent-reconciles",
     type=click.IntRange(min=1),
     default=None,
-    help="CRs of one kind at once. Default: what the rules say, else 16.",
+    help="Concurrent reconciles of each kind. Default: as the rules say, else 16.",
 )
-@_flag("--reload/--no-reload", default=True, show_default=True, help="Follow changes of the project's files.")
+@_flag("--reload/--no-reload", default=True, show_default=True, help="Reload the rules when the project's files change.")
 @_flag("--prune-after-reload", default="30s", hidden=True)  # for tests, which cannot wait so long
 @_flag("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
-@_flag("--log-format", type=click.Choice(["text", "json"]), default=None, help="Default: text on a terminal, else json.")
-@_flag("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
-@_flag("--kube-api-qps", type=click.FloatRange(min=0), default=None, help="At most so many requests a second. Default: no limit.")
-@_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long running reconciles are waited for.")
+@_flag("--log-format", type=click.Choice(["text", "json"]), default=None, help="Format of the log. Default: text on a terminal, else json.")
+@_flag("--dry-run", is_flag=True, help="Log the writes that would be made, and write nothing.")
+@_flag(
+    "--kube-api-qps", type=click.FloatRange(min=0), default=None, help="Maximum requests per second to the API server. Default: no limit."
+)
+@_flag("--graceful-shutdown-timeout", default="30s", show_default=True, help="How long to wait for running reconciles when stopping.")
 def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     """Run the operator against a cluster."""
     logs.set_up(str(flags["log_level"]), flags["log_format"])  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from ruleop.cli.program import Command, put
 
 
 @click.command(cls=Command)
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 def command(output: str) -> None:
     """Print the versions of ruleop, Python and the client library."""
     versions = {"ruleop": ruleop.__version__, "python": platform.python_version(), "kubernetes": metadata.version("kubernetes")}
