@@ -59,7 +59,7 @@ def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
     with Operator(plane, project, APP.rights, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
         told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "FieldConflict"), None))
         assert told["message"] == (
-            "service: Service/web-s: spec.selector.app is repeatedly changed by another ruleop, or a webhook; backing off before reverting it"
+            "service: Service/web-s: spec.selector.app is repeatedly changed by another ruleop or a webhook; backing off before reverting it"
         )
         second.check()
 

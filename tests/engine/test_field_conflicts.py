@@ -236,7 +236,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
         # ... but not who only reports.
         ([entry("early", {}), {**entry("reporter", {"f:status": {}}, "2026-02-01T00:00:00Z"), "subresource": "status"}], ["early"]),
         # A value under our name that we do not want: there are two of us.
-        ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop, or a webhook,"]),
+        ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop or a webhook"]),
         ([entry("ruleop", {"f:spec": {"f:paused": {}}})], []),
         ([], []),
         (None, []),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
 
 _MISSING = object()
-_NAMESAKE = "another ruleop, or a webhook,"  # who wrote, under our name, what we do not want
+_NAMESAKE = "another ruleop or a webhook"  # who wrote, under our name, what we do not want
 
 
 def opponents(metadata: Object, live: Object, wanted: Object) -> list[str]:
