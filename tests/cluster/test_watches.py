@@ -76,14 +76,14 @@ def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: 
             return stream(request, *arguments, **more)
 
         client.stream = recorded  # type: ignore[method-assign]
-        feeds = Informers(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
+        informers = Informers(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}}}
         await client.send(requests.create(secrets, {**body, "stringData": {"password": "hunter2"}}))
-        feeds.want([need])
+        informers.want([need])
         try:
-            feed = feeds.feeds[need]
-            await until(lambda: feed.state is State.SYNCED)
-            (store,) = feed.stores()
+            informer = informers.informers[need]
+            await until(lambda: informer.state is State.SYNCED)
+            (store,) = informer.stores()
             (key,) = store.select_keys()
             await client.send(requests.merge_patch(secrets, key, {"metadata": {"labels": {"note": "later"}}}))
             await until(lambda: b"later" in store.entry(key).body)
@@ -92,7 +92,7 @@ def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: 
             assert all(("PartialObjectMetadata" in accept) != brought for accept in asked)
             assert asked
         finally:
-            await feeds.stop()
+            await informers.stop()
             await asyncio.sleep(0)
 
     on(control_plane, test)
