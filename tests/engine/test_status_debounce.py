@@ -1,4 +1,4 @@
-"""Children first, and what is told about them when the others have theirs."""
+"""Children first: statuses wait while children of other CRs are being written."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ class Informer:
 
 
 class Informers:
-    """All that is watched. `changed` is told of each change with the informer that it came through, `stirred` when an informer's state is
-    another."""
+    """All informers. `changed` is called for each change, with the informer that it came through; `stirred` when the state of an informer
+    changes."""
 
     def __init__(
         self,

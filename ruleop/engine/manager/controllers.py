@@ -29,7 +29,7 @@ class Controller:
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
-    needs: frozenset[WatchSpec] = frozenset()  # without which no CR of it is looked at; worked out with the watches
+    needs: frozenset[WatchSpec] = frozenset()  # no CR of it is reconciled before these are synced; worked out with the watches
 
     @property
     def digests(self) -> tuple[str, ...]:

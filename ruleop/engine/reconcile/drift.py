@@ -1,6 +1,7 @@
-"""Watches over what is put back of a CR's children: a change by hand is corrected at once, a fight later and later.
+"""Drift of a CR's children: a change by hand is reverted at once, a field conflict with backoff.
 
-What a fight is, `ruleop.engine.reconcile.field_conflicts` decides. Here it is fed with what is planned and done, and what it finds is told.
+`ruleop.engine.reconcile.field_conflicts` decides what a field conflict is. This module passes it what is planned and done, and reports
+the conflicts that it finds.
 """
 
 from __future__ import annotations

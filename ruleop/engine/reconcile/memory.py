@@ -84,7 +84,7 @@ class Memory:
     trouble: str = ""  # why the last pass could not begin
     written: int = 0  # by a pass that is not logged yet
     namespace_ends: bool = False
-    fights: FieldConflicts | None = None  # over what was put back lately
+    fights: FieldConflicts | None = None  # over fields that were reverted lately
     awaited: Expectations | None = None  # versions that the stores have to have reached
     refused: Refused | None = None  # a status, and
     refused_until: float = 0.0  # when it is tried again

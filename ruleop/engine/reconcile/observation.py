@@ -48,7 +48,7 @@ class Seen:
 
 
 def target_of(scope: Scope, observe: Observe) -> Target | None:
-    """What an `observe` refers to, for this CR; None while that cannot be told."""
+    """What an `observe` refers to, for this CR; None while that is unknown."""
     try:
         return scope.target(observe)
     except RuleopError:

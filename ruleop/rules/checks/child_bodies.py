@@ -113,7 +113,7 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
 
 
 def _may_be_name(text: str, kinds: Iterable[Kind]) -> bool:
-    """Whether an object may have this name, as far as that can be told before it is rendered."""
+    """Whether an object may have this name, as far as that is known before it is rendered."""
     return has_templates(text) or all(is_object_name(kind.group, text) for kind in kinds)
 
 
