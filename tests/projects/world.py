@@ -1,8 +1,8 @@
 """An operator that plays in a cluster in memory: the engine's loop without its haste. Plan, carry out, plan again for the status, until
 there is nothing left to do.
 
-Whatever is asked of planning in a life is asked of it here on each pass: that the same arguments give the same plan, and that it changes
-none of them.
+Whatever is asked of planning in a life is asked of it here on each pass: that the same arguments give the same plan, that it changes
+none of them, and that a recorded pass can be replayed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.marks import APPLIED
+from tests.offline.replays import replayed
 from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 FINALIZER = "ruleop.dev/ruleop"
 MOST_PASSES = 12
+REPLAYED_EACH = 3  # one pass of these is recorded and replayed, too
 
 
 class World(Cluster):
@@ -95,6 +97,8 @@ class World(Cluster):
         found = plan(rule, resource, observed, history)
         assert json.dumps(list(self.objects.values())) == before, "planning has changed what it was given"
         assert found == plan(rule, resource, observed, history), "the same arguments have given another plan"
+        if self.moments % REPLAYED_EACH == 0:
+            replayed(rule, resource, observed, history, found)
         return found
 
     def work(self, key: ObjectKey) -> bool:

@@ -36,6 +36,7 @@ from ruleop.engine.reconcile.events import Events
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.engine.reconcile.reconciler import Environment, Reconciler
+from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
@@ -274,6 +275,7 @@ class Manager:
             clock=Clock(),
             finalizer=f"ruleop.dev/{self.options.name}",
             dry_run=self.options.dry_run,
+            pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
 
     def _controller(self, kind: Kind) -> Controller:

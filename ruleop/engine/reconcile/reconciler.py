@@ -23,6 +23,7 @@ from ruleop.engine.reconcile.unmatched import Unmatched
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.offline.recording import Recorder
 from ruleop.permissions import grant, place
 from ruleop.planning import Failure, History, Kinds, Objects, Observed, Owner, Plan, RemoveFinalizer, choose_rule, plan
 from ruleop.planning.events import done
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ruleop.engine.queue.request import Request
     from ruleop.engine.reconcile.events import Events
     from ruleop.engine.reconcile.executor import Executor
+    from ruleop.engine.reconcile.recorder import PassFiles
     from ruleop.engine.reconcile.status_debounce import StatusDebounce
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.planning import Outcome
@@ -93,6 +95,7 @@ class Environment:
     clock: Clock
     finalizer: str
     dry_run: bool = False
+    pass_files: PassFiles | None = None  # where each plan is recorded
 
 
 @dataclass(slots=True)
@@ -183,8 +186,17 @@ class Reconciler:
             held_until=self.held_until,
             namespace_terminating=current.namespace_terminating,
         )
-        planned = plan(rule, current.resource, observed, current.history, foresee=self.environment.dry_run)
+        planned = self._planned(current, observed)
         self.metrics.plan_time.observe(time.perf_counter() - start)
+        return planned
+
+    def _planned(self, current: _Pass, observed: Observed) -> Plan:
+        rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
+        if files is None:
+            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+        recorder = Recorder(observed)
+        planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        files.write(self.key(current.request), recorder.document(rule, current.resource, current.history, planned, foresee=foresee))
         return planned
 
     async def _plan_actions(self, current: _Pass) -> Plan:
