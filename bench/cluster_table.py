@@ -47,6 +47,11 @@ class Measured:
     memory: float
     requests: Mapping[str, int]
 
+    @property
+    def other_load(self) -> float:
+        """The CPU of other programs meanwhile, in cores."""
+        return self.other_cpu / max(self.settled_seconds, 0.001)
+
     @classmethod
     def from_driver(cls, row: Mapping[str, Any]) -> Measured:
         """From one action of the driver's JSON."""
@@ -79,6 +84,11 @@ class Row:
     figure: Figure
     decimals: int
     compared: bool = True
+
+
+def calmest(rounds: Sequence[Run]) -> Run:
+    """Of each action, the round in which other programs used the least CPU."""
+    return {action: min((run[action] for run in rounds), key=lambda each: each.other_load) for action in rounds[0]}
 
 
 def markdown(runs: Mapping[str, Run]) -> str:
@@ -143,7 +153,11 @@ def _per_item(action: str, field: str) -> Figure:
 
 
 def _requests_per_item(action: str) -> Figure:
-    return lambda run: sum(run[action].requests.values()) / run[action].items or None if action in run else None
+    def figure(run: Run) -> float | None:
+        count = sum(run[action].requests.values()) / run[action].items if action in run else 0.0
+        return count if count >= NOTHING else None
+
+    return figure
 
 
 def _cpu_at_rest(run: Run) -> float | None:
