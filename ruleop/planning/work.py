@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.planning.marks import APPLIED, annotations_of
 from ruleop.planning.observed import Served
+from ruleop.planning.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.observed import Kinds
     from ruleop.planning.planned import Planned
-    from ruleop.planning.wanted import Wanted
     from ruleop.rules import Child, Rule
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -51,7 +51,7 @@ class Work:
         """The objects of a child, in the scope of the current plan; None: they have to be rendered."""
         if child.id not in self.rendered:
             return None
-        found = [replace(each, names=names, info=kinds.info(each.kind)) for each in self.rendered[child.id]]
+        found = [Wanted(each.key, each.kind, each.rendered, kinds.info(each.kind), names, each.orphan) for each in self.rendered[child.id]]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
     def has_in_step(self, wanted: Wanted, child: Child, live: Object) -> bool:
