@@ -22,4 +22,4 @@ def test_the_demo(tmp_path):
 
 def test_the_demo_without_a_program_says_how_to_get_one():
     ran = subprocess.run([DEMO, "no-such-ruleop"], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "demo.sh: there is no program no-such-ruleop; run: make demo\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "demo.sh: no program no-such-ruleop; run: make demo\n")
