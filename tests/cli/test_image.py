@@ -110,7 +110,7 @@ def test_without_a_command_it_is_the_operator(installed, tmp_path):
     """Here it finds no rules; a sentence says so."""
     found = ruleop(installed, tmp_path, *json.loads(last("CMD")))
     assert found.returncode == 2
-    assert "this folder is no project: it has no watches.yaml" in found.stderr
+    assert "not a ruleop project: no watches.yaml in this folder" in found.stderr
 
 
 def test_signals_reach_it():

@@ -26,22 +26,22 @@ def make_pipe(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["chek"], "ruleop: there is no command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
-        (["nonsense"], "ruleop: there is no command 'nonsense'\nTry: ruleop --help\n"),
-        (["--colour"], "ruleop: there is no option --colour\nTry: ruleop --help\n"),
-        (["check", "--debg"], "ruleop check: there is no option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
+        (["chek"], "ruleop: unknown command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
+        (["nonsense"], "ruleop: unknown command 'nonsense'\nTry: ruleop --help\n"),
+        (["--colour"], "ruleop: unknown option --colour\nTry: ruleop --help\n"),
+        (["check", "--debg"], "ruleop check: unknown option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
         (["check", "extra"], "ruleop check: got unexpected extra argument (extra)\nTry: ruleop check --help\n"),
         (["check", "-o", "xml"], "ruleop check: -o: 'xml' is not one of 'text', 'json', 'sarif', 'github'\nTry: ruleop check --help\n"),
         (["plan", "-o"], "ruleop: -o needs a value\nTry: ruleop --help\n"),
-        (["render"], "ruleop render: -f is missing: name the file of a custom resource\nTry: ruleop render --help\n"),
-        (["render", "-f", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
+        (["render"], "ruleop render: -f is missing: name a file of custom resources\nTry: ruleop render --help\n"),
+        (["render", "-f", "none.yaml"], "ruleop: none.yaml: no such file\n"),
         (["render", "-f", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
         (["plan", "-f", "site.yaml", "--with", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
-        (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
-        (["check", "-C", "none"], "ruleop: none: there is no such folder\n"),
+        (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: no such file\n"),
+        (["check", "-C", "none"], "ruleop: none: no such folder\n"),
         (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
         (["check", "--env-file", "none.env"], "ruleop: none.env: cannot be read: No such file or directory\n"),
-        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: a line is NAME=value, a comment after #, or empty\n"),
+        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: expected NAME=value, a comment (#) or an empty line\n"),
     ],
 )
 def test_wrong_usage(project, ruleop, arguments, said):
@@ -52,7 +52,7 @@ def test_wrong_usage(project, ruleop, arguments, said):
 def test_a_folder_without_rules_is_no_project(project, ruleop):
     (project.root / "watches.yaml").unlink()
     ran = ruleop("check")
-    assert (ran.status, ran.err) == (2, "ruleop: this folder is no project: it has no watches.yaml; -C DIR names another folder\n")
+    assert (ran.status, ran.err) == (2, "ruleop: not a ruleop project: no watches.yaml in this folder (use -C DIR for another folder)\n")
 
 
 def test_a_link_or_a_folder_in_the_place_of_the_rules_is_said(project, ruleop):
@@ -69,7 +69,7 @@ def test_a_folder_inside_a_project_names_the_project(project, ruleop):
     ran = ruleop("check", "-C", "templates")
     assert (ran.status, ran.err) == (
         2,
-        f"ruleop: templates is no project: it has no watches.yaml; the folder {project.root} above it is one\n",
+        f"ruleop: not a ruleop project: no watches.yaml in templates (its parent folder {project.root} has one)\n",
     )
 
 
@@ -78,7 +78,7 @@ def test_a_file_is_looked_for_from_here_and_the_project_only_hinted_at(project, 
     ran = ruleop("plan", "-C", str(project.root), "-f", "site.yaml")
     assert ran.status == 2
     assert ran.err == (
-        f"ruleop: site.yaml: there is no such file (files are named as seen from here: do you mean {project.root}/site.yaml?)\n"
+        f"ruleop: site.yaml: no such file (paths are relative to the current folder; did you mean {project.root}/site.yaml?)\n"
     )
 
 
@@ -88,12 +88,12 @@ def test_a_file_is_looked_for_from_here_and_the_project_only_hinted_at(project, 
         ("a: [\n", "site.yaml:2:1: error: not YAML: "),
         ("a: b: c\n", "site.yaml:1:5: error: not YAML: a second `: ` in one value"),
         ("a: 1\na: 2\n", 'site.yaml:2:1: error: the key "a" stands here twice'),
-        ("- a\n", "site.yaml:1:1: error: an object is a mapping with apiVersion, kind and metadata\n"),
-        ("kind: Site\n", "site.yaml:1:1: error: an object needs apiVersion, as text\n"),
-        ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: an object needs apiVersion, as text\n"),
+        ("- a\n", "site.yaml:1:1: error: not an object: expected a mapping with apiVersion, kind and metadata\n"),
+        ("kind: Site\n", "site.yaml:1:1: error: apiVersion is missing or not a string\n"),
+        ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: apiVersion is missing or not a string\n"),
         (
             "kind: SiteList\napiVersion: v1\nitems: [3]\n",
-            "site.yaml:3:9: error: an object is a mapping with apiVersion, kind and metadata\n",
+            "site.yaml:3:9: error: not an object: expected a mapping with apiVersion, kind and metadata\n",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(proj
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there is no object in what -f names; this project watches example.com/v1 Site"),
+        ("", "no objects in the files of -f; this project watches example.com/v1 Site"),
         (
             "apiVersion: example.com/v1\nkind: Sight\n",
             "site.yaml:2:1: no rule watches example.com/v1 Sight; this project watches example.com/v1 Site",
@@ -127,7 +127,7 @@ def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(proj
         ),
         (
             "apiVersion: example.com/v2\nkind: Site\n",
-            "site.yaml:1:1: the Site that a rule watches is of example.com/v1, not example.com/v2",
+            "site.yaml:1:1: Site is watched in example.com/v1, not in example.com/v2",
         ),
     ],
 )
@@ -169,9 +169,9 @@ def test_a_project_with_mistakes_plans_nothing_and_shows_them(project, ruleop):
 def test_files_that_are_no_text(project, ruleop):
     (project.root / "site.yaml").write_bytes(b"a: 1\nb: \xff\n")
     ran = ruleop("plan", "-f", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: is no UTF-8 text\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: not valid UTF-8\n")
     ran = ruleop("check", "--env-file", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: is no UTF-8 text\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: not valid UTF-8\n")
 
 
 def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
@@ -256,7 +256,7 @@ def test_a_bug_is_one_line_and_a_traceback_for_those_who_ask(project, ruleop, mo
     monkeypatch.setattr("ruleop.cli.check.load", broken)
     ran = ruleop("check")
     assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert ran.err.startswith("ruleop: this is a bug of ruleop (TypeError), not of your project. Please report it")
+    assert ran.err.startswith("ruleop: internal error (TypeError); your project is not the cause. Please report it")
     assert "inner workings" not in ran.err
     assert "TypeError: inner workings\n" in ruleop("check", "--debug").err
     monkeypatch.setenv("RULEOP_DEBUG", "1")

@@ -61,7 +61,7 @@ def test_a_child_of_somebody_else_is_refused_and_named(project, ruleop):
     assert ran.status == 1
     assert "├─ config  refused      ConfigMap/blog-config\n" in ran.out
     assert '! config: Resource "blog-config" already exists and is not managed by Site\n' in ran.out
-    assert ran.out.endswith("\n1 to create, 1 in error.\n")
+    assert ran.out.endswith("\n1 to create, 1 error.\n")
 
 
 def test_a_child_nobody_wants_any_more_goes(project, ruleop):
@@ -185,7 +185,7 @@ def test_a_resource_that_no_rule_selects_is_named(project, ruleop):
     ran = ruleop("plan", "-f", "site.yaml", "-o", "json")
     assert ran.status == 1
     assert json.loads(ran.out)["unmatched"] == [{"group": "example.com", "kind": "Site", "namespace": "default", "name": "blog"}]
-    assert "Site/default/blog: warning: no rule matches it by selector and namespaces" in ran.err
+    assert "Site/default/blog: warning: not selected by any rule" in ran.err
 
 
 def test_other_objects_beside_a_watched_one_are_skipped_with_a_word(project, ruleop):
@@ -235,7 +235,7 @@ def test_a_mistake_in_a_folder_names_the_file(project, ruleop):
     project.write("sites/b.yaml", "kind: Site\n")
     ran = ruleop("plan", "-f", "sites/")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("sites/b.yaml:1:1: error: an object needs apiVersion, as text\n")
+    assert ran.err.startswith("sites/b.yaml:1:1: error: apiVersion is missing or not a string\n")
     assert ran.err.endswith("\nruleop: sites/b.yaml cannot be used\n")
 
 

@@ -97,22 +97,22 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--leader-elect-lease-duration=10s"], "the lease lasts longer than the deadline"),
+        (["--leader-elect-lease-duration=10s"], "--leader-elect-renew-deadline: must be shorter than --leader-elect-lease-duration"),
         (
             ["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=100ms"],
-            "whole seconds",
+            "--leader-elect-lease-duration: must be a whole number of seconds",
         ),
-        (["--leader-elect-retry-period=9s"], "the deadline longer than 1.2 periods"),
+        (["--leader-elect-retry-period=9s"], "longer than 1.2 times --leader-elect-retry-period"),
         (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
-        (["--name=My Operator"], '--name: "My Operator" cannot name objects'),
-        (["--namespaces=a b"], '--namespaces: "a b" is not the name of a namespace: up to 63 lowercase letters, digits and "-"'),
-        (["--namespaces=a,-b"], '--namespaces: "-b" is not the name of a namespace'),
-        (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not the name of a namespace'),
+        (["--name=My Operator"], '--name: "My Operator" is not a valid name'),
+        (["--namespaces=a b"], '--namespaces: "a b" is not a valid namespace: up to 63 lowercase letters, digits and "-"'),
+        (["--namespaces=a,-b"], '--namespaces: "-b" is not a valid namespace'),
+        (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not a valid namespace'),
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
-        (["-C", "none"], "none: there is no such folder"),
-        (["-C", "templates"], "templates is no project: it has no watches.yaml"),
+        (["-C", "none"], "none: no such folder"),
+        (["-C", "templates"], "not a ruleop project: no watches.yaml in templates"),
     ],
 )
 def test_wrong_usage_is_a_sentence(project, ruleop, arguments, message):
@@ -124,7 +124,7 @@ def test_wrong_usage_is_a_sentence(project, ruleop, arguments, message):
 def test_a_wrong_namespace_of_the_environment_is_told_by_its_variable(project, ruleop, monkeypatch):
     monkeypatch.setenv("WATCH_NAMESPACE", "a b")
     ran = ruleop("run")
-    assert (ran.status, 'WATCH_NAMESPACE: "a b" is not the name of a namespace' in ran.err) == (2, True)
+    assert (ran.status, 'WATCH_NAMESPACE: "a b" is not a valid namespace' in ran.err) == (2, True)
 
 
 # -- surroundings ------------------------------------------------------------------------------------------------------------------------

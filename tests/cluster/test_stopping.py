@@ -68,7 +68,7 @@ def test_a_server_that_hangs_does_not_keep_it_from_ending(
         operator.says(
             "the grace period is over; what still ran is cut off, and the next start finishes it"
             if asked == "once"
-            else "asked to end a second time: it ends at once"
+            else "second signal: exiting immediately"
         )
         hanging.resume_apiserver()
         # Its lease is left to run out: a write that was cut off may still be on its way.

@@ -170,15 +170,15 @@ def test_marks_of_ruleop_are_one_remark() -> None:
     live = deployment(replicas=1)
     adopted = {**live, "metadata": {**live["metadata"], **marks}}
     assert shown(replace(PLAN, actions=(patch(live, adopted, "adopted"),))) == (
-        "~ adopt Deployment/web  had no owner\n      ruleop's marks only\n\n1 to change."
+        "~ adopt Deployment/web  had no owner\n      only ruleop's own metadata\n\n1 to change."
     )
     assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
-        "~ release Deployment/web  stays, without ruleop's marks\n      ruleop's marks only\n"
+        "~ release Deployment/web  stays, without ruleop's marks\n      only ruleop's own metadata\n"
     )
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
     assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
     both = {**adopted, "spec": {"replicas": 2}}
-    assert "      spec.replicas: 1 -> 2\n      and ruleop's marks\n" in shown(replace(PLAN, actions=(patch(live, both),)))
+    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(replace(PLAN, actions=(patch(live, both),)))
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_marks_of_ruleop_are_one_remark() -> None:
             Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
             "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
         ),
-        (AddFinalizer("ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
-        (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),
+        (AddFinalizer("ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do except finalizers."),
+        (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do except finalizers."),
     ],
 )
 def test_each_action(action: Any, said: str) -> None:
@@ -222,7 +222,7 @@ def test_waits_and_problems_say_what_and_where() -> None:
         "\n"
         "! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
         "\n"
-        "1 waiting, 1 in error."
+        "1 waiting, 1 error."
     )
     lines = show(plan, APP, BuiltIn(), place=lambda site: f"project/{site}")
     assert "project/templates/web.yaml.j2:12" in text_of(lines)
@@ -260,7 +260,7 @@ def test_status_conditions_and_events() -> None:
         "event Synced  App synced successfully\n"
         "event Odd\n"
         "\n"
-        "Nothing to do but to write the status."
+        "Nothing to do except writing the status."
     )
 
 
@@ -315,7 +315,7 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
         "removeFinalizer",
     ]
     assert document["status"] == {"value": {"a": 1}, "patch": [{"op": "replace", "path": "/status/a", "value": 1}], "subresource": True}
-    assert document["lookAgainSeconds"] == 60.0
+    assert document["requeueAfterSeconds"] == 60.0
     assert document["quiet"] is False
 
 
