@@ -128,7 +128,8 @@ def prose(source: str) -> Iterator[Text]:
 
 
 def page(text: str) -> Iterator[Text]:
-    """The paragraphs of a page, without code blocks, and without what is quoted in backticks."""
+    """The paragraphs of a page, without code blocks, without what is quoted in backticks, and without generated tables."""
+    text = re.sub(r"^<!-- (\w+): begin -->$.*?^<!-- \1: end -->$", _blank, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^( *)```.*?^ *```$", _blank, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"(`{1,2})(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", _blank, text, flags=re.DOTALL)
     line = 1
