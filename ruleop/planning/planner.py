@@ -53,7 +53,7 @@ def plan(rule: Rule, resource: Object, observed: Observed) -> Plan:
     try:
         return _Planner(rule, resource, observed).plan()
     except RecursionError:  # no bug: the cluster holds what is nested deeper than Python's stack
-        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned with") from None
+        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
 
 
 class _Planner:
@@ -145,7 +145,7 @@ class _Planner:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
             why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
-            child, message, reason = action.child or "pruning", f"{action.key} is still there: {why}", reason_of(failed.failure)
+            child, message, reason = action.child or "pruning", f"{action.key} could not be deleted: {why}", reason_of(failed.failure)
             if reason is None:
                 self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
             else:

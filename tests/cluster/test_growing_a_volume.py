@@ -115,7 +115,7 @@ def test_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     # 1. The new size in the CR: the API server refuses it, and the CR says which change.
     grow(by_hand, "2Gi")
     said = eventually("the refusal", lambda: by_hand.ready() if by_hand.ready().get("reason") == "ApplyFailed" else None)["message"]
-    assert "; change refused: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said
+    assert "; rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said
     # 2. Each claim.
     patch = json.dumps({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
     for claim in claims:

@@ -26,7 +26,6 @@ STRINGS_NOT_YET = (
     "ruleop/engine/reconcile/",
     "ruleop/kube/",
     "ruleop/merge/",
-    "ruleop/planning/",
     "ruleop/rules/",
     "ruleop/schema/",
     "ruleop/templating/",

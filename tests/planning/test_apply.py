@@ -233,7 +233,7 @@ def test_a_random_identity_makes_no_object_for_each_pass_would_make_another(way:
         world.step()
         assert world.objects == {}
     function = "random_password" if "random_password" in RANDOM_IDENTITIES[way] else "now"
-    message = f"`{function}` gives an object of another kind, namespace or name each time: make these from the CR"
+    message = f"`{function}` gives the object another kind, namespace or name each time: derive them from the CR"
     assert world.ready() == ("False", "RenderFailed", f"a: templates/a.yaml:1: {message}")
 
 
@@ -479,8 +479,12 @@ def immutable(world: World, where=A_KEY) -> World:
 
 def test_an_immutable_field_fails_and_names_the_way_out():
     world = immutable(one())
-    way = "`apply.onImmutable: recreate` would delete and create it again"
-    assert world.ready() == ("False", "ApplyFailed", f'a: templates/a.yaml:1: field is immutable; change refused: data.v: "1" → "2"; {way}')
+    way = "`apply.onImmutable: recreate` would recreate it"
+    assert world.ready() == (
+        "False",
+        "ApplyFailed",
+        f'a: templates/a.yaml:1: field is immutable; rejected change: data.v: "1" → "2"; {way}',
+    )
     assert world.condition("Stalled")["status"] == "True"
     assert world.plan().actions == ()
 
@@ -510,7 +514,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     world.failed = {key("a"): Failed(Failure.IMMUTABLE, "field is immutable", delete and world_digest(world))}
     world.change(key("a"), {"data": {"v": "9"}})
     assert world.plan().actions == ()
-    assert world.plan().problems[0].message == 'field is immutable; change refused: data.v: "9" → "2"'
+    assert world.plan().problems[0].message == 'field is immutable; rejected change: data.v: "9" → "2"'
 
 
 def world_digest(world: World) -> str:
@@ -539,7 +543,7 @@ def test_what_holds_data_is_recreated_only_if_the_child_itself_says_so():
     shared = World.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
     immutable(shared, where).step()
     assert shared.plan().actions == ()
-    assert "only deleted and created again if the child itself says" in shared.ready()[2]
+    assert "only recreated if the child itself has" in shared.ready()[2]
     own = one("{onImmutable: recreate}", claim)
     assert isinstance(immutable(own, where).plan().actions[0], Delete)
 
@@ -588,7 +592,7 @@ def grown(apply: str = "{}", **more: object) -> World:
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
 def test_an_immutable_change_is_named_beside_what_the_server_says_may_change(strategy: str):
     world = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
-    refused = "change refused: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
+    refused = "rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
     assert world.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
@@ -596,7 +600,7 @@ def test_of_an_immutable_secret_the_names_are_told_and_no_values():
     world = immutable(
         one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"), key("a", "Secret")
     )
-    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
 
 
 def test_a_child_that_reads_a_secret_tells_no_values():
@@ -612,7 +616,7 @@ def test_a_child_that_reads_a_secret_tells_no_values():
     world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
     world.refuse[A_KEY] = Failed(Failure.IMMUTABLE, 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set')
     world.step()
-    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
     assert not any(word in world.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))
 
 

@@ -214,15 +214,15 @@ def test_none_of_it_may_name_an_object(slot: str) -> None:
     world = World.of(ONE, x=template)
     world.settle()
     assert world.names() == []
-    assert "gives an object of another kind, namespace or name each time" in world.ready()[2]
+    assert "gives the object another kind, namespace or name each time" in world.ready()[2]
 
 
 CA = "{% set ca = genCA('ca') %}\n{% set other = genCA('other') %}\n{% set leaf = genSelfSignedCert('leaf') %}\n"
 WRONG = {
     "genCA()": "needs cn, too",
-    "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
-    "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
-    "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
+    "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
+    "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
+    "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
     "genCA('x', 0)": "genCA takes days from 1 to 36500",
     "genCA('x', '30')": "genCA takes days from 1 to 36500",
     "genCA('x', true)": "genCA takes days from 1 to 36500",
@@ -235,12 +235,12 @@ WRONG = {
     "genSelfSignedCert('x', dns=['\u00e4'])": "genSelfSignedCert: dns takes names such as shop.prod.svc or *.example.com",
     "genSelfSignedCert('x', dns=['a\\n'])": "genSelfSignedCert: dns takes names such as shop.prod.svc or *.example.com",
     "genSelfSignedCert('x', ['a'])": "genSelfSignedCert: ips takes addresses such as 10.0.0.1 or fd00::1",
-    "genSignedCert('x')": "genSignedCert: ca is what genCA gives, or a mapping with Cert and Key, in PEM",
-    "genSignedCert('x', ca='x')": "genSignedCert: ca is what genCA gives, or a mapping with Cert and Key, in PEM",
+    "genSignedCert('x')": "genSignedCert: ca is the result of genCA, or a mapping with Cert and Key, in PEM",
+    "genSignedCert('x', ca='x')": "genSignedCert: ca is the result of genCA, or a mapping with Cert and Key, in PEM",
     "genSignedCert('x', ca={'Cert': 1, 'Key': 2})": "genSignedCert: Cert and Key of the ca are text in PEM",
-    "genSignedCert('x', ca={'Cert': 'a', 'Key': 'b'})": "genSignedCert: the ca cannot be read: Cert is the certificate of an authority and Key its private key, in PEM, without a password",
-    "genSignedCert('x', ca={'Cert': ca.Cert, 'Key': other.Key})": "genSignedCert: the key of the ca is not that of its certificate",
-    "genSignedCert('x', ca=leaf)": "genSignedCert: the certificate of the ca is not that of an authority",
+    "genSignedCert('x', ca={'Cert': 'a', 'Key': 'b'})": "genSignedCert: the ca cannot be read: Cert is a CA certificate and Key its private key, in PEM, without a password",
+    "genSignedCert('x', ca={'Cert': ca.Cert, 'Key': other.Key})": "genSignedCert: the key of the ca does not match its certificate",
+    "genSignedCert('x', ca=leaf)": "genSignedCert: the certificate of the ca is not a CA certificate",
     "htpasswd('a:b', 'x')": "htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks",
     "htpasswd('a\\nb', 'x')": "htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks",
     "htpasswd('a', '')": "htpasswd: a password is text of 1 to 72 bytes (bcrypt takes no more) without NUL characters",
@@ -272,7 +272,7 @@ def test_one_pass_makes_no_more_than_it_has_time_for(call: str) -> None:
     planned = world.plan()
     assert not planned.actions
     assert (
-        "the certificates and password hashes of this resource take too long to make in one pass: make fewer of them, or hashes of fewer rounds"
+        "the certificates and password hashes of this resource take too long to generate in one reconcile: generate fewer of them, or hashes with fewer rounds"
         in str(planned.problems)
     )
 

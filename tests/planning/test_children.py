@@ -683,7 +683,7 @@ def test_ready_when_decides_over_the_built_in_rule():
     assert world.ready() == ("False", "Progressing", "ConfigMap/a is not ready")
     assert world.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not there yet"
     world.change(key("a"), {"data": {"state": "down"}})
-    assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen does not hold"
+    assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen is false"
     world.change(key("a"), {"data": {"state": "up"}})
     world.settle()
     assert world.ready()[0] == "True"

@@ -149,7 +149,7 @@ def test_deletion_may_change_its_mind_and_the_finalizer_comes_first_and_goes_las
 def test_a_policy_that_is_neither_is_a_failure_that_says_no_value():
     world = one(', deletion: "{{ spec.v }}"', v="canary")
     (problem,) = world.plan().problems
-    assert problem.message == "deletion gives something else than delete or orphan"
+    assert problem.message == "deletion must be delete or orphan"
 
 
 def test_the_finalizer_stays_during_the_window_after_a_reload_and_while_something_waits():

@@ -50,7 +50,7 @@ def test_what_is_not_wanted_and_must_not_be_deleted_is_reported_and_not_forgotte
     needed = ALL if known else "get, list, watch, patch, delete"
     for _ in range(2):
         world.step()
-        message = f"ConfigMap/shop/a is still there: cannot delete configmaps in namespace shop: needs {needed}"
+        message = f"ConfigMap/shop/a could not be deleted: cannot delete configmaps in namespace shop: needs {needed}"
         assert world.ready() == ("False", "Forbidden", f"a: {message}")
     world.refuse[key("a")] = Failed(Failure.OTHER, "the server is busy")
     world.step()

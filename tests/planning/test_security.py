@@ -40,7 +40,7 @@ def test_another_namespace_needs_reach():
     message = problem(MAP, metadata={"name": "a", "namespace": "kube-system"})
     assert (
         message
-        == "the ConfigMap 'a' is in the namespace 'kube-system', not the CR's: say `reach: cluster` in the watch if its CRs may reach there"
+        == "the ConfigMap 'a' is in the namespace 'kube-system', not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
     )
     world = only(MAP, "reach: cluster", metadata={"name": "a", "namespace": "far"})
     world.settle()
@@ -53,13 +53,13 @@ def test_another_namespace_needs_reach():
 @pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
 def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
-    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 lowercase letters, digits and `-`"
+    assert message == f"the ConfigMap 'a': {namespace!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`"
 
 
 def test_a_cluster_scoped_object_needs_reach():
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
-    for more, said in (("", "is cluster-scoped: say `reach: cluster`"), ("reach: cluster", "")):
+    for more, said in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
         world = only(text, more)
         world.infos["Zone"] = KindInfo(Kind("x.io", "v1", "Zone"), namespaced=False)
         planned = world.plan()
@@ -100,12 +100,12 @@ def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: st
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "generateName": ("x-", "metadata.generateName, which is refused: give it a name"),
-    "ownerReferences": ([], "metadata.ownerReferences, which is refused: ruleop writes the owner itself"),
-    "finalizers": (["x/y"], "metadata.finalizers, which is refused: they belong to whoever removes them"),
-    **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
-    "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: those below ruleop.dev/ are ruleop's own"),
-    "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: those below ruleop.dev/ are ruleop's own"),
+    "generateName": ("x-", "metadata.generateName, which is not allowed: give it a name"),
+    "ownerReferences": ([], "metadata.ownerReferences, which is not allowed: ruleop writes the owner itself"),
+    "finalizers": (["x/y"], "metadata.finalizers, which is not allowed: they belong to whoever removes them"),
+    **{field: ("x", f"metadata.{field}, which is not allowed: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
+    "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: ruleop.dev/ is reserved for ruleop"),
+    "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: ruleop.dev/ is reserved for ruleop"),
 }
 
 
@@ -124,11 +124,11 @@ def test_a_status_is_refused():
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [
-        ({"name": "a", "labels": {"x": 1}}, "the label x is no text; put the slot in quotes"),
-        ({"name": "a", "annotations": []}, "metadata.annotations is no mapping"),
-        ({"name": "a", "namespace": 7}, "metadata.namespace is no text"),
-        ({"name": 7}, "has no metadata.name, or one that is no text"),
-        ({"name": ""}, "has no metadata.name, or one that is no text"),
+        ({"name": "a", "labels": {"x": 1}}, "the label x is not a string; put it in quotes"),
+        ({"name": "a", "annotations": []}, "metadata.annotations is not a mapping"),
+        ({"name": "a", "namespace": 7}, "metadata.namespace is not a string"),
+        ({"name": 7}, "metadata.name of the ConfigMap is missing or not a string"),
+        ({"name": ""}, "metadata.name of the ConfigMap is missing or not a string"),
         ({"name": "A_b"}, "a name has lowercase letters"),
         ({"name": "a/b"}, "a name has lowercase letters"),
         ({"name": "../x"}, "a name has lowercase letters"),
@@ -136,7 +136,7 @@ def test_a_status_is_refused():
         ({"name": "a.-b"}, "a name has lowercase letters"),
         ({"name": "a\n"}, "a name has lowercase letters"),
         ({"name": "x" * 254}, "a name has lowercase letters"),
-        ("text", "has no metadata; it needs metadata.name"),
+        ("text", "metadata of the ConfigMap is missing or not a mapping"),
     ],
 )
 def test_metadata_that_no_server_takes_is_refused(metadata: object, said: str):
@@ -157,7 +157,7 @@ def test_a_kind_that_the_plain_text_did_not_announce_is_refused():
     child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
     world = only(MAP, metadata={"name": "a"})
     world.project = replace(world.project, rules=(replace(world.rule, children={"a": child}),))
-    assert "did not announce (it announces v1 Secret)" in world.plan().problems[0].message
+    assert "declares only: v1 Secret" in world.plan().problems[0].message
 
 
 def test_a_kind_is_the_one_that_the_branch_taken_announced():
@@ -169,7 +169,7 @@ def test_a_kind_is_the_one_that_the_branch_taken_announced():
 
 def test_what_is_no_object_is_refused():
     assert "has no apiVersion or no kind" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n")
-    assert "a template gives objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
+    assert "a template must render objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
         world.step()
     assert "Create ConfigMap/bye" in world.writes
     assert CANARY not in repr(world.status) + repr(world.events)
-    assert "create configmaps shop/bye: the API server refuses it (invalid at data.v)" in world.ready()[2]
+    assert "create configmaps shop/bye: rejected by the API server (invalid at data.v)" in world.ready()[2]
 
 
 def test_the_kind_of_failure_and_the_field_are_said():
@@ -285,10 +285,10 @@ def test_the_kind_of_failure_and_the_field_are_said():
     world.change(where, {"data": {"p": "x"}})
     world.refuse[where] = Failed(Failure.INVALID, f'Secret "copy" is invalid: data[p]: Invalid value: "{CANARY}": no')
     world.step()
-    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: the API server refuses it (invalid at data[p])")
+    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server (invalid at data[p])")
     world.refuse[where] = Failed(Failure.INVALID, f"admission webhook said {CANARY}")
     world.step()
-    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: the API server refuses it (invalid)")
+    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server (invalid)")
 
 
 def test_of_a_child_that_knows_no_secret_everything_is_said():

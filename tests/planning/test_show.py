@@ -173,7 +173,7 @@ def test_marks_of_ruleop_are_one_remark() -> None:
         "~ adopt Deployment/web  had no owner\n      only ruleop's own metadata\n\n1 to change."
     )
     assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
-        "~ release Deployment/web  stays, without ruleop's marks\n      only ruleop's own metadata\n"
+        "~ release Deployment/web  stays, without ruleop's own metadata\n      only ruleop's own metadata\n"
     )
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
     assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))

@@ -120,8 +120,8 @@ def test_a_status_may_be_a_template_and_its_names_are_ours_in_every_branch():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- a\n", "the template of a status gives one mapping"),
-        ("a: b\n---\nc: d\n", "the template of a status gives one mapping"),
+        ("- a\n", "the template of a status must render one mapping"),
+        ("a: b\n---\nc: d\n", "the template of a status must render one mapping"),
         ("a: {{ spec.nope }}\n", "spec.nope is not set"),
     ],
 )

@@ -83,7 +83,7 @@ def test_of_a_refused_secret_the_request_is_told_and_no_more():
     world.refuse[key("s", "Secret")] = failed
     world.step()
     assert world.ready()[1] == "Forbidden"
-    assert world.ready()[2].endswith("create secrets shop/s: the API server refuses it (forbidden)")
+    assert world.ready()[2].endswith("create secrets shop/s: rejected by the API server (forbidden)")
     assert "hunter2" not in repr(world.status)
 
 
@@ -98,7 +98,7 @@ def test_of_a_sibling_that_reads_only_the_name_of_a_secret_the_servers_words_are
     world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", request="create configmaps shop/web")
     world.step()
     assert world.ready()[1] == "ApplyFailed"
-    assert world.ready()[2].endswith("the API server refuses it (invalid at data[volume])" if cut else words)
+    assert world.ready()[2].endswith("rejected by the API server (invalid at data[volume])" if cut else words)
 
 
 def test_while_a_cr_is_paused_nothing_is_about_to_be_done():
@@ -146,7 +146,7 @@ def test_what_was_done_is_told_once_for_all_objects():
     ]
     assert list(done(actions, "shop")) == [
         Event("Normal", "Adopted", "Adopted ConfigMap/theirs: had no owner"),
-        Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's marks"),
+        Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's own metadata"),
         Event("Normal", "Pruned", "Deleted ConfigMap/old, ConfigMap/elsewhere/older: no longer part of the desired state"),
         Event("Normal", "Recreated", "Deleted ConfigMap/job: an immutable field changed; will be recreated"),
     ]
