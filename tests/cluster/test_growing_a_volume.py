@@ -112,7 +112,7 @@ def test_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     assert set(pods) == {"db-0", "db-1"}
     assert sizes(by_hand) == {"data-db-0": "1Gi", "data-db-1": "1Gi"}
 
-    # 1. The new size in the CR: the API server refuses it, and the CR says which change.
+    # 1. The new size in the CR: rejected by the API server, and the CR says which change.
     grow(by_hand, "2Gi")
     said = eventually("the refusal", lambda: by_hand.ready() if by_hand.ready().get("reason") == "ApplyFailed" else None)["message"]
     assert "; rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said

@@ -211,7 +211,7 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
         assert looking.server.log.count(("look", "web")) - looks == 4
         assert (await looking.look()).again > 8
         assert looking.condition()["reason"] == "ErrResourceExists"
-        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["an object in the way cannot be read; trying again"]
+        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["conflicting object cannot be read; will retry"]
 
     run(story())
 

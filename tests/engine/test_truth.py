@@ -65,7 +65,7 @@ def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for
             {looking.key("a"): looking.live("a")["metadata"]["resourceVersion"]}
         )
         verdict = await looking.look(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is behind")
+        assert (verdict.failed, verdict.why) == (False, "a cache is behind")
         assert verdict.again is not None
         assert looking.server.log[asked:] == []
         looking.stores.catch_up()
@@ -167,7 +167,7 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
             looking.server.say("delete", "a", Answer.CONFLICT)
         said = looking.condition()
         verdict = await looking.look(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is made anew")
+        assert (verdict.failed, verdict.why) == (False, "a cache is being rebuilt")
         assert verdict.again is not None
         assert far in looking.server.objects
         assert FINALIZER in looking.app["metadata"]["finalizers"]
@@ -618,7 +618,7 @@ def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run
         refused = Problem("status", "StatusRefused", "")
         planned = SimpleNamespace(look_again=5.0, problems=(refused,), period=36000.0)
         memory = Memory(refused_until=looking.time + REFUSED_FOR)
-        assert looking.reconciler._again(memory, planned) == (5.0, "its time has come")
+        assert looking.reconciler._again(memory, planned) == (5.0, "a deadline has passed")
 
     run(story())
 
@@ -704,6 +704,6 @@ def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
         looking.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
         await looking.look()
         assert looking.condition()["reason"] == "Forbidden"
-        assert "create Secret/shop/s: the API server refuses it" in looking.condition()["message"]
+        assert "create Secret/shop/s: rejected by the API server" in looking.condition()["message"]
 
     run(story())

@@ -17,7 +17,7 @@ from ruleop.planning.marks import PAUSED
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"
-COMPLAINT = "a finalizer that no rule needs cannot be removed; trying again"
+COMPLAINT = "unused finalizer cannot be removed; will retry"
 
 
 class Play:

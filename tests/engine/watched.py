@@ -28,8 +28,8 @@ CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 VERDICTS = {
     "rest": Result(),
     "resync": Result(again=60, why=RESYNC),
-    "at once": Result(again=AT_ONCE, why="the CR is a newer one"),
-    "again": Result(again=60, why="its time has come"),
+    "at once": Result(again=AT_ONCE, why="the CR has changed"),
+    "again": Result(again=60, why="a deadline has passed"),
     "failed": Result(failed=True),
 }
 

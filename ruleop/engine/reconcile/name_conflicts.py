@@ -55,7 +55,7 @@ class NameConflicts:
 
     def _unseen(self, request: Request, key: ObjectKey, foreign: Foreign, error: RuleopError) -> Foreign:
         tell = self.log.debug if foreign.trouble == str(error) else self.log.warning
-        tell("an object in the way cannot be read; trying again", resource=str(request), object=str(key), error=str(error))
+        tell("conflicting object cannot be read; will retry", resource=str(request), object=str(key), error=str(error))
         return foreign.unseen(str(error), self.ticks())
 
     async def read(self, keys: Sequence[ObjectKey], request: Request, memory: Memory) -> bool:

@@ -154,7 +154,7 @@ class Reconciler:
             return Result()  # the watch of its version has not shown it yet, or knows already that it is gone
         memory = self.memory.setdefault(request, Memory())
         if memory.awaited and (wait := memory.awaited.wait(self.world, self.around.ticks())) is not None:
-            return Result(again=wait, why="a store is behind")
+            return Result(again=wait, why="a cache is behind")
         if memory.fights:
             memory.fights.settle(self.around.ticks())
         try:
@@ -162,10 +162,10 @@ class Reconciler:
             memory.namespace_ends = bool(rule.finalize) and await self._namespace_ends(resource)
             planned, outcomes = await self._carry_out(rule, request, resource, memory)
         except _Unknown:
-            return Result(again=STORES_AGAIN, why="a store is made anew")
+            return Result(again=STORES_AGAIN, why="a cache is being rebuilt")
         except RuleopError as error:  # what has to be known or written first: the inventory
             news, memory.trouble = memory.trouble != str(error), str(error)
-            (self.log.warning if news else self.log.debug)("not reconciled; trying again", resource=str(request), error=memory.trouble)
+            (self.log.warning if news else self.log.debug)("reconcile failed; will retry", resource=str(request), error=memory.trouble)
             return Result(failed=True, again=self.executor.classify(error)[1])
         memory.trouble = ""
         return await self._conclude(rule, request, memory, planned, outcomes)
@@ -339,7 +339,7 @@ class Reconciler:
         if failure is Failure.INVALID and planned.status.projected:
             memory.refused = Refused(fingerprint(planned.status.projected), told(error))
             memory.refused_until = self.around.ticks() + REFUSED_FOR
-            return Result(again=AT_ONCE, why="the status was refused")
+            return Result(again=AT_ONCE, why="the status was rejected")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):
             memory.untold = str(error)
             title = f"{self.world.info(rule.kind).resource}/status"
@@ -364,20 +364,20 @@ class Reconciler:
         known = planned.status.patch["metadata"].get("resourceVersion")
         if live is None or live["metadata"]["resourceVersion"] == known:
             return Result(failed=True)
-        return Result(again=AT_ONCE, why="the CR is a newer one")
+        return Result(again=AT_ONCE, why="the CR has changed")
 
     def _again(self, memory: Memory, planned: Plan) -> tuple[float | None, str]:
-        waits = [(foreign.look_at - self.around.ticks(), "an object is in the way") for foreign in memory.foreign.values()]
+        waits = [(foreign.look_at - self.around.ticks(), "a name conflict") for foreign in memory.foreign.values()]
         if memory.fights and (look_at := memory.fights.look_at(self.around.ticks())) is not None:
-            waits.append((look_at - self.around.ticks(), "a fight"))
+            waits.append((look_at - self.around.ticks(), "a field conflict"))
         if planned.look_again is not None:
-            waits.append((planned.look_again, "its time has come"))
+            waits.append((planned.look_again, "a deadline has passed"))
         for key, refusal in memory.failed.items():
             left = refusal.until - self.around.ticks()
             if left > 0 and self._version(key) != refusal.version:  # later, what hinders it tells when it is gone
-                waits.append((left, "what was refused may pass"))
+                waits.append((left, "a rejected write is retried"))
         if any(each.reason == "StatusRefused" for each in planned.problems):
-            waits.append((memory.refused_until - self.around.ticks(), "the status was refused"))
+            waits.append((memory.refused_until - self.around.ticks(), "the status was rejected"))
         if planned.period:
             waits.append((planned.period, RESYNC))
         wait, why = min(waits, default=(None, ""))
@@ -418,7 +418,7 @@ class Reconciler:
         troubles = {each.failure: each.message for each in outcomes.failed.values()}
         news = troubles.keys() - self.finalizer_troubles
         for each in sorted(troubles[failure] for failure in news):
-            self.log.warning("a finalizer that no rule needs cannot be removed; trying again", resource=str(request), error=each)
+            self.log.warning("unused finalizer cannot be removed; will retry", resource=str(request), error=each)
         self.finalizer_troubles = set(troubles) if outcomes.clean else self.finalizer_troubles | set(troubles)
         return Result(failed=not outcomes.clean, again=outcomes.retry_after)
 
