@@ -144,12 +144,12 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("live", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_a_table_of_statuses(live: dict[str, Any], message: str):
+def test_readiness_of_each_kind_follows_its_status(live: dict[str, Any], message: str):
     found = readiness(live)
     assert (found.ready, found.message, found.failed) == (message == "", message.removeprefix("! "), message.startswith("!"))
 
 
-def test_a_custom_kind_that_has_conditions_is_not_ready_before_its_controller_has_spoken():
+def test_a_custom_kind_with_conditions_is_not_ready_before_its_controller_reports():
     shape = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": Shape()})})
     found = readiness(obj("Certificate", api=THING), shape)
     assert found.message == "its controller has not reported on it yet; if it never does, set `readyWhen` in the child"

@@ -72,7 +72,7 @@ def test_a_cluster_scoped_object_needs_reach():
             assert "namespace" not in next(iter(world.objects.values()))["metadata"]
 
 
-def test_a_cluster_scoped_cr_has_to_say_where():
+def test_a_child_of_a_cluster_scoped_cr_needs_a_namespace():
     world = World.of("children: {a: {template: a.yaml}}\nreach: cluster", head=HEAD_GLOBAL, a=MAP)
     world.resource = {**app({"metadata": {"name": "a"}}), "kind": "Global"}
     del world.resource["metadata"]["namespace"]
@@ -84,7 +84,7 @@ WHERE = 'the observed resource "o" needs a namespace, and a cluster-scoped CR ha
 
 @pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
 @pytest.mark.parametrize("which", ["name: o", "selector: {a: b}"])
-def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: str):
+def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespace: str):
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
     observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
     world = World.of(f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}"))
@@ -110,12 +110,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_fields_of_the_server_the_collector_and_ruleop_are_refused(field: str):
+def test_metadata_of_the_api_server_the_garbage_collector_and_ruleop_is_rejected(field: str):
     value, said = REFUSED[field]
     assert said in problem(MAP, metadata={"name": "a", field: value})
 
 
-def test_a_status_is_refused():
+def test_a_rendered_status_is_rejected():
     assert "has a status, which belongs to its controller" in problem(
         "{{ spec.whole }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", whole={"status": {}}
     )
@@ -139,11 +139,11 @@ def test_a_status_is_refused():
         ("text", "metadata of the ConfigMap is missing or not a mapping"),
     ],
 )
-def test_metadata_that_no_server_takes_is_refused(metadata: object, said: str):
+def test_invalid_metadata_is_rejected(metadata: object, said: str):
     assert said in problem(MAP, metadata=metadata)
 
 
-def test_kinds_of_rbac_take_freer_names_but_none_that_leads_elsewhere():
+def test_rbac_kinds_allow_more_names_but_no_slashes():
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: '{{ spec.name }}'}\n"
     world = only(role, name="system:Reader")
     world.settle()
@@ -152,7 +152,7 @@ def test_kinds_of_rbac_take_freer_names_but_none_that_leads_elsewhere():
         assert "a name has" in problem(role, name=name)
 
 
-def test_a_kind_that_the_plain_text_did_not_announce_is_refused():
+def test_a_kind_that_the_template_does_not_declare_is_rejected():
     child = rule("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").children["a"]
     child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
     world = only(MAP, metadata={"name": "a"})
@@ -160,14 +160,14 @@ def test_a_kind_that_the_plain_text_did_not_announce_is_refused():
     assert "declares only: v1 Secret" in world.plan().problems[0].message
 
 
-def test_a_kind_is_the_one_that_the_branch_taken_announced():
+def test_the_kind_is_declared_by_the_branch_that_is_rendered():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     world = only("{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False)
     world.settle()
     assert world.names() == ["Secret/a"]
 
 
-def test_what_is_no_object_is_refused():
+def test_a_rendered_value_that_is_not_an_object_is_rejected():
     assert "has no apiVersion or no kind" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n")
     assert "a template must render objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
 
@@ -214,7 +214,7 @@ def public(planned: Plan) -> str:
     return repr(repr_of(parts))
 
 
-def test_a_secret_reaches_its_children_and_nothing_else():
+def test_data_of_a_secret_reaches_only_children():
     world = secretive()
     for _ in range(4):
         planned = world.plan()
@@ -227,7 +227,7 @@ def test_a_secret_reaches_its_children_and_nothing_else():
 
 @pytest.mark.parametrize("name", ["copy", "reader", "indirect", "lively", "direct"])
 @pytest.mark.parametrize("failure", list(Failure))
-def test_what_the_server_says_of_a_child_that_knows_a_secret_is_cut_to_the_field(name: str, failure: Failure):
+def test_server_messages_about_a_child_that_reads_a_secret_are_reduced_to_the_field(name: str, failure: Failure):
     world = secretive()
     where = key(name, "Secret" if name == "copy" else "ConfigMap")
     message = f'{where.kind} "{name}" is invalid: data[p]: Invalid value: "{CANARY}": data.x: Invalid value: {CANARY}'
@@ -263,7 +263,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("way", READERS)
-def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
+def test_every_way_of_reading_a_secret_is_recognised(way: str):
     child, slot = READERS[way]
     world = World.of(READING + child, mid=reading("mid", "{{ s.data.p }}"), bye=reading("bye", slot))
     message = f'create configmaps shop/bye: ConfigMap "bye" is invalid: data.v: Invalid value: "{CANARY}"'
@@ -278,7 +278,7 @@ def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
     assert "create configmaps shop/bye: rejected by the API server (invalid at data.v)" in world.ready()[2]
 
 
-def test_the_kind_of_failure_and_the_field_are_said():
+def test_a_redacted_message_has_the_reason_and_the_field():
     world = secretive()
     world.settle()
     where = key("copy", "Secret")
@@ -291,7 +291,7 @@ def test_the_kind_of_failure_and_the_field_are_said():
     assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server (invalid)")
 
 
-def test_of_a_child_that_knows_no_secret_everything_is_said():
+def test_server_messages_about_other_children_are_shown_in_full():
     world = secretive()
     world.refuse[key("plain")] = Failed(Failure.INVALID, "data: is too nice")
     world.step()
@@ -312,7 +312,7 @@ def test_of_a_child_that_knows_no_secret_everything_is_said():
         "{{ source.data }}-x",
     ],
 )
-def test_an_expression_that_fails_over_a_secret_does_not_say_its_value(text: str):
+def test_a_failed_expression_does_not_show_the_value_of_a_secret(text: str):
     world = secretive(reader=f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: reader}}\ndata:\n  v: {text}\n")
     world.settle()
     said = public(world.plan()) + repr(world.status) + repr(world.events)
@@ -320,7 +320,7 @@ def test_an_expression_that_fails_over_a_secret_does_not_say_its_value(text: str
     assert "YzRuNHJ5" not in said
 
 
-def test_a_label_that_is_no_text_does_not_say_what_it_is():
+def test_an_invalid_label_is_reported_without_its_value():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: reader, labels: {x: {{ [source.data.p] }}}}\n"
     assert "YzRuNHJ5" not in public(secretive(reader=text).plan())
     assert config("x")["data"] == {}

@@ -64,7 +64,7 @@ def patch(live: Any, merged: Any, why: Any = "changed") -> Patch:
     return Patch(DEPLOYMENT, "web", {}, live, merged, "", why)
 
 
-def test_a_quiet_plan_says_so() -> None:
+def test_a_plan_without_changes_prints_nothing_to_do() -> None:
     assert shown(PLAN) == "Nothing to do."
 
 
@@ -100,14 +100,14 @@ def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
     assert "   └─ and 12 more\n" in text
 
 
-def test_what_is_said_of_a_child_that_failed_stands_apart_from_its_template() -> None:
+def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
     one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
     for objects, said in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
         text = shown(replace(PLAN, children=(ChildReport("all", State.FAILED, "t", objects=objects),)))
         assert text.startswith(f"└─ all  failed       {said}\n")
 
 
-def test_objects_in_other_namespaces_name_theirs_and_cluster_scoped_ones_none() -> None:
+def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
     actions = (
         Create(ObjectKey("", "ConfigMap", "other", "a"), "a", {}, ""),
         Create(ObjectKey("", "Namespace", "", "n"), "a", {}, ""),
@@ -155,12 +155,12 @@ def test_texts_of_several_lines_show_the_lines_that_changed() -> None:
     assert max(map(len, text.splitlines())) < 120
 
 
-def test_long_values_are_cut_where_they_begin_to_differ() -> None:
+def test_long_values_are_shortened_around_their_first_difference() -> None:
     text = shown(replace(PLAN, actions=(patch(deployment(a="x" * 100 + "old"), deployment(a="x" * 100 + "new")),)))
     assert f"      spec.a: …{'x' * 20}old -> …{'x' * 20}new\n" in text
 
 
-def test_marks_of_ruleop_are_one_remark() -> None:
+def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     owner = {"apiVersion": "example.com/v1", "kind": "App", "name": "web", "uid": "u", "controller": True}
     marks = {
         "annotations": {"ruleop.dev/applied": "{}"},
@@ -202,11 +202,11 @@ def test_marks_of_ruleop_are_one_remark() -> None:
         (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do except finalizers."),
     ],
 )
-def test_each_action(action: Any, said: str) -> None:
+def test_each_action_is_shown_in_its_form(action: Any, said: str) -> None:
     assert shown(replace(PLAN, actions=(action,))) == said
 
 
-def test_waits_and_problems_say_what_and_where() -> None:
+def test_waits_and_problems_are_shown_with_their_place() -> None:
     plan = replace(
         PLAN,
         children=(
@@ -229,7 +229,7 @@ def test_waits_and_problems_say_what_and_where() -> None:
     assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
 
 
-def test_status_conditions_and_events() -> None:
+def test_status_conditions_and_events_are_shown() -> None:
     def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
         return {"type": kind, "status": status, "reason": reason, "message": message}
 
@@ -264,7 +264,7 @@ def test_status_conditions_and_events() -> None:
     )
 
 
-def test_lines_carry_what_their_parts_mean() -> None:
+def test_spans_have_tones() -> None:
     lines = show(replace(PLAN, actions=(patch(deployment(a=1), deployment(a=2)),)), APP, BuiltIn())
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
@@ -319,14 +319,14 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
     assert document["quiet"] is False
 
 
-def test_json_of_a_status_that_stays_has_an_empty_patch() -> None:
+def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:
     plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
     assert as_json(plan, {**APP, "status": {"a": 1}})["status"] == {"value": {"a": 1}, "patch": [], "subresource": True}
     assert as_json(PLAN, APP)["status"] is None
     assert as_json(plan, APP)["quiet"] is True
 
 
-def test_secrets_are_masked_in_creations_and_changes() -> None:
+def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     key = ObjectKey("", "Secret", "shop", "s")
 
     def secret(value: str) -> dict[str, Any]:
