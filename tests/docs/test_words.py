@@ -82,7 +82,7 @@ def test_pages_are_in_the_words_of_the_field(file: str) -> None:
 
 
 @pytest.mark.parametrize("files", [STRINGS_NOT_YET, PROSE_NOT_YET, PAGES_NOT_YET])
-def test_what_is_not_checked_yet_exists(files: tuple[str, ...]) -> None:
+def test_files_that_are_not_checked_yet_exist(files: tuple[str, ...]) -> None:
     assert [file for file in files if not (ROOT / file).exists()] == []
 
 
