@@ -72,8 +72,8 @@ class Command(click.Command):
         return option
 
 
-def _help(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _help(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
         write_to(sys.stdout, context.get_help() + "\n")
         context.exit()
 

@@ -132,10 +132,10 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
         return resource
     for obj in live:
         if ObjectKey.of(obj) == own:
-            theirs = obj["metadata"]
+            stored = obj["metadata"]
             changed = resource.get("spec") != obj.get("spec")
-            generation = theirs.get("generation", 1) + (1 if changed else 0)
-            kept = {name: value for name, value in theirs.items() if name in SERVER_METADATA or name == "finalizers"}
+            generation = stored.get("generation", 1) + (1 if changed else 0)
+            kept = {name: value for name, value in stored.items() if name in SERVER_METADATA or name == "finalizers"}
             status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
             return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
     for obj in live:

@@ -69,6 +69,27 @@ MARKS = (
     Mark(r"stands? (here|there|in|beside|above|below|twice|alone)", "is, is listed, appears; duplicate (stands twice)"),
 )
 
+NAMES = {
+    "told": "reported, logged, described",
+    "tell": "report, log",
+    "tells": "reports",
+    "said": "what it is: message, value, field",
+    "say": "print, report",
+    "says": "reports",
+    "looks": "reads, checks",
+    "wanted": "desired",
+    "unwanted": "undesired",
+    "wish": "desired",
+    "trouble": "error, failure",
+    "fight": "field_conflict",
+    "fights": "field_conflicts",
+    "obstacle": "name_conflict",
+    "echo": "own_write",
+    "bug": "internal_error",
+    "room": "limit, schema",
+}
+"""Words of which no name (function, class, argument, variable) is made, each with a better one."""
+
 _FOUND = [(mark, re.compile(rf"\b(?:{mark.pattern})\b", re.IGNORECASE)) for mark in MARKS]
 
 
@@ -125,6 +146,24 @@ def prose(source: str) -> Iterator[Text]:
         block = Text(line, words)
     if block is not None:
         yield block
+
+
+def names(source: str) -> Iterator[Text]:
+    """The names that a module defines: its functions, classes, arguments and variables."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield Text(node.lineno, node.name)
+        elif isinstance(node, ast.arg):
+            yield Text(node.lineno, node.arg)
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield Text(node.lineno, node.id if isinstance(node, ast.Name) else node.attr)
+
+
+def name_hits(texts: Iterator[Text], place: str) -> Iterator[Hit]:
+    for text in texts:
+        for word in re.findall(r"[a-z]+|[A-Z][a-z]*", text.text):
+            if instead := NAMES.get(word.lower()):
+                yield Hit(f"{place}:{text.line}", text.text, instead)
 
 
 def page(text: str) -> Iterator[Text]:
