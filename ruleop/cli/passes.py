@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -20,13 +20,16 @@ from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
+    from ruleop.planning import Kinds
     from ruleop.rules import Project
     from ruleop.schema.findings import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
 
-def pass_options(command: F) -> F:
+
+def pass_options(command: F, *, required: bool = True) -> F:
     command = click.option(
         "--with",
         "existing",
@@ -38,7 +41,7 @@ def pass_options(command: F) -> F:
         "-f",
         "files",
         multiple=True,
-        required=True,
+        required=required,
         metavar="PATH",
         help="File or folder of custom resources; - reads stdin. Repeatable.",
     )(command)
@@ -55,10 +58,21 @@ class Planned:
 @dataclass(frozen=True, slots=True)
 class Passes:
     folder: Folder
-    kinds: OfflineKinds
+    kinds: Kinds
     planned: list[Planned] = field(default_factory=list)
     refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
+
+
+def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
+    """Loads the project. Raises UsageError after printing its mistakes."""
+    where = Folder(folder)
+    try:
+        return where, load(where, env_files)
+    except ProjectErrors as errors:
+        print_diagnostics(found.lines(errors.findings, where))
+        count = found.counted(found.count(errors.findings)[0], "error")
+        raise UsageError(f"the project has {count}: nothing can be planned") from None
 
 
 def make_passes(
@@ -71,13 +85,7 @@ def make_passes(
     now: str,
 ) -> Passes:
     """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other."""
-    where = Folder(folder)
-    try:
-        project = load(where, env_files)
-    except ProjectErrors as errors:
-        print_diagnostics(found.lines(errors.findings, where))
-        count = found.counted(found.count(errors.findings)[0], "error")
-        raise UsageError(f"the project has {count}: nothing can be planned") from None
+    where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
     passes = Passes(where, kinds)
@@ -97,8 +105,7 @@ def make_passes(
         else:
             passes.planned.append(Planned(resource, plan(rule, resource, observed)))
     for key in passes.unruled:
-        message = "not selected by any rule (see selector and namespaces): skipped"
-        print_diagnostics(found.mistake(str(key), message, warning=True))
+        print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
     return passes
 
 

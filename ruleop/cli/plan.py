@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from ruleop.cli.passes import Passes, make_passes, pass_options
-from ruleop.cli.program import DONE, NO, Command, output_option
+from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
 from ruleop.cli.project import project_options
+from ruleop.cli.replay import replay_pass
 from ruleop.cli.terminal import print_lines, print_text
 from ruleop.offline.cluster import EPOCH
 from ruleop.report.plan_text import Line, as_json, show
@@ -19,14 +21,16 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@pass_options
+@partial(pass_options, required=False)
 @project_options
+@click.option("--replay", default="", metavar="FILE", help="Plan a pass of `ruleop run --record`, instead of -f.")
 @output_option("text", "json")
 def command(
     folder: str,
     env_files: tuple[str, ...],
     files: tuple[str, ...],
     existing: tuple[str, ...],
+    replay: str,
     output: str,
 ) -> int:
     """Show what one reconcile of a custom resource would do.
@@ -35,7 +39,12 @@ def command(
     The operator runs the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: the plan
     has errors. 2: wrong usage, or the project has mistakes.
     """
-    passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+    if bool(files) == bool(replay) or (replay and existing):
+        raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
+    if replay:
+        passes = replay_pass(folder, env_files, replay)
+    else:
+        passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
     if output == "json":
         print_text(_document(passes))
     else:

@@ -102,6 +102,7 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     default=None,
     help="Format of the log. Default: text on a terminal, else json.",
 )
+@_flag("--record", default="", metavar="DIR", help="Write each plan to a file in DIR, without values of Secrets.")
 @_flag("--dry-run", is_flag=True, help="Log the writes that would be made, without making them.")
 @_flag(
     "--kube-api-qps",
@@ -140,6 +141,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         dry_run=bool(flags["dry_run"]),
         qps=flags["kube_api_qps"],  # type: ignore[arg-type]
         grace=_seconds(flags, "--graceful-shutdown-timeout"),
+        record=Path(str(flags["record"])) if flags["record"] else None,
         environ=dict(os.environ),
         variables=variables(env_files),
     )

@@ -407,7 +407,7 @@ def test_a_missing_permission_to_remove_a_finalizer_is_logged_once(rules: Rules)
     without = [
         {**each, "verbs": [verb for verb in each["verbs"] if verb != "patch"]} if "boxes" in each["resources"] else each for each in granted
     ]
-    event = "unused finalizer cannot be removed; will retry"
+    event = "finalizer cannot be removed; will retry"
     logged = len(rules.operator.log())
     rules.admin.merge(role, {"rules": without}, "somebody")
     try:

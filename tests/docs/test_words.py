@@ -112,7 +112,7 @@ def test_files_that_are_not_checked_yet_exist(files: tuple[str, ...]) -> None:
     [
         ("the name is no text", ["is no text"]),
         ("what others change is put back, again and again", ["put back", "again and again"]),
-        ("there is no room in the status", ["no room"]),
+        ("there is no room for it", ["no room"]),
         ("an object in the\nway goes on", ["in the way", "goes on"]),
         ("there is no file, and it is no longer watched", []),
         ("the object is not a string; the watch resumed", []),

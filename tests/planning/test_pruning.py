@@ -102,7 +102,7 @@ def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
 
 def test_an_old_rejection_does_not_delay_pruning():
     found = renamed(world())
-    found.failed = {key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")}
+    found.refused_before({key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")})
     assert deletes(found) == ["a"]
 
 
