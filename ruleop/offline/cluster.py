@@ -122,7 +122,7 @@ def dropped(project: Project, resource: Object) -> list[Finding]:
 
 
 def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object:
-    """The custom resource of a file with the uid, the status and the metadata of the same resource among the live objects.
+    """The custom resource of a file with the uid, status and metadata of the same resource among the live objects.
 
     If it is not among them, it gets the uid that they name in their ownerReferences, so that they are its children.
     """

@@ -1,4 +1,4 @@
-"""Recorded passes: the rule's digest, the custom resource, the observed objects and the history, without values of Secrets.
+"""Recorded passes: the rule's digest, the custom resource, the observed objects and the history, without Secrets.
 
 `ruleop run --record` writes such documents, and `ruleop plan --replay` plans from one. Each request of planning is
 recorded with its answer, so a document has just the objects that the pass has read. The seed of random values is
@@ -139,7 +139,14 @@ class _RecordedObjects:
         found = self.answers.children[part_of] = list(self.source.children(part_of))
         return found
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+    ) -> Sequence[Object]:
         found = list(self.source.select(kind, namespace, version=version, partial=partial))
         self.answers.select[kind, namespace, version, partial] = found
         return found
@@ -159,7 +166,14 @@ class _ReplayedObjects:
     def children(self, part_of: str) -> Iterable[Object]:
         return self.answers.children[part_of] if part_of in self.answers.children else self.seen.children(part_of)
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+    ) -> Sequence[Object]:
         asked = (kind, namespace, version, partial)
         return self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
 

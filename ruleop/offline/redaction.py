@@ -1,7 +1,7 @@
 """Replaces values of Secrets in a recording.
 
-Each value is replaced by a random placeholder, the same in all places: in the Secret, in the custom resource that it came
-from, and inside longer strings. So equal values stay equal, and a replayed pass renders and compares like the recorded
+Each value is replaced by a random placeholder, the same in all places: in the Secret, in the custom resource that it
+came from, and inside longer strings. So equal values stay equal, and a replayed pass renders and compares like the recorded
 one. Each recording has new placeholders, so that no password can be guessed from one. Checksums of a Secret's data, by
 which rules restart pods, are replaced by checksums of the placeholders, because a weak password could be guessed from
 one. Other values that are computed from a secret value differ when the pass is replayed.
@@ -50,7 +50,8 @@ class Redaction:
         self._pattern = self._compiled()
 
     def _compiled(self) -> re.Pattern[str] | None:
-        longest_first = sorted((text for text in self._words if len(text) >= DISTINCT), key=lambda text: (-len(text), text))
+        distinct = [text for text in self._words if len(text) >= DISTINCT]
+        longest_first = sorted(distinct, key=lambda text: (-len(text), text))
         return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def _learn(self, secret: Object) -> None:
@@ -69,7 +70,9 @@ class Redaction:
         checksums: dict[str, str] = {}
         for secret in found:
             data, hidden = secret.get("data"), self.of(secret).get("data")
-            pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())] if isinstance(data, Mapping) else []
+            pairs = []
+            if isinstance(data, Mapping):
+                pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())]
             pairs += [(_decoded(before), _decoded(after)) for before, after in pairs if isinstance(before, str)]
             for before, after in pairs:
                 if before != after:
