@@ -94,9 +94,9 @@ def read_document(document: Mapping[str, Any]) -> Replay:
 
 
 def _without_secrets(history: History) -> History:
-    """The history without fingerprints of values of Secrets, and without fields that only the log uses."""
+    """The history without fingerprints of Secrets, without fields for the log, and without cached work."""
     learned = {key: each for key, each in history.learned.items() if key.group_kind != _SECRET}
-    return replace(history, learned=learned, synced=Synced())
+    return replace(history, learned=learned, synced=Synced(), work=None)
 
 
 def _without_shape(info: KindInfo) -> KindInfo:

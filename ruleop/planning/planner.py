@@ -27,6 +27,7 @@ from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
 from ruleop.planning.status import as_taken, custom, overall, projected, write
+from ruleop.planning.work import Work
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class _Planner:
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
         self.paused = is_paused(resource)
-        self.children = Children(rule, observed, self.history, self.scope, self.owner, paused=self.paused)
+        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
+        self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
         self.held_back = ""  # what would be deleted, had the rules not just changed
         self.acts = False
 
@@ -235,7 +237,7 @@ class _Planner:
             reads=tuple(said.reads),
         )
         if self.acts and not self.foresee:
-            return bare
+            return replace(bare, work=Work.of(self.rule, self.resource, self.children.planned.values()))
         return self._with_status(bare, conditions, actions, check_after, complete=complete)
 
     def _with_status(
