@@ -27,7 +27,7 @@ CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 VERDICTS = {
     "rest": Result(),
     "resync": Result(again=60, why=RESYNC),
-    "at once": Result(again=AT_ONCE, why="the CR is a newer one"),
+    "at once": Result(again=AT_ONCE, why="the CR has changed"),
     "again": Result(again=60, why="it is checked"),
     "failed": Result(failed=True),
 }
