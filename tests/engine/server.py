@@ -183,7 +183,7 @@ class Server:
         return copy.deepcopy(live)
 
 
-class Shelves:
+class FakeStores:
     """The stores: children by our label, and the CR itself."""
 
     def __init__(self, *objects: Object) -> None:

@@ -141,20 +141,20 @@ class Operator:
 
 
 @pytest.fixture
-def story(run):
+def run_scenario(run):
     """Runs a coroutine function with a new operator."""
 
-    def told(tell, **options):
+    def bounded_run(scenario, **options):
         async def bounded():
             operator = Operator(**options)
             try:
-                await tell(operator)
+                await scenario(operator)
             finally:
                 await operator.controller_set.stop()
 
         run(bounded())
 
-    return told
+    return bounded_run
 
 
 def entry(*children, finalizer=False):
@@ -168,8 +168,8 @@ def queued(operator, kind):
     return operator.controllers.get(kind).workers.queue.statistics(now=0.0)["ready"]
 
 
-def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(story):
-    async def tell(operator):
+def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(run_scenario):
+    async def scenario(operator):
         operator.begin(watch(), watch("Other"))
         operator.resource()
         controllers = dict(operator.controllers.by_kind)
@@ -180,11 +180,11 @@ def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(story):
         operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other", "Secret")))
         assert queued(operator, APP) == 1
 
-    story(tell, pause=60.0)
+    run_scenario(scenario, pause=60.0)
 
 
-def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(story):
-    async def tell(operator):
+def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         moved = project("# a comment\n" + watch())
         operator.controller_set.reloaded(moved)
@@ -192,11 +192,11 @@ def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(sto
         assert controller.rules == controller.reconciler.rules == moved.rules, "places in messages are those of the new file"
         assert not controller.reconciler.held_until
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_another_version_or_limit_takes_effect(story):
-    async def tell(operator):
+def test_another_version_or_limit_takes_effect(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         controller = operator.controllers.get(APP)
         assert controller.workers.limit == 16
@@ -207,11 +207,11 @@ def test_another_version_or_limit_takes_effect(story):
         assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
         assert controller.workers.limit == 3
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_several_watches_of_a_kind_have_one_controller(story):
-    async def tell(operator):
+def test_several_watches_of_a_kind_have_one_controller(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         one, two = ("name: one, selector: {size: a}, maxConcurrentReconciles: 2", "name: two, maxConcurrentReconciles: 5")
         operator.controller_set.reloaded(project(watch(more=one), watch(more=two)))
@@ -220,11 +220,11 @@ def test_several_watches_of_a_kind_have_one_controller(story):
         operator.controller_set.reloaded(project(watch(more=two)))
         assert len(operator.controllers.get(APP).reconciler.rules) == 1
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(story):
-    async def tell(operator):
+def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         assert operator.controller_set.knows(APP)
         children = operator.informers.informers[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
@@ -233,16 +233,16 @@ def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_
             assert operator.controller_set.knows(APP) is knows
         assert not operator.controller_set.knows(GroupKind("example.com", "Nobodys"))
 
-    story(tell)
+    run_scenario(scenario)
 
 
 # -- the pause ---------------------------------------------------------------------------------------------------------------------------
 
 
-def test_files_that_arrive_one_after_the_other_prolong_the_pause(story):
+def test_files_that_arrive_one_after_the_other_prolong_the_pause(run_scenario):
     """Also when they touch another kind, and also a broken one: the edit goes on."""
 
-    async def tell(operator):
+    async def scenario(operator):
         operator.begin(watch(), watch("Other"))
         await operator.paused()
         operator.controller_set.pause = 60.0
@@ -259,11 +259,11 @@ def test_files_that_arrive_one_after_the_other_prolong_the_pause(story):
         assert not operator.controller_set.is_settled
         assert operator.controllers.get(APP).reconciler.held_until
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(story):
-    async def tell(operator):
+def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(run_scenario):
+    async def scenario(operator):
         operator.begin(watch(), watch("Other"))
         operator.resource()
         operator.controller_set.reloaded(project(watch(children="Secret"), watch("Other")))
@@ -273,22 +273,22 @@ def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(story):
         operator.controller_set.refuse("a mistake")
         assert (queued(operator, APP), queued(operator, OTHER)) == (1, 0)
 
-    story(tell, pause=60.0)
+    run_scenario(scenario, pause=60.0)
 
 
-def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(story):
-    async def tell(operator):
+def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         operator.controller_set.reloaded(project(watch(), watch("Other")))
         assert operator.controllers.get(OTHER).reconciler.held_until
         await operator.paused()
         assert not operator.controllers.get(OTHER).reconciler.held_until
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_after_the_pause_those_that_waited_are_looked_at_again(story):
-    async def tell(operator):
+def test_after_the_pause_those_that_waited_are_looked_at_again(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         await operator.paused()
         operator.resource()
@@ -303,11 +303,11 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(story):
         controller.workers.queue.done(next(iter(controller.workers.queue._active)), now=0.0)
         assert queued(operator, APP) == 1
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_refusal_and_what_ends_it_are_measured(story):
-    async def tell(operator):
+def test_a_refusal_and_what_ends_it_are_measured(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         operator.controller_set.refuse("watches.yaml:1:1: a mistake")
         assert b"ruleop_reload_failed 1.0" in operator.metrics.text()
@@ -316,14 +316,14 @@ def test_a_refusal_and_what_ends_it_are_measured(story):
         assert b"ruleop_reload_failed 0.0" in operator.metrics.text()
         assert operator.controller_set.refused == ""
 
-    story(tell)
+    run_scenario(scenario)
 
 
 # -- a watch that is removed -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
-    async def tell(operator):
+def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(run_scenario):
+    async def scenario(operator):
         operator.begin(watch(more="finalize: {last: {template: a.yaml}}"), watch("Other"))
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         operator.resource("a", OURS)
@@ -341,11 +341,11 @@ def test_a_removed_watch_ends_when_no_cr_keeps_the_finalizer(story):
         assert APP not in operator.said()
         assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_removed_watch_that_comes_back_goes_on(story):
-    async def tell(operator):
+def test_a_removed_watch_that_comes_back_goes_on(run_scenario):
+    async def scenario(operator):
         operator.begin(watch(), watch("Other"))
         controller = operator.controllers.get(APP)
         operator.controller_set.reloaded(project(watch("Other")))
@@ -355,11 +355,11 @@ def test_a_removed_watch_that_comes_back_goes_on(story):
         assert operator.controllers.get(APP) is controller
         assert controller.rules
 
-    story(tell, pause=0.05)
+    run_scenario(scenario, pause=0.05)
 
 
-def test_a_watch_that_was_removed_while_nobody_was_there_is_found_in_the_inventory(story):
-    async def tell(operator):
+def test_a_watch_that_was_removed_while_nobody_was_there_is_found_in_the_inventory(run_scenario):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         await operator.inventory.ensure(GroupKind("old.example.com", "Old"), entry(CONFIG))
         operator.begin(watch("Other"))
@@ -373,11 +373,11 @@ def test_a_watch_that_was_removed_while_nobody_was_there_is_found_in_the_invento
         await operator.take()
         assert operator.said() == {}
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_nothing_ends_while_a_cr_is_being_worked_on(story):
-    async def tell(operator):
+def test_nothing_ends_while_a_cr_is_being_worked_on(run_scenario):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.begin(watch(), watch("Other"))
         controller = operator.controllers.get(APP)
@@ -393,12 +393,12 @@ def test_nothing_ends_while_a_cr_is_being_worked_on(story):
         await operator.take()
         assert APP not in operator.controllers.by_kind
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "pending"])
-def test_what_cannot_be_looked_at_is_remembered_and_told_once(story, why):
-    async def tell(operator):
+def test_what_cannot_be_looked_at_is_remembered_and_told_once(run_scenario, why):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(SECRET, finalizer=True))
         if why in {"stale", "defined"}:
             operator.discovery.unserved = {APP}
@@ -414,11 +414,11 @@ def test_what_cannot_be_looked_at_is_remembered_and_told_once(story, why):
         assert operator.said() == {APP: entry(SECRET, finalizer=True)}
         assert told == ([] if why == "pending" else [str(APP)])
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_kind_that_is_gone_from_the_cluster_is_forgotten(story):
-    async def tell(operator):
+def test_a_kind_that_is_gone_from_the_cluster_is_forgotten(run_scenario):
+    async def scenario(operator):
         await operator.inventory.ensure(OTHER, entry(SECRET, finalizer=True))
         await operator.inventory.ensure(APP, entry(SECRET))
         operator.discovery.unserved = {OTHER, SECRET}
@@ -426,14 +426,14 @@ def test_a_kind_that_is_gone_from_the_cluster_is_forgotten(story):
         await operator.take()
         assert operator.said() == {}
 
-    story(tell)
+    run_scenario(scenario)
 
 
 # -- kinds that the rules do not make any more -------------------------------------------------------------------------------------------
 
 
-def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(story):
-    async def tell(operator):
+def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(run_scenario):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.begin(watch())
         operator.resource("a")
@@ -451,11 +451,11 @@ def test_a_kind_is_watched_and_remembered_until_the_last_object_of_it_is_gone(st
         assert SECRET not in operator.world.children_of
         assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.informers.informers
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_nothing_is_forgotten_in_the_pause_or_by_who_does_not_lead(story):
-    async def tell(operator):
+def test_nothing_is_forgotten_in_the_pause_or_by_who_does_not_lead(run_scenario):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.controller_set.adopt(project(watch()))
         await operator.inventory_gc.take()
@@ -464,14 +464,14 @@ def test_nothing_is_forgotten_in_the_pause_or_by_who_does_not_lead(story):
         await operator.inventory_gc.take()
         assert operator.said() == {APP: entry(CONFIG, SECRET)}
 
-    story(tell, pause=60.0)
+    run_scenario(scenario, pause=60.0)
 
 
 @pytest.mark.parametrize("then", ["ConfigMap Secret Pod", "ConfigMap"])
-def test_rules_that_change_while_the_inventory_is_being_written_are_asked_again(story, then):
+def test_rules_that_change_while_the_inventory_is_being_written_are_asked_again(run_scenario, then):
     """The decision is made when it is its turn to be written, not before."""
 
-    async def tell(operator):
+    async def scenario(operator):
         before = entry(CONFIG, SECRET, GroupKind("", "Pod"))
         await operator.inventory.ensure(APP, before)
         operator.begin(watch(children="ConfigMap Secret"))
@@ -484,12 +484,12 @@ def test_rules_that_change_while_the_inventory_is_being_written_are_asked_again(
         await taking
         assert operator.said() == {APP: before}
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("more", ["finalize: {last: {template: a.yaml}}", "reach: cluster", ""])
-def test_a_finalizer_is_forgotten_when_no_rule_can_need_it_and_no_cr_has_it(story, more):
-    async def tell(operator):
+def test_a_finalizer_is_forgotten_when_no_rule_can_need_it_and_no_cr_has_it(run_scenario, more):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         operator.begin(watch(more=more))
         operator.resource("a", OURS)
@@ -499,35 +499,35 @@ def test_a_finalizer_is_forgotten_when_no_rule_can_need_it_and_no_cr_has_it(stor
         await operator.take()
         assert operator.said() == {APP: entry(CONFIG, finalizer=bool(more))}
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_what_is_there_and_missing_in_the_inventory_is_written_again(story):
-    async def tell(operator):
+def test_what_is_there_and_missing_in_the_inventory_is_written_again(run_scenario):
+    async def scenario(operator):
         operator.begin(watch(children="ConfigMap Secret"))
         operator.resource("a", OURS)
         operator.child(CONFIG)
         await operator.take()
         assert operator.said() == {APP: entry(CONFIG, finalizer=True)}
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_who_begins_to_lead_watches_what_the_one_before_has_remembered(story):
-    async def tell(operator):
+def test_who_begins_to_lead_watches_what_the_one_before_has_remembered(run_scenario):
+    async def scenario(operator):
         operator.controller_set.adopt(project(watch()))
         operator.inventory.entries = {APP: entry(SECRET)}
         operator.controller_set.lead()
         assert SECRET in operator.world.children_of
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(story, monkeypatch):
+def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(run_scenario, monkeypatch):
     monkeypatch.setattr("ruleop.engine.manager.inventory_gc.MOMENT", 0.0)
     monkeypatch.setattr("ruleop.engine.manager.inventory_gc.TRY_AGAIN", 0.0)
 
-    async def tell(operator):
+    async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         write, failures = operator.inventory_store.write, iter([1, 1])
 
@@ -546,7 +546,7 @@ def test_what_follows_takes_stock_when_there_is_a_reason_and_outlives_a_refusal(
         following.cancel()
         assert told == ["the inventory cannot be written; trying again"]
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -562,8 +562,8 @@ def test_a_child_that_may_be_orphaned_may_need_a_finalizer():
     assert may_need_finalizer(project(rules).rules)
 
 
-def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_is_left(story):
-    async def tell(operator):
+def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_is_left(run_scenario):
+    async def scenario(operator):
         operator.begin(watch())
         full = {"get", "list", "watch", "create", "patch", "delete"}
         assert operator.controller_set.verbs(GroupKind("", "ConfigMap")) == full
@@ -572,4 +572,4 @@ def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_
         operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
         assert operator.controller_set.verbs(GroupKind("", "Secret")) == full - {"create"}
 
-    story(tell)
+    run_scenario(scenario)

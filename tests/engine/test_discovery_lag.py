@@ -20,7 +20,7 @@ from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.client.discovery import Difference
 from ruleop.kube.watch.store import State
 from ruleop.schema.crds import parse_crd
-from tests.engine.instant import run_instantly
+from tests.engine.virtual_time import run_in_virtual_time
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
 DEFINITION = {
@@ -110,7 +110,7 @@ async def followed(*, defined: bool, lag: int, controllers: Controllers | None =
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, lag):
     """And then no more."""
-    discovery = run_instantly(followed(defined=defined, lag=lag))
+    discovery = run_in_virtual_time(followed(defined=defined, lag=lag))
     assert discovery.looks == lag + 1
 
 
@@ -120,7 +120,7 @@ def test_so_is_one_that_a_rule_only_asks_for(defined, lag):
     """By `has_kind`; and those who ask look again."""
     asks, does_not = (SimpleNamespace(kind=OTHER, asks_for_kinds=lambda asks=asks: asks) for asks in (True, False))
     controllers = Controllers(asks, does_not)
-    discovery = run_instantly(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
+    discovery = run_in_virtual_time(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
     assert discovery.looks == lag + 1
     assert controllers.again == [(asks, "other kinds are served")]
 
@@ -151,7 +151,7 @@ def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_the
         await follow(discovery_sync, controllers.told)
         return discovery.looks, controllers.again, controller
 
-    looks, again, controller = run_instantly(run())
+    looks, again, controller = run_in_virtual_time(run())
     assert looks == lag + 1
     assert again == [(controller, "example.com/v1alpha1 App is not served any more")]
 
@@ -175,7 +175,7 @@ def without_the_right_to_definitions(discovery, *, until):
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    run_instantly(run())
+    run_in_virtual_time(run())
 
 
 def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):

@@ -23,12 +23,12 @@ async def long(question):
     return HttpResponse(b"x" * 5_000_000)
 
 
-def serving(story):
+def serving(scenario):
     async def main():
         server = await Server.open("127.0.0.1", 0, {"/hello": hello, "/fails": fails, "/long": long})
         try:
             async with asyncio.timeout(60):
-                await story(server)
+                await scenario(server)
         finally:
             await server.close()
 
@@ -85,60 +85,60 @@ async def ask(server, data):
     ids=lambda value: repr(value[:40]),
 )
 def test_what_is_answered(run, question, status, body):
-    async def story(server):
+    async def scenario(server):
         assert await ask(server, question) == (status, body)
 
-    run(serving(story))
+    run(serving(scenario))
 
 
 def test_an_answer_that_fails_is_an_error_of_that_question_alone(run):
-    async def story(server):
+    async def scenario(server):
         assert (await ask(server, b"GET /fails HTTP/1.1\r\n\r\n"))[0] == "500 Internal Server Error"
         assert (await ask(server, b"GET /hello HTTP/1.1\r\n\r\n"))[0] == "200 OK"
 
     with capture_logs() as lines:
-        run(serving(story))
+        run(serving(scenario))
     assert [(line["event"], line["path"]) for line in lines] == [("a question could not be answered", "/fails")]
 
 
 def test_a_long_answer_arrives_whole(run):
-    async def story(server):
+    async def scenario(server):
         assert len((await ask(server, b"GET /long HTTP/1.1\r\n\r\n"))[1]) == 5_000_000
 
-    run(serving(story))
+    run(serving(scenario))
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
 def test_who_does_not_go_on_is_left(run, monkeypatch, said):
     monkeypatch.setattr(answering, "PATIENCE", 0.1)
 
-    async def story(server):
+    async def scenario(server):
         async with Asker(server) as asker:
             asker.writer.write(said)
             await until(lambda: server._tasks)
             asker.writer.transport.pause_reading()
             await until(lambda: not server._tasks)
 
-    run(serving(story))
+    run(serving(scenario))
 
 
 def test_many_who_only_hold_connections_keep_nobody_from_an_answer(run, monkeypatch):
     monkeypatch.setattr(answering, "MOST_AT_ONCE", 3)
 
-    async def story(server):
+    async def scenario(server):
         askers = [await Asker(server).__aenter__() for _ in range(5)]
         assert await ask(server, b"GET /hello HTTP/1.1\r\n\r\n") == ("200 OK", "/hello {}")
         assert await askers[0].reader.read() == b""
         for asker in askers:
             await asker.__aexit__()
 
-    run(serving(story))
+    run(serving(scenario))
 
 
 def test_its_end_waits_for_an_answer_on_its_way_and_not_for_a_question(run, monkeypatch):
     monkeypatch.setattr(answering, "GRACE", 0.2)
 
-    async def story(server):
+    async def scenario(server):
         async with Asker(server) as silent:
             await until(lambda: server._tasks)
             await server.close()
@@ -146,4 +146,4 @@ def test_its_end_waits_for_an_answer_on_its_way_and_not_for_a_question(run, monk
             with pytest.raises(OSError, match="Connect call failed"):
                 await asyncio.open_connection(*server.address)
 
-    run(serving(story))
+    run(serving(scenario))

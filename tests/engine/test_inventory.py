@@ -58,7 +58,7 @@ async def loaded(inventory_store):
 
 
 def test_what_is_ensured_is_written_before_it_matters_and_once(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         for _ in range(3):
@@ -72,11 +72,11 @@ def test_what_is_ensured_is_written_before_it_matters_and_once(run):
         assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
         assert inventory_store.writes == 4
 
-    run(story())
+    run(scenario())
 
 
 def test_it_outlives_the_operator(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
         again = await loaded(inventory_store)
@@ -85,43 +85,43 @@ def test_it_outlives_the_operator(run):
         await again.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.writes == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_many_that_begin_together_cost_one_write(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
         assert (inventory_store.writes, inventory_store.refused) == (1, 0)
 
-    run(story())
+    run(scenario())
 
 
 def test_two_writers_lose_nothing_of_each_other(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
         assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
         assert inventory_store.refused
 
-    run(story())
+    run(scenario())
 
 
 def test_what_another_has_written_already_is_not_written_again(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.writes == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_it_shrinks_when_the_last_is_gone(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
@@ -132,11 +132,11 @@ def test_it_shrinks_when_the_last_is_gone(run):
         await inventory.shrink(APP, InventoryEntry)
         assert inventory_store.data == {}
 
-    run(story())
+    run(scenario())
 
 
 def test_it_does_not_shrink_over_what_another_wrote(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
@@ -146,13 +146,13 @@ def test_it_does_not_shrink_over_what_another_wrote(run):
         assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}
         assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_made_while_it_shrinks_is_written_again_first(run):
     """The write that forgets a kind is on its way when somebody is about to make an object of it."""
 
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
@@ -164,12 +164,12 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
         assert await shrinking
         assert inventory_store.writes == 3
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("happened", [True, False])
 def test_a_write_that_may_have_happened_is_looked_into(run, happened):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
@@ -189,11 +189,11 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
         assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
         assert not inventory.in_doubt
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
@@ -203,11 +203,11 @@ def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
         assert asked == [entry(DEPLOYMENT)]
         await making
 
-    run(story())
+    run(scenario())
 
 
 def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
@@ -215,11 +215,11 @@ def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
         await inventory.ensure(CRON, entry(JOB))
         assert inventory_store.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
 def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT))
@@ -227,11 +227,11 @@ def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
         await inventory.ensure(CRON, entry(JOB))
         assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
 def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory_store.keeps = lambda _: {}
         inventory = await loaded(inventory_store)
@@ -239,11 +239,11 @@ def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
             await inventory.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.writes == MOST_TRIES
 
-    run(story())
+    run(scenario())
 
 
 def test_the_last_try_counts(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory = await loaded(inventory_store)
         write, times = inventory_store.write, iter(range(MOST_TRIES - 1))
@@ -251,7 +251,7 @@ def test_the_last_try_counts(run):
         await inventory.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_the_last_try_counts(run):
     ],
 )
 def test_what_cannot_be_read_counts_as_not_there(run, text):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
         inventory = await loaded(inventory_store)
@@ -281,7 +281,7 @@ def test_what_cannot_be_read_counts_as_not_there(run, text):
         await inventory.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
 def test_one_that_knows_of_no_conditions_can_be_read():
@@ -289,14 +289,14 @@ def test_one_that_knows_of_no_conditions_can_be_read():
 
 
 def test_a_configmap_without_data_is_empty(run):
-    async def story():
+    async def scenario():
         inventory_store = ConfigMap()
         inventory_store.data = {}
         assert (await loaded(inventory_store)).entries == {}
         inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
         assert (await loaded(inventory_store)).entries == {}
 
-    run(story())
+    run(scenario())
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))

@@ -242,7 +242,7 @@ def test_what_libraries_say_is_said_in_our_form(stream):
 def test_a_task_that_failed_unseen_keeps_its_words_to_itself(stream):
     set_up(form="json")
 
-    async def story():
+    async def scenario():
         async def one():
             fail()
 
@@ -250,6 +250,6 @@ def test_a_task_that_failed_unseen_keeps_its_words_to_itself(stream):
         await asyncio.wait([task])
         del task
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "Task exception was never retrieved" in stream.getvalue()
     assert SECRET not in stream.getvalue()

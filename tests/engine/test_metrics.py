@@ -12,7 +12,7 @@ from ruleop.engine.manager.collector import COUNTERS, GAUGES, StateCollector
 from ruleop.engine.queue import workers
 from ruleop.engine.queue.request import Request
 from ruleop.engine.telemetry.metrics import Metrics
-from tests.engine.watched import Watched
+from tests.engine.workers_harness import WorkersHarness
 
 FIELD = {
     "controller_runtime_reconcile_total": ("counter", {"controller", "result"}),
@@ -57,18 +57,18 @@ def moved(before, after):
 def busy(run):
     """Metrics of an operator with one watched kind, in which something of everything has happened."""
 
-    async def story():
-        watched = Watched()
-        watched.happened()
-        await watched.look("a")
-        watched.metrics.request_done("api:6443", "get", 200, 0.01)
-        watched.metrics.leader.labels("ruleop").set(1)
-        watched.metrics.lag.observe(0.1)
-        watched.metrics.of(watched.title).wrote("create", "done")
-        await watched.stop()
-        return watched
+    async def scenario():
+        harness = WorkersHarness()
+        harness.happened()
+        await harness.reconcile("a")
+        harness.metrics.request_done("api:6443", "get", 200, 0.01)
+        harness.metrics.leader.labels("ruleop").set(1)
+        harness.metrics.lag.observe(0.1)
+        harness.metrics.of(harness.title).wrote("create", "done")
+        await harness.stop()
+        return harness
 
-    return run(story())
+    return run(scenario())
 
 
 @pytest.mark.parametrize("name", FIELD)
@@ -134,13 +134,13 @@ BY_NAME, BY_CONTROLLER = ("name", "App.example.com"), ("controller", "App.exampl
 
 
 def test_a_reconcile_is_counted_with_its_result(run):
-    async def story():
-        watched = Watched()
-        before = samples(watched.metrics)
+    async def scenario():
+        harness = WorkersHarness()
+        before = samples(harness.metrics)
         for result in ("rest", "resync", "at once", "again", "failed", "bug"):
-            await watched.look(result.replace(" ", "-"), result)
-        await watched.until(lambda: watched.ended == 7)  # one of them once more
-        change = moved(before, samples(watched.metrics))
+            await harness.reconcile(result.replace(" ", "-"), result)
+        await harness.until(lambda: harness.ended == 7)  # one of them once more
+        change = moved(before, samples(harness.metrics))
         assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
             ("workqueue_adds_total", BY_NAME): 6,
             ("workqueue_queue_duration_seconds_count", BY_NAME): 7,
@@ -155,14 +155,14 @@ def test_a_reconcile_is_counted_with_its_result(run):
             ("controller_runtime_reconcile_panics_total", BY_CONTROLLER): 1,
             ("ruleop_failing", BY_CONTROLLER): 2,
         }
-        await watched.stop()
+        await harness.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_each_result_is_there_from_the_beginning():
     """So that the first of each is an increase, and a rate over it is one."""
-    found = samples(Watched().metrics)
+    found = samples(WorkersHarness().metrics)
     assert {
         result: found["controller_runtime_reconcile_total", BY_CONTROLLER, ("result", result)]
         for result in ("success", "requeue", "requeue_after", "error")
@@ -170,86 +170,86 @@ def test_each_result_is_there_from_the_beginning():
 
 
 def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
-    async def story():
-        watched = Watched(limit=2)
-        release = watched.hold()
+    async def scenario():
+        harness = WorkersHarness(limit=2)
+        release = harness.hold()
         for name in "abc":
-            watched.add(name)
-        await watched.until(lambda: watched.going_on == 2)
-        now = samples(watched.metrics)
+            harness.add(name)
+        await harness.until(lambda: harness.running == 2)
+        now = samples(harness.metrics)
         assert now["workqueue_depth", BY_NAME] == 1
         assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
         assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
         await asyncio.sleep(0.01)
-        later = samples(watched.metrics)
+        later = samples(harness.metrics)
         longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
         assert longest >= 0.01
         assert later["workqueue_unfinished_work_seconds", BY_NAME] > longest, "the sum of two"
         assert later["ruleop_longest_wait_seconds", BY_CONTROLLER] >= 0.01
         release()
-        await watched.until(lambda: watched.ended == 3)
-        after = samples(watched.metrics)
+        await harness.until(lambda: harness.ended == 3)
+        after = samples(harness.metrics)
         assert after["workqueue_depth", BY_NAME] == after["controller_runtime_active_workers", BY_CONTROLLER] == 0
         assert after["workqueue_unfinished_work_seconds", BY_NAME] == 0
         assert after["workqueue_longest_running_processor_seconds", BY_NAME] == 0
         assert after["workqueue_queue_duration_seconds_sum", BY_NAME] >= 0.01, "c waited"
-        await watched.stop()
+        await harness.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_what_came_to_a_standby_waits_from_when_it_may_be_worked_on(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
 
-    def waits(watched):
-        found = samples(watched.metrics)
+    def waits(harness):
+        found = samples(harness.metrics)
         return found["workqueue_depth", BY_NAME], found["ruleop_longest_wait_seconds", BY_CONTROLLER]
 
-    watched = Watched()
-    watched.workers.add(Request("shop", "a"), "a test")
+    harness = WorkersHarness()
+    harness.workers.add(Request("shop", "a"), "a test")
     now[0] += 3600
-    assert waits(watched) == (0, 0), "nobody could have taken it"
-    watched.workers.open(True)
+    assert waits(harness) == (0, 0), "nobody could have taken it"
+    harness.workers.open(True)
     now[0] += 5
-    assert waits(watched) == (1, 5)
-    watched.workers.queue.take(now=now[0])
-    assert samples(watched.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
+    assert waits(harness) == (1, 5)
+    harness.workers.queue.take(now=now[0])
+    assert samples(harness.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
 
 
 def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run):
-    async def story():
-        watched = Watched()
-        watched.happened()
-        release = watched.hold("failed")
-        watched.add("a")
-        await watched.until(lambda: watched.going_on == 1)
-        assert watched.title in watched.metrics.text().decode()
-        watched.remove()
-        assert watched.title not in watched.metrics.text().decode()
+    async def scenario():
+        harness = WorkersHarness()
+        harness.happened()
+        release = harness.hold("failed")
+        harness.add("a")
+        await harness.until(lambda: harness.running == 1)
+        assert harness.title in harness.metrics.text().decode()
+        harness.remove()
+        assert harness.title not in harness.metrics.text().decode()
         release()
-        await watched.until(lambda: watched.ended == 1)
-        watched.metrics.of("Other")
-        watched.reconciler_metrics.wrote("create", "done")
-        assert watched.title not in watched.metrics.text().decode()
-        await watched.stop()
+        await harness.until(lambda: harness.ended == 1)
+        harness.metrics.of("Other")
+        harness.reconciler_metrics.wrote("create", "done")
+        assert harness.title not in harness.metrics.text().decode()
+        await harness.stop()
 
-    run(story())
+    run(scenario())
 
 
 # -- what is counted when it is asked for ------------------------------------------------------------------------------------------------
 
 
 def test_children_and_crs_are_counted_by_how_they_stand_now(run):
-    async def story():
-        watched = Watched()
+    async def scenario():
+        harness = WorkersHarness()
         for name in "abc":
-            watched.stands(name, "Ready", ("ready", "ready"))
-        watched.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
-        watched.stands("e", "", ())  # not concluded yet
+            harness.stands(name, "Ready", ("ready", "ready"))
+        harness.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
+        harness.stands("e", "", ())  # not concluded yet
         now = {
             series: value
-            for series, value in samples(watched.metrics).items()
+            for series, value in samples(harness.metrics).items()
             if series[0] in {"ruleop_children", "ruleop_resources", "ruleop_waits"}
         }
         assert now == {
@@ -259,27 +259,27 @@ def test_children_and_crs_are_counted_by_how_they_stand_now(run):
             ("ruleop_resources", BY_CONTROLLER, ("reason", "Waiting")): 1,
             ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")): 1,
         }
-        watched.stands("d", "Ready", ("ready", "ready"))
-        watched.gone("a")
-        now = samples(watched.metrics)
+        harness.stands("d", "Ready", ("ready", "ready"))
+        harness.gone("a")
+        now = samples(harness.metrics)
         assert now["ruleop_children", BY_CONTROLLER, ("state", "ready")] == 6
         assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
 
-    run(story())
+    run(scenario())
 
 
 KIND = ("kind", "v1 ConfigMap")
 
 
 def test_stores_and_watches_are_counted_by_kind(run):
-    async def story():
-        watched = Watched()
-        watched.watch("shop").brings("a", "b")
-        watched.watch("bank").brings("c")
-        watched.watch("dark")
-        watched.unserved()
-        watched.time += 70
-        now = samples(watched.metrics)
+    async def scenario():
+        harness = WorkersHarness()
+        harness.watch("shop").brings("a", "b")
+        harness.watch("bank").brings("c")
+        harness.watch("dark")
+        harness.unserved()
+        harness.time += 70
+        now = samples(harness.metrics)
         assert now["ruleop_store_objects", KIND] == 3
         assert now["ruleop_store_bytes", KIND] > 3 * 50
         assert now["ruleop_watches", KIND, ("state", "synced")] == 2
@@ -288,38 +288,38 @@ def test_stores_and_watches_are_counted_by_kind(run):
         assert now["ruleop_watch_silence_seconds", KIND] == 70
         assert now["ruleop_relists_total", KIND] == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_list_that_is_read_again_is_counted(run):
-    async def story():
-        watched = Watched()
-        watch = watched.watch("shop")
+    async def scenario():
+        harness = WorkersHarness()
+        watch = harness.watch("shop")
         watch.brings("a")
         watch.brings("a")
-        assert samples(watched.metrics)["ruleop_relists_total", KIND] == 1
+        assert samples(harness.metrics)["ruleop_relists_total", KIND] == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_what_nobody_expected_is_counted(run):
-    async def story():
-        watched = Watched()
-        watch = watched.watch("shop")
+    async def scenario():
+        harness = WorkersHarness()
+        watch = harness.watch("shop")
         watch.store.subscribe(lambda change: 1 / 0)
         watch.brings("a")
         watch.watcher.crashes += 1
-        now = samples(watched.metrics)
+        now = samples(harness.metrics)
         assert now["ruleop_listener_failures_total", KIND] == 1
         assert now["ruleop_watch_crashes_total", KIND] == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_events_are_counted_by_what_became_of_them():
-    watched = Watched()
-    watched.recorder.sent, watched.recorder.dropped, watched.recorder._book.suppressed = 3, 2, 1
-    now = samples(watched.metrics)
+    harness = WorkersHarness()
+    harness.recorder.sent, harness.recorder.dropped, harness.recorder._book.suppressed = 3, 2, 1
+    now = samples(harness.metrics)
     assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
         "sent": 3,
         "dropped": 2,
@@ -329,7 +329,7 @@ def test_events_are_counted_by_what_became_of_them():
 
 def test_the_census_declares_what_it_counts():
     """So that two of one name are found when the operator starts, and the documentation can be held against it."""
-    watched = Watched()
-    assert {metric.name for metric in watched.collector.describe()} == {*GAUGES, *COUNTERS}
+    harness = WorkersHarness()
+    assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
-        watched.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=watched.recorder))
+        harness.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=harness.recorder))

@@ -71,42 +71,42 @@ TOLD = Check("watch Certificate", False, "the cluster does not serve it", counts
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
 def test_it_is_alive_whatever_the_checks_say(run, path):
-    async def story():
+    async def scenario():
         async with Asking(BAD) as asking:
             assert await asking.get(path) == (200, "ok")
 
-    run(story())
+    run(scenario())
 
 
 def test_a_loop_that_is_busy_for_a_while_is_alive(run):
-    async def story():
+    async def scenario():
         async with Asking(GOOD) as asking:
             asking.time += HUNG
             assert asking.get_while_the_loop_is_busy("/healthz") == (200, "ok")
 
-    run(story())
+    run(scenario())
 
 
 def test_a_loop_that_hangs_is_told_by_an_answer(run):
-    async def story():
+    async def scenario():
         async with Asking(GOOD) as asking:
             asking.time += HUNG + 1
             assert asking.get_while_the_loop_is_busy("/healthz") == (503, "the event loop has not turned for 61 s\n")
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/metrics"])
 def test_what_only_a_turning_loop_can_tell_is_not_waited_for_long(run, monkeypatch, path):
     monkeypatch.setattr(health, "PATIENCE", 0.05)
 
-    async def story():
+    async def scenario():
         async with Asking(GOOD, metrics=ANY) as asking:
             asking.time += 7
             assert asking.get_while_the_loop_is_busy(path) == (503, "the event loop has not turned for 7 s\n")
             assert (await asking.get(path))[0] == 200, "it turns again"
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -128,25 +128,25 @@ def test_what_only_a_turning_loop_can_tell_is_not_waited_for_long(run, monkeypat
     ],
 )
 def test_ready_is_when_all_that_counts_holds(run, checks, path, said):
-    async def story():
+    async def scenario():
         async with Asking(*checks) as asking:
             assert await asking.get(path) == said
 
-    run(story())
+    run(scenario())
 
 
 def test_readiness_is_asked_anew_each_time(run):
-    async def story():
+    async def scenario():
         async with Asking(BAD) as asking:
             assert (await asking.get("/readyz"))[0] == 503
             asking.checks[:] = [GOOD]
             assert (await asking.get("/readyz"))[0] == 200
 
-    run(story())
+    run(scenario())
 
 
 def test_metrics_are_served_as_prometheus_reads_them(run):
-    async def story():
+    async def scenario():
         async with Asking(health="0", metrics=ANY) as asking:
             asking.metrics.leader.labels("ruleop").set(1)
             host, port = asking.health.addresses[0]
@@ -157,40 +157,40 @@ def test_metrics_are_served_as_prometheus_reads_them(run):
             assert families["leader_election_master_status"].samples[0].value == 1
             assert (await asking.get("/readyz"))[0] == 404
 
-    run(story())
+    run(scenario())
 
 
 def test_each_has_its_own_address(run):
-    async def story():
+    async def scenario():
         async with Asking(GOOD, health=ANY, metrics="localhost:0") as asking:
             assert len(asking.health.addresses) == 2
             assert (await asking.get("/readyz", 0))[0] == 200
             assert (await asking.get("/metrics", 0))[0] == 404
             assert (await asking.get("/metrics", 1))[0] == 200
 
-    run(story())
+    run(scenario())
 
 
 def test_both_may_share_one_address(run):
-    async def story():
+    async def scenario():
         async with Asking(GOOD, health=ANY, metrics=ANY) as asking:
             assert len(asking.health.addresses) == 1
             assert (await asking.get("/readyz"))[0] == (await asking.get("/metrics"))[0] == 200
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("off", ["", "0", ":0"])
 def test_off_is_off(run, off):
-    async def story():
+    async def scenario():
         async with Asking(health=off, metrics=off) as asking:
             assert asking.health.addresses == []
 
-    run(story())
+    run(scenario())
 
 
 def test_an_address_in_brackets_is_one_of_ipv6(run):
-    async def story():
+    async def scenario():
         async with Asking(health="[::1]:0") as asking:
             host, port = asking.health.addresses[0]
             assert (host, port > 0) == ("::1", True)
@@ -200,7 +200,7 @@ def test_an_address_in_brackets_is_one_of_ipv6(run):
             probe.bind(("::1", 0))
     except OSError:
         pytest.skip("this machine has no IPv6")
-    run(story())
+    run(scenario())
 
 
 def test_a_port_alone_is_every_address(run):
@@ -208,15 +208,15 @@ def test_a_port_alone_is_every_address(run):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
-    async def story():
+    async def scenario():
         async with Asking(health=f":{port}") as asking, asking.client.get(f"http://127.0.0.1:{port}/healthz") as answer:
             assert answer.status == 200
 
-    run(story())
+    run(scenario())
 
 
 def test_an_address_in_use_is_told_in_a_sentence(run):
-    async def story():
+    async def scenario():
         async with Asking() as first:
             host, port = first.health.addresses[0]
             second = nothing()
@@ -224,7 +224,7 @@ def test_an_address_in_use_is_told_in_a_sentence(run):
                 await second.serve(health=f"{host}:{port}", metrics="0")
             await second.stop()
 
-    run(story())
+    run(scenario())
 
 
 async def refused(health_, address):
@@ -241,7 +241,7 @@ def test_what_is_no_address_is_told_in_a_sentence(run, address):
 
 
 def test_after_its_end_nobody_answers(run):
-    async def story():
+    async def scenario():
         async with Asking() as asking:
             host, port = asking.health.addresses[0]
             await asking.health.stop()
@@ -249,4 +249,4 @@ def test_after_its_end_nobody_answers(run):
             with pytest.raises(aiohttp.ClientConnectionError):
                 await asking.client.get(f"http://{host}:{port}/healthz")
 
-    run(story())
+    run(scenario())

@@ -214,18 +214,18 @@ def test_each_way_to_change_a_file_is_followed(run, root, change):
     (root / "rules/more.yaml").write_text(WATCHES.replace("App", "Other"))
     (root / "watches.yaml").write_text("include: [rules/*.yaml]\nwatches:" + WATCHES)
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             await follower.watched()
             change(root)
             assert (await follower.until(digest(root))).digest != ""
             await follower.rest()
 
-    run(story())
+    run(scenario())
 
 
 def test_files_written_one_after_the_other_end_in_what_they_are_together(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             for number in range(10):
                 (root / f"templates/file{number}.txt").write_text("x")
@@ -234,7 +234,7 @@ def test_files_written_one_after_the_other_end_in_what_they_are_together(run, ro
             await follower.until(digest(root))
             await follower.rest()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
@@ -252,7 +252,7 @@ def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
     (root / "watches.yaml").symlink_to("..data/watches.yaml")
     (root / "templates").symlink_to("..data/templates")
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             for number in range(3):
                 publish(f"..2026_01_0{number + 2}", f"number{number}")
@@ -260,7 +260,7 @@ def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
                 await follower.until(digest(root))
             await follower.rest()
 
-    run(story())
+    run(scenario())
 
 
 def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_path):
@@ -284,7 +284,7 @@ def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_p
     publish(root / "templates", "..1", {"config.yaml.j2": TEMPLATE % "first"})
     publish(root / "crds", "..1", {"apps.yaml": CRD.read_text()})
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             await follower.watched()
             for date in ("..2", "..3"):
@@ -295,7 +295,7 @@ def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_p
                 publish(root, date, {"watches.yaml": WATCHES + f"# {date}\n"})
                 await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_a_release_behind_a_link_is_turned(run, tmp_path):
@@ -303,7 +303,7 @@ def test_a_release_behind_a_link_is_turned(run, tmp_path):
     write(tmp_path / "releases/1", "first")
     (tmp_path / "current").symlink_to("releases/1")
 
-    async def story():
+    async def scenario():
         async with following(tmp_path / "current") as follower:
             await follower.watched()
             for number in (2, 3):
@@ -314,13 +314,13 @@ def test_a_release_behind_a_link_is_turned(run, tmp_path):
             in_place(tmp_path / "releases/3")
             await follower.until(digest(tmp_path / "current"))
 
-    run(story())
+    run(scenario())
 
 
 def test_what_does_not_belong_to_the_project_wakes_nobody(run, root):
     (root / "build").mkdir()
 
-    async def story():
+    async def scenario():
         follower = Follower(root)
         stirred = queue.SimpleQueue()
         follower.reloader._stir = lambda: stirred.put(1)
@@ -337,11 +337,11 @@ def test_what_does_not_belong_to_the_project_wakes_nobody(run, root):
         finally:
             await follower.reloader.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_file_that_cannot_be_read_is_refused_until_it_can(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             await follower.watched()
             before = follower.reloader.digest
@@ -355,11 +355,11 @@ def test_a_file_that_cannot_be_read_is_refused_until_it_can(run, root):
             file.write_text(TEMPLATE % "first")
             await follower.until(before)
 
-    run(story())
+    run(scenario())
 
 
 def test_writes_without_end_are_followed(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             await follower.watched()
             ended = threading.Event()
@@ -379,11 +379,11 @@ def test_writes_without_end_are_followed(run, root):
                 ended.set()
                 await writing
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_broken_is_refused_once_and_what_is_repaired_is_taken(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             before = follower.reloader.digest
             (root / "watches.yaml").write_text("- kind: [")
@@ -394,22 +394,22 @@ def test_what_is_broken_is_refused_once_and_what_is_repaired_is_taken(run, root)
             assert (await follower.until(before)).digest == before, "it is told that the same rules are good again"
             await follower.rest()
 
-    run(story())
+    run(scenario())
 
 
 def test_another_mistake_is_told_again(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             (root / "watches.yaml").write_text("- kind: [")
             first = await follower.until_refused()
             (root / "watches.yaml").write_text("- {kynd: App}")
             assert await follower.until_refused() != first
 
-    run(story())
+    run(scenario())
 
 
 def test_a_folder_that_is_deleted_and_made_again_is_followed_on(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             shutil.rmtree(root)
             while "no such folder" not in await follower.until_refused():
@@ -420,12 +420,12 @@ def test_a_folder_that_is_deleted_and_made_again_is_followed_on(run, root):
             await follower.until(digest(root))
 
     with capture_logs() as logs:
-        run(story())
+        run(scenario())
     assert [log["event"] for log in logs].count("the folder of the rules cannot be watched; it is looked at now and then") == 1
 
 
 def test_a_folder_that_is_replaced_by_another_is_followed_on(run, root, tmp_path):
-    async def story():
+    async def scenario():
         async with following(root, look_anyway=0.05) as follower:
             write(tmp_path / "new", "replaced")
             root.rename(tmp_path / "old")
@@ -436,23 +436,23 @@ def test_a_folder_that_is_replaced_by_another_is_followed_on(run, root, tmp_path
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_a_project_behind_a_link_is_followed(run, root, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(root)
 
-    async def story():
+    async def scenario():
         async with following(link) as follower:
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_without_any_event_the_files_are_looked_at_anyway(run, root, monkeypatch):
-    async def story():
+    async def scenario():
         follower = Follower(root, look_anyway=0.01)
         monkeypatch.setattr(follower.reloader, "_stir", lambda: None)
         follower.reloader.start()
@@ -463,14 +463,14 @@ def test_without_any_event_the_files_are_looked_at_anyway(run, root, monkeypatch
         finally:
             await follower.reloader.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_machine_without_watches_left_is_told_once_and_looks_anyway(run, root, monkeypatch):
     def none_left(*_args, **_options):
         raise OSError(28, "inotify watch limit reached")
 
-    async def story():
+    async def scenario():
         follower = Follower(root, look_anyway=0.01)
         monkeypatch.setattr(follower.reloader._observer, "schedule", none_left)
         follower.reloader.start()
@@ -482,12 +482,12 @@ def test_a_machine_without_watches_left_is_told_once_and_looks_anyway(run, root,
             await follower.reloader.stop()
 
     with capture_logs() as logs:
-        run(story())
+        run(scenario())
     assert [log["error"] for log in logs] == ["inotify watch limit reached"]
 
 
 def test_what_changed_before_the_start_is_found(run, root):
-    async def story():
+    async def scenario():
         follower = Follower(root)
         in_place(root)
         follower.reloader.start()
@@ -496,7 +496,7 @@ def test_what_changed_before_the_start_is_found(run, root):
         finally:
             await follower.reloader.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, monkeypatch):
@@ -509,7 +509,7 @@ def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, m
             changed.wait(15)
         return project
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             monkeypatch.setattr(module, "load_project", slow)
             (root / "templates/first.txt").write_text("x")
@@ -519,13 +519,13 @@ def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, m
             changed.set()
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_a_folder_that_is_never_still_is_read_all_the_same(run, root, monkeypatch):
     monkeypatch.setattr(module, "STILL_AT_MOST", 0.1)
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             in_place(root)
 
@@ -538,7 +538,7 @@ def test_a_folder_that_is_never_still_is_read_all_the_same(run, root, monkeypatc
             await follower.until(digest(root))
             stirring.cancel()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_fault_in_reading_ends_nothing(run, root, monkeypatch):
@@ -547,7 +547,7 @@ def test_a_fault_in_reading_ends_nothing(run, root, monkeypatch):
     def broken(root, *, environ):
         raise PermissionError(13, "Permission denied")
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             monkeypatch.setattr(module, "load_project", broken)
             monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
@@ -558,7 +558,7 @@ def test_a_fault_in_reading_ends_nothing(run, root, monkeypatch):
             a_new_file(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_after_a_fault_the_same_files_are_read_again(run, root, monkeypatch):
@@ -568,7 +568,7 @@ def test_after_a_fault_the_same_files_are_read_again(run, root, monkeypatch):
     def broken(root):
         raise PermissionError(13, "Permission denied")
 
-    async def story():
+    async def scenario():
         async with following(root, look_anyway=0.05) as follower:
             await follower.watched()
             monkeypatch.setattr(module, "places", broken)
@@ -577,11 +577,11 @@ def test_after_a_fault_the_same_files_are_read_again(run, root, monkeypatch):
             monkeypatch.setattr(module, "places", watching)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_a_link_in_a_circle_is_refused_and_its_end_is_followed(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             link = root / "templates/x"
             link.symlink_to("x")
@@ -590,11 +590,11 @@ def test_a_link_in_a_circle_is_refused_and_its_end_is_followed(run, root):
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
 def test_reading_is_no_change(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             looks = 0
             look = follower.reloader.look
@@ -616,11 +616,11 @@ def test_reading_is_no_change(run, root):
                 await asyncio.sleep(0.02)
             assert looks - before <= 1, "at most the one that was under way"
 
-    run(story())
+    run(scenario())
 
 
 def test_it_stops_before_it_began_and_twice(run, root):
-    async def story():
+    async def scenario():
         follower = Follower(root)
         await follower.reloader.stop()
         follower.reloader.start()
@@ -628,5 +628,5 @@ def test_it_stops_before_it_began_and_twice(run, root):
         await follower.reloader.stop()
         return follower
 
-    follower = run(story())
+    follower = run(scenario())
     follower.reloader._stir()  # an event that comes late

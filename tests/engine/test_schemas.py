@@ -132,13 +132,13 @@ def test_it_holds_no_other_kind(schemas, server, run):
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
 
     async def look() -> None:
-        looking = asyncio.create_task(schemas.look(APP))
+        first_lookup = asyncio.create_task(schemas.look(APP))
         await asyncio.sleep(0)
         assert await schemas.look(TOOL)
         assert schemas.known_of([TOOL])
         assert not schemas.known_of([APP])
         hanging.set()
-        assert not await looking
+        assert not await first_lookup
 
     run(look())
 

@@ -280,7 +280,7 @@ def refusal(code: int, reason: str, message: str = "") -> dict[str, Any]:
 
 
 class Wire:
-    """The operator's client, where nothing is between it and the server. Watches are not its business: see `Hand`."""
+    """The operator's client, where nothing is between it and the server. Watches are not its business: see `FakeWatcher`."""
 
     server = "in memory"
 

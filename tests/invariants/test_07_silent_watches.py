@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from ruleop.kube.watch import reflector
 from ruleop.kube.watch.reflector import Follow, Reflector, Rest
 from ruleop.kube.watch.store import Store
-from tests.invariants.living import operating
-from tests.invariants.stories import apps, drawn, run, until
+from tests.invariants.live_operator import operator_and_server
+from tests.invariants.scenarios import apps, property_test, run, until
 from tests.kube.model_server import SOURCE, bookmark, line
 
 LONGEST = 400.0  # seconds in which any silence has to be found
 
 
-@drawn(100)
+@property_test(100)
 def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> None:
     """Whenever it falls silent: before the list, after it, after a bookmark, after an event."""
     now, store = 1000.0, Store(SOURCE)
@@ -63,7 +63,7 @@ def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
 
     async def test() -> None:
         server = apps("web")
-        async with operating(server):
+        async with operator_and_server(server):
             await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
             server.silent = True
             server.cluster.delete("Service/web-s")
@@ -80,7 +80,7 @@ def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
 def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
     async def test() -> None:
         server = apps("web")
-        async with operating(server) as operator:
+        async with operator_and_server(server) as operator:
             await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
             await until("it to be ready", lambda: _ready(operator.manager))
             server.silent = True

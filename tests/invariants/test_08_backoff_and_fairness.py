@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Backoff, Urgency, WorkQueue
 from tests.invariants.api_server import refusal
-from tests.invariants.desk import at_a_desk, at_work
-from tests.invariants.stories import app, apps, drawn, run
+from tests.invariants.operator_harness import settled_operator, started_operator
+from tests.invariants.scenarios import app, apps, property_test, run
 from tests.projects.lives import READY
 
 CAP = 300.0
 
 
-@drawn(50)
+@property_test(50)
 def test_a_failing_cr_waits_twice_as_long_each_time_up_to_a_cap_and_is_never_given_up(data: Any) -> None:
     """And anything that succeeds in between begins anew."""
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(0.005, CAP))
@@ -49,32 +49,32 @@ def test_a_failing_cr_costs_only_itself() -> None:
             return 500, refusal(500, "InternalError")
 
         server.meddle = lambda asked: refused() if asked.writes and asked.key.name.startswith("bad") else None
-        async with at_a_desk(server) as desk:
-            for controller in desk.controllers:
+        async with started_operator(server) as harness:
+            for controller in harness.controllers:
                 controller.workers.queue.backoff = Backoff()
-            desk.list_all()
-            await desk.settled()
+            harness.list_all()
+            await harness.until_settled()
             server.cluster.edit("App/bad", {"spec": {"deployment": {"replicas": 9}}})
             for number in range(10):
                 server.cluster.edit(f"App/web-{number}", {"spec": {"deployment": {"replicas": 3}}})
-            await desk.settled()
+            await harness.until_settled()
             for number in range(10):
                 assert server.cluster[f"Deployment/web-{number}-d"]["spec"]["replicas"] == 3
                 assert server.cluster.ready(f"App/web-{number}") == READY
             assert "Deployment/bad-d" not in server.cluster
-            queue = next(each.workers.queue for each in desk.controllers if each.kind.kind == "App")
+            queue = next(each.workers.queue for each in harness.controllers if each.kind.kind == "App")
             assert queue.failures(Request("default", "bad")) > 1, "it goes on trying"
             assert not any(queue.failures(Request("default", f"web-{number}")) for number in range(10))
             server.meddle = lambda _: None
             queue.add(Request("default", "bad"), now=0.0)
             server.cluster.edit("App/bad", {"spec": {"deployment": {"replicas": 8}}})
-            await desk.settled()
+            await harness.until_settled()
             assert server.cluster["Deployment/bad-d"]["spec"]["replicas"] == 8
 
     run(test())
 
 
-@drawn(50)
+@property_test(50)
 def test_a_fresh_edit_is_next_whatever_waits_from_start_up_or_a_resync(data: Any) -> None:
     waiting = data.draw(st.integers(1, 200))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
@@ -91,22 +91,22 @@ def test_an_edit_at_start_up_is_served_among_the_first() -> None:
     async def test() -> None:
         server = apps(*(f"web-{number:02}" for number in range(60)))
         edited: list[bool] = []
-        async with at_work(server, max_concurrent=1) as desk:
+        async with settled_operator(server, max_concurrent=1) as harness:
             for number in range(60):  # so that each has work to do at the next start
                 server.cluster.edit(f"App/web-{number:02}", {"spec": {"deployment": {"replicas": 2}}})
-            for hand in desk.hands:
-                hand.at = server.cluster.version
+            for watcher in harness.watchers:
+                watcher.at = server.cluster.version
             server.forget()
 
             def meddle(asked: Any) -> None:
                 if asked.writes and not edited:
                     edited.append(True)
                     server.cluster.edit("App/web-59", {"spec": {"deployment": {"replicas": 7}}})
-                    desk.hand("App").deliver()
+                    harness.watcher("App").deliver()
 
             server.meddle = meddle
-            desk.hand("App").list()
-            await desk.rest()
+            harness.watcher("App").list()
+            await harness.until_quiet()
             order = [each.key.name for each in server.asked if str(each).startswith("patch deployments")]
             assert len(order) == 60
             assert order.index("web-59-d") <= 2
@@ -114,7 +114,7 @@ def test_an_edit_at_start_up_is_served_among_the_first() -> None:
     run(test())
 
 
-@drawn(50)
+@property_test(50)
 def test_a_noisy_namespace_delays_the_others_by_one_turn(data: Any) -> None:
     many = data.draw(st.integers(1, 300))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
@@ -129,11 +129,11 @@ def test_the_queue_of_a_controller_knows_namespaces() -> None:
 
     async def test() -> None:
         server = apps(namespaces=["noisy", "calm"])
-        async with at_work(server, max_concurrent=1) as desk:
+        async with settled_operator(server, max_concurrent=1) as harness:
             for number in range(30):
                 server.cluster.add(app(f"web-{number}", "noisy"))
             server.cluster.add(app("web", "calm"))
-            await desk.rest()
+            await harness.until_quiet()
             order = [each.key.namespace for each in server.asked if str(each).startswith("create deployments")]
             assert len(order) == 31
             assert "calm" in order[:2]

@@ -32,8 +32,8 @@ from ruleop.kube.watch.store import Origin, Store
 from ruleop.kube.watch.watcher import Watcher
 from ruleop.planning import Failure, Served
 from tests.invariants import (
-    desk,
-    stories,
+    operator_harness,
+    scenarios,
 )
 from tests.invariants import (
     test_01_current_state_only as first,
@@ -431,8 +431,8 @@ ATTEMPTS = 8  # a test of drawn data may draw nothing that the breakage spoils, 
 @pytest.mark.slow
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: f"{breakage.number}: {breakage.says}")
 def test_its_test_fails_without_it(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stories, "PATIENCE", breakage.patience)
-    monkeypatch.setattr(desk, "MOST", 2.0)
+    monkeypatch.setattr(scenarios, "PATIENCE", breakage.patience)
+    monkeypatch.setattr(operator_harness, "MOST", 2.0)
     breakage.without(monkeypatch)
     with pytest.raises(AssertionError):
         _several_times(breakage.test)

@@ -12,49 +12,49 @@ from ruleop.engine.telemetry.probes import Check
 from ruleop.kinds import Kind
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.watch.reflector import SILENCE
-from tests.engine.watched import CONFIG_MAP, Watched
+from tests.engine.workers_harness import CONFIG_MAP, WorkersHarness
 
 REFUSED = ApiError(Problem.FORBIDDEN, verb="list", resource="configmaps", text="no")
 AWAY = ApiError(Problem.TIMEOUT, verb="watch", resource="configmaps", text="nobody is there")
 
 
 @pytest.fixture
-def watched():
-    return Watched()
+def harness():
+    return WorkersHarness()
 
 
-def test_a_store_that_is_synced_and_fresh_is_well(watched, run):
-    async def story():
-        watched.watch("shop").brings("a", "b")
-        watched.watch("bank").brings("c")
-        watched.time += 14
-        assert checks.of_watch(watched.informer) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
+def test_a_store_that_is_synced_and_fresh_is_well(harness, run):
+    async def scenario():
+        harness.watch("shop").brings("a", "b")
+        harness.watch("bank").brings("c")
+        harness.time += 14
+        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
 
-    run(story())
+    run(scenario())
 
 
-def test_a_store_whose_first_list_is_not_there_makes_not_ready(watched, run):
-    async def story():
-        watched.watch("shop").brings("a")
-        pending = watched.watch("bank")
-        assert checks.of_watch(watched.informer) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
+def test_a_store_whose_first_list_is_not_there_makes_not_ready(harness, run):
+    async def scenario():
+        harness.watch("shop").brings("a")
+        pending = harness.watch("bank")
+        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
         pending.fails(AWAY)
-        found = checks.of_watch(watched.informer)
+        found = checks.of_watch(harness.informer)
         assert (found.ok, found.counts) == (False, True)
         assert "nobody is there" in found.message
 
-    run(story())
+    run(scenario())
 
 
-def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(watched, run):
-    async def story():
-        watched.watch("shop").fails(REFUSED)
-        found = checks.of_watch(watched.informer)
+def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(harness, run):
+    async def scenario():
+        harness.watch("shop").fails(REFUSED)
+        found = checks.of_watch(harness.informer)
         assert (found.ok, found.counts) == (False, False)
         assert "list" in found.message
         assert "configmaps" in found.message
 
-    run(story())
+    run(scenario())
 
 
 def test_a_kind_that_is_not_served_is_told_and_no_reason_not_to_be_ready():
@@ -62,21 +62,21 @@ def test_a_kind_that_is_not_served_is_told_and_no_reason_not_to_be_ready():
     assert found == Check("watch x.io/v1 Thing", False, "the cluster does not serve it", counts=False)
 
 
-def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(watched, run):
-    async def story():
-        watch = watched.watch("shop").brings("a")
+def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(harness, run):
+    async def scenario():
+        watch = harness.watch("shop").brings("a")
         watch.fails(AWAY)
-        watched.time += SILENCE
-        assert checks.of_watch(watched.informer).ok, "as long as between two bookmarks"
-        watched.time += 1
-        found = checks.of_watch(watched.informer)
+        harness.time += SILENCE
+        assert checks.of_watch(harness.informer).ok, "as long as between two bookmarks"
+        harness.time += 1
+        found = checks.of_watch(harness.informer)
         assert (found.ok, found.counts) == (False, True)
         assert found.message.startswith("the server has not been heard for 91 s: ")
         assert "nobody is there" in found.message
         watch.brings("a")
-        assert checks.of_watch(watched.informer).ok
+        assert checks.of_watch(harness.informer).ok
 
-    run(story())
+    run(scenario())
 
 
 def test_two_watches_of_a_kind_can_be_told_apart():
@@ -86,21 +86,21 @@ def test_two_watches_of_a_kind_can_be_told_apart():
     assert checks.of_watch(other).name == "watch v1 ConfigMap in kube-public where metadata.name=ca metadata only"
 
 
-def controller_set(watched, *, leading=True, refused=""):
-    for controller in watched.controllers:
+def controller_set(harness, *, leading=True, refused=""):
+    for controller in harness.controllers:
         controller.rules = ("a rule", "another")
-        controller.needs = frozenset({watched.informer.need})
+        controller.needs = frozenset({harness.informer.need})
     return SimpleNamespace(
         leading=leading,
         refused=refused,
-        informers=SimpleNamespace(informers={watched.informer.need: watched.informer}),
-        controllers=watched.controllers,
+        informers=SimpleNamespace(informers={harness.informer.need: harness.informer}),
+        controllers=harness.controllers,
     )
 
 
-def test_refused_rules_are_told_and_no_reason_not_to_be_ready(watched):
-    assert checks.of_rules(controller_set(watched)) == Check("rules", True, "2 at work", counts=False)
-    assert checks.of_rules(controller_set(watched, refused="watches.yaml:1: no")) == Check(
+def test_refused_rules_are_told_and_no_reason_not_to_be_ready(harness):
+    assert checks.of_rules(controller_set(harness)) == Check("rules", True, "2 at work", counts=False)
+    assert checks.of_rules(controller_set(harness, refused="watches.yaml:1: no")) == Check(
         "rules", False, "watches.yaml:1: no", counts=False
     )
 
@@ -111,25 +111,25 @@ def test_a_standby_is_ready_and_says_who_leads():
     assert checks.of_election(False, "") == Check("leader election", True, "standing by; nobody leads")
 
 
-def test_a_controller_says_what_it_does_or_waits_for(watched, run):
-    async def story():
-        book = controller_set(watched)
+def test_a_controller_says_what_it_does_or_waits_for(harness, run):
+    async def scenario():
+        book = controller_set(harness)
         name = "controller App.example.com"
-        (controller,) = watched.controllers
-        watched.watch("shop")
+        (controller,) = harness.controllers
+        harness.watch("shop")
         assert checks.of_controller(controller, book) == Check(name, False, "waits for v1 ConfigMap")
-        watched.informer.watchers.clear()
+        harness.informer.watchers.clear()
         assert checks.of_controller(controller, book) == Check(name, False, "waits for the schemas of what it writes")
         book.leading = False
         assert checks.of_controller(controller, book) == Check(name, True, "standing by")
-        release = watched.hold("failed")
-        watched.add("a")
-        await watched.until(lambda: watched.going_on)
-        watched.workers.open(True)
+        release = harness.hold("failed")
+        harness.add("a")
+        await harness.until(lambda: harness.running)
+        harness.workers.open(True)
         assert checks.of_controller(controller, book) == Check(name, True, "1 at work, 0 waiting, 0 failing")
         release()
-        await watched.until(lambda: watched.ended)
+        await harness.until(lambda: harness.ended)
         assert checks.of_controller(controller, book) == Check(name, True, "0 at work, 0 waiting, 1 failing")
-        await watched.stop()
+        await harness.stop()
 
-    run(story())
+    run(scenario())

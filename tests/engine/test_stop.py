@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
-from tests.engine.test_beginning import RULES, nobody
+from tests.engine.test_start import RULES, nobody
 
 __all__ = ["nobody"]
 

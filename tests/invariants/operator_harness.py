@@ -1,6 +1,6 @@
 """The operator with all its parts but the network and the watches: a test says when which event arrives.
 
-The parts are composed by the manager itself. In the place of its client stands `Wire`, and in the place of each watcher a `Hand`, whose
+The parts are composed by the manager itself. In the place of its client stands `Wire`, and in the place of each watcher a `FakeWatcher`, whose
 reflector and store are the real ones.
 """
 
@@ -38,10 +38,10 @@ MOST = 20.0  # seconds until all has to be done
 QUICK = Backoff(0.001, 0.02)  # so that a test need not wait for another attempt
 
 
-class Hand:
+class FakeWatcher:
     """A watch that brings what a test gives it."""
 
-    def __init__(self, wire: DeskWire, source: Source, **_: Any) -> None:
+    def __init__(self, wire: HarnessWire, source: Source, **_: Any) -> None:
         self.store = Store(source)
         self.selection = Selection.of(source)
         self.wire = wire
@@ -50,10 +50,10 @@ class Hand:
         self.gap = False  # something was lost; the list makes up for it
 
     def start(self) -> None:
-        self.wire.hands.append(self)
+        self.wire.watchers.append(self)
 
     async def stop(self) -> None:
-        self.wire.hands.remove(self)
+        self.wire.watchers.remove(self)
 
     def wake(self) -> None: ...
 
@@ -93,28 +93,28 @@ class Hand:
         self.reflector.lines(lines, time.monotonic())
 
 
-class DeskWire(Wire):
+class HarnessWire(Wire):
     def __init__(self, server: ApiServer) -> None:
         super().__init__(server)
-        self.hands: list[Hand] = []
+        self.watchers: list[FakeWatcher] = []
 
 
-class Desk:
-    def __init__(self, server: ApiServer, wire: DeskWire, **options: Any) -> None:
+class OperatorHarness:
+    def __init__(self, server: ApiServer, wire: HarnessWire, **options: Any) -> None:
         self.server, self.cluster, self.wire = server, server.cluster, wire
         project = self.cluster.project
         self.manager = manager.Manager(project, Path(project.root), Options(operator_namespace=HOME, **options))
         self.manager._compose(mock.Mock(server="https://memory"), Open(""))
 
     @property
-    def hands(self) -> list[Hand]:
-        return self.wire.hands
+    def watchers(self) -> list[FakeWatcher]:
+        return self.wire.watchers
 
     @property
     def controllers(self) -> list[Controller]:
         return list(self.manager.controllers)
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """As the manager does, up to the watches: they know nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
@@ -123,23 +123,23 @@ class Desk:
         for controller in self.controllers:
             controller.workers.queue.backoff = QUICK
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         await self.manager.controller_set.stop()
 
-    def hand(self, kind: str) -> Hand:
+    def watcher(self, kind: str) -> FakeWatcher:
         """The watch of a kind; of a watched one, that of its CRs."""
-        return next(hand for hand in self.hands if hand.store.kind.kind == kind)
+        return next(watcher for watcher in self.watchers if watcher.store.kind.kind == kind)
 
-    def list_all(self, *, but: Iterable[Hand] = ()) -> None:
-        for hand in [hand for hand in self.hands if hand not in but and hand.store.state is State.PENDING]:
-            hand.list()
+    def list_all(self, *, but: Iterable[FakeWatcher] = ()) -> None:
+        for watcher in [watcher for watcher in self.watchers if watcher not in but and watcher.store.state is State.PENDING]:
+            watcher.list()
 
-    def sweep(self) -> None:
+    def resync(self) -> None:
         """Each CR is looked at again, as after a resync period."""
         for controller in self.controllers:
             self.manager.controllers.all_again(controller, "resync")
 
-    async def idle(self, seconds: float = 10.0) -> bool:
+    async def until_idle(self, seconds: float = 10.0) -> bool:
         """Until the workers have nothing to do, whatever the watches have not yet told. False if they find no end of it."""
         end = time.monotonic() + seconds
         while self.manager.debounce.busy or self.manager.debounce._waiting or not all(map(_idle, self.controllers)):
@@ -148,23 +148,23 @@ class Desk:
             await asyncio.sleep(0)
         return True
 
-    async def rest(self) -> None:
+    async def until_quiet(self) -> None:
         """Until nothing happens any more, with watches that are up to date."""
         end = time.monotonic() + MOST
         while time.monotonic() < end:
             version = self.cluster.version
-            for hand in list(self.hands):
-                hand.deliver()
-            idle = await self.idle(0.1)  # what fails because the watches are behind goes on failing
+            for watcher in list(self.watchers):
+                watcher.deliver()
+            idle = await self.until_idle(0.1)  # what fails because the watches are behind goes on failing
             self.cluster.collect()
             if idle and self.cluster.version == version:
                 return
         raise AssertionError(f"the operator finds no rest: {self.server.writes()[-20:]}")
 
-    async def settled(self) -> None:
+    async def until_settled(self) -> None:
         """The same, with controllers that do their work."""
         for _ in range(12):
-            await self.rest()
+            await self.until_quiet()
             version = self.cluster.version
             self.cluster.settle()
             if self.cluster.version == version:
@@ -180,26 +180,26 @@ def _idle(controller: Controller) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def at_a_desk(server: ApiServer, **options: Any) -> AsyncIterator[Desk]:
+async def started_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
     """An operator that has begun, and knows nothing yet."""
-    wire = DeskWire(server)
+    wire = HarnessWire(server)
     with (
         mock.patch.object(manager, "Client", return_value=wire),
-        mock.patch.object(informers, "Watcher", Hand),
+        mock.patch.object(informers, "Watcher", FakeWatcher),
         mock.patch.object(debounce, "CALM", 0.001),
     ):
-        desk = Desk(server, wire, **options)
-        await desk.begin()
+        harness = OperatorHarness(server, wire, **options)
+        await harness.start()
         try:
-            yield desk
+            yield harness
         finally:
-            await desk.end()
+            await harness.stop()
 
 
 @contextlib.asynccontextmanager
-async def at_work(server: ApiServer, **options: Any) -> AsyncIterator[Desk]:
+async def settled_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
     """The same, with all listed and everything done that there was to do."""
-    async with at_a_desk(server, **options) as desk:
-        desk.list_all()
-        await desk.settled()
-        yield desk
+    async with started_operator(server, **options) as harness:
+        harness.list_all()
+        await harness.until_settled()
+        yield harness

@@ -25,7 +25,7 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds for what has to come; where an invariant is broken on purpose, one
 
 
-def drawn(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+def property_test(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
     """A test of drawn data, as a function without arguments: so it can be run with an invariant broken, too."""
 
     def decorate(holds: Callable[[Any], None]) -> Callable[[], None]:
@@ -76,7 +76,7 @@ def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:
     return ApiServer(cluster)
 
 
-def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
+def cluster_with_sample(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
     """One of the lives: its cluster with the CR, and the CR's name there."""
     folder, cr, home, existing, _ = LIVES[life]
     obj = sample(folder, cr)
@@ -85,7 +85,7 @@ def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer,
     return serving(folder, *existing, obj, home=home), f"{obj['kind']}/{obj['metadata']['name']}"
 
 
-def edited(server: ApiServer, resource: str, life: str, number: int) -> bool:
+def apply_edit(server: ApiServer, resource: str, life: str, number: int) -> bool:
     """Somebody makes one of the edits of the life. False where the server refuses it."""
     choices = LIVES[life][4]
     try:

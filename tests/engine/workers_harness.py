@@ -59,7 +59,7 @@ class Watch:
         self.watcher.reflector.failed(error, self.clock())
 
 
-class Watched:
+class WorkersHarness:
     title = "App.example.com"
 
     def __init__(self, limit=4):
@@ -76,7 +76,7 @@ class Watched:
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
         self.collector = StateCollector(controllers=self.controllers, informers=lambda: self.informers, recorder=self.recorder)
         self.metrics.registry.register(self.collector)
-        self.going_on = self.most = self.ended = 0
+        self.running = self.most = self.ended = 0
         self._ends = {}
         self._held = None
         self._holds_to = "rest"
@@ -94,7 +94,7 @@ class Watched:
             self.workers.open(True)
         self.workers.add(Request("shop", name), "a test")
 
-    async def look(self, name, result="rest"):
+    async def reconcile(self, name, result="rest"):
         """A reconcile of it that ends so."""
         self._ends[name] = result
         ended = self.ended
@@ -116,8 +116,8 @@ class Watched:
         await self.workers.stop()
 
     async def _work(self, request):
-        self.going_on += 1
-        self.most = max(self.most, self.going_on)
+        self.running += 1
+        self.most = max(self.most, self.running)
         try:
             if self._held is not None:
                 await self._held.wait()
@@ -128,7 +128,7 @@ class Watched:
                 self._ends[request.name] = "rest"
             return VERDICTS[result]
         finally:
-            self.going_on -= 1
+            self.running -= 1
             self.ended += 1
 
     def remove(self):

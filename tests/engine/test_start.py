@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
 from ruleop.kube.client.errors import ApiError, Problem
-from tests.engine.instant import run_instantly
+from tests.engine.virtual_time import run_in_virtual_time
 from tests.planning.world import project
 
 RULES = project("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
@@ -42,7 +42,7 @@ def nobody(tmp_path):
 
 
 def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nobody, tmp_path):
-    async def story():
+    async def scenario():
         port = free_port()
         options = Options(kubeconfig=str(nobody), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False)
         manager = Manager(RULES, tmp_path, options)
@@ -70,11 +70,11 @@ def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nob
         manager.stopping.set()
         assert await running is True
 
-    run(story())
+    run(scenario())
 
 
 def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
-    async def story():
+    async def scenario():
         manager, attempts = Manager(RULES, tmp_path, Options()), iter(range(7))
 
         async def step():
@@ -85,4 +85,4 @@ def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
             await manager._until_possible(step)
         return [line["again_in"] for line in lines]
 
-    assert run_instantly(story()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert run_in_virtual_time(scenario()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]

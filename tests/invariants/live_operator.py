@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
-from tests.invariants import stories
+from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving
 
@@ -33,7 +33,7 @@ def kubeconfig(folder: Path, address: str) -> str:
     return str(file)
 
 
-class Living:
+class LiveOperator:
     """An operator at work."""
 
     def __init__(self, manager: Manager, server: ApiServer) -> None:
@@ -49,19 +49,19 @@ class Living:
     async def end(self) -> None:
         """Whether it stops when it is asked to or not."""
         self.manager.stopping.set()
-        _, running = await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+        _, running = await asyncio.wait({self.task}, timeout=scenarios.PATIENCE)
         for task in running:
             task.cancel()
-        await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+        await asyncio.wait({self.task}, timeout=scenarios.PATIENCE)
 
 
 @contextlib.asynccontextmanager
-async def living(server: ApiServer, address: str, **options: Any) -> AsyncIterator[Living]:
+async def live_operator(server: ApiServer, address: str, **options: Any) -> AsyncIterator[LiveOperator]:
     """Ends with the block, in order."""
     with TemporaryDirectory() as folder:
         said = {"kubeconfig": kubeconfig(Path(folder), address), "metrics_address": "0", "health_address": "0", "reload": False}
         project = server.cluster.project
-        found = Living(Manager(project, Path(project.root), Options(**said, **options)), server)
+        found = LiveOperator(Manager(project, Path(project.root), Options(**said, **options)), server)
         try:
             yield found
         finally:
@@ -69,7 +69,7 @@ async def living(server: ApiServer, address: str, **options: Any) -> AsyncIterat
 
 
 @contextlib.asynccontextmanager
-async def operating(server: ApiServer, **options: Any) -> AsyncIterator[Living]:
+async def operator_and_server(server: ApiServer, **options: Any) -> AsyncIterator[LiveOperator]:
     """The operator and the server in one event loop."""
-    async with serving(server.handle) as recorder, living(server, recorder.address, **options) as found:
+    async with serving(server.handle) as recorder, live_operator(server, recorder.address, **options) as found:
         yield found

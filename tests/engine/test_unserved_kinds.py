@@ -52,7 +52,7 @@ class Cluster:
     ids=["watched", "child", "optional child", "observed", "watched and observed"],
 )
 def test_it_is_told_once_when_it_is_missing_and_once_when_it_is_there(run, rules, kind, told):
-    async def story():
+    async def scenario():
         async with Cluster(rules) as cluster:
             assert cluster.becomes(kind, State.UNSERVED) == [told]
             for _ in range(3):
@@ -64,38 +64,38 @@ def test_it_is_told_once_when_it_is_missing_and_once_when_it_is_there(run, rules
             assert cluster.becomes(kind, State.SYNCED) == []
             assert cluster.becomes(kind, State.UNSERVED) == [told], "its CRD was deleted"
 
-    run(story())
+    run(scenario())
 
 
 def test_of_a_kind_that_is_served_nothing_is_said(run):
-    async def story():
+    async def scenario():
         async with Cluster(watch()) as cluster:
             assert [cluster.becomes(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
 
-    run(story())
+    run(scenario())
 
 
 def test_a_kind_that_may_not_be_read_is_served(run):
-    async def story():
+    async def scenario():
         async with Cluster(watch()) as cluster:
             cluster.becomes(CONFIG, State.UNSERVED)
             assert cluster.becomes(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
 
-    run(story())
+    run(scenario())
 
 
 def test_a_kind_that_the_rules_do_not_need_any_more_is_forgotten(run):
-    async def story():
+    async def scenario():
         async with Cluster(watch(children="ConfigMap Secret")) as cluster:
             assert cluster.becomes(CONFIG, State.UNSERVED) == [WAITS]
             cluster.operator.begin(watch(children="Secret"))
             assert cluster.becomes(CONFIG, State.SYNCED) == []
 
-    run(story())
+    run(scenario())
 
 
 def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(run):
-    async def story():
+    async def scenario():
         async with Cluster(watch(children="Secret")) as cluster:
             await cluster.operator.inventory.ensure(
                 GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
@@ -104,4 +104,4 @@ def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(ru
             assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
             assert cluster.becomes(CONFIG, State.UNSERVED) == []
 
-    run(story())
+    run(scenario())

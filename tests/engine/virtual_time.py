@@ -33,7 +33,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return super().time() + self._clock.skipped
 
 
-def run_instantly(coroutine: Coroutine[Any, Any, Result]) -> Result:
+def run_in_virtual_time(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """As `asyncio.run`, for what waits for times only."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(coroutine)
