@@ -8,43 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.manager.inventory import MOST_TRIES, Inventory, InventoryEntry, decode, encode
+from ruleop.engine.manager.inventory import MOST_TRIES, Inventory, InventoryEntry, decode, encode, entry_of_rules
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind
+from tests.engine.controller_set_harness import project_of
+from tests.engine.fake_config_map import FakeConfigMap
 
 APP, CRON = GroupKind("example.com", "App"), GroupKind("example.com", "Cron")
 DEPLOYMENT, SERVICE, JOB = GroupKind("apps", "Deployment"), GroupKind("", "Service"), GroupKind("batch", "Job")
-
-
-class ConfigMap:
-    """As the server keeps it: a write that names another version than its own is refused."""
-
-    def __init__(self):
-        self.data = None
-        self.version = 0
-        self.reads = self.writes = self.refused = 0
-        self.keeps = lambda data: data
-
-    def as_object(self):
-        return None if self.data is None else {"metadata": {"resourceVersion": str(self.version)}, "data": self.data}
-
-    async def read(self):
-        self.reads += 1
-        await asyncio.sleep(0)
-        return self.as_object()
-
-    async def write(self, data, version):
-        await asyncio.sleep(0)
-        if version != ("" if self.data is None else str(self.version)):
-            self.refused += 1
-            return None
-        self.writes += 1
-        self.version += 1
-        self.data = self.keeps(dict(data))
-        return self.as_object()
-
-    def said(self):
-        return decode(self.data or {})
 
 
 def entry(*children, finalizer=False):
@@ -59,17 +30,17 @@ async def loaded(inventory_store):
 
 def test_what_is_ensured_is_written_before_it_matters_and_once(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         for _ in range(3):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-            assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+            assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert (inventory_store.writes, inventory_store.reads) == (1, 1)
         await inventory.ensure(APP, entry(SERVICE))
         await inventory.ensure(APP, entry(finalizer=True))
         await inventory.ensure(CRON, entry(JOB))
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
         assert inventory_store.writes == 4
 
     run(scenario())
@@ -77,7 +48,7 @@ def test_what_is_ensured_is_written_before_it_matters_and_once(run):
 
 def test_it_outlives_the_operator(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
         again = await loaded(inventory_store)
         assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
@@ -90,7 +61,7 @@ def test_it_outlives_the_operator(run):
 
 def test_many_that_begin_together_cost_one_write(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
         assert (inventory_store.writes, inventory_store.refused) == (1, 0)
@@ -100,10 +71,10 @@ def test_many_that_begin_together_cost_one_write(run):
 
 def test_two_writers_lose_nothing_of_each_other(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
         assert inventory_store.refused
 
     run(scenario())
@@ -111,7 +82,7 @@ def test_two_writers_lose_nothing_of_each_other(run):
 
 def test_what_another_has_written_already_is_not_written_again(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.ensure(APP, entry(DEPLOYMENT))
@@ -122,12 +93,12 @@ def test_what_another_has_written_already_is_not_written_again(run):
 
 def test_it_shrinks_when_the_last_is_gone(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert inventory_store.writes == 2
         await inventory.shrink(APP, InventoryEntry)
         assert inventory_store.data == {}
@@ -137,13 +108,13 @@ def test_it_shrinks_when_the_last_is_gone(run):
 
 def test_it_does_not_shrink_over_what_another_wrote(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.load()
         await one.ensure(APP, entry(SERVICE))
         await two.shrink(APP, InventoryEntry)
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}
         assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
 
     run(scenario())
@@ -153,14 +124,14 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
     """The write that forgets a kind is on its way when somebody is about to make an object of it."""
 
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
         await asyncio.sleep(0)
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
         await inventory.ensure(APP, entry(SERVICE))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
         assert await shrinking
         assert inventory_store.writes == 3
 
@@ -170,7 +141,7 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
 @pytest.mark.parametrize("happened", [True, False])
 def test_a_write_that_may_have_happened_is_looked_into(run, happened):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         write = inventory_store.write
@@ -186,7 +157,7 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
         assert inventory.of(APP) == entry(DEPLOYMENT), "who makes a Service now has it written first"
         inventory_store.write = write
         assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert not inventory.in_doubt
 
     run(scenario())
@@ -194,7 +165,7 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
 
 def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
         await asyncio.sleep(0)
@@ -208,31 +179,31 @@ def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
 
 def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
         inventory_store.data, inventory_store.version = {"rubbish": "{", str(CRON): "{}"}, inventory_store.version + 1
         await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
     run(scenario())
 
 
 def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT))
         inventory_store.data = None
         await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
     run(scenario())
 
 
 def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory_store.keeps = lambda _: {}
         inventory = await loaded(inventory_store)
         with pytest.raises(RuleopError, match="does not keep what is written to it about App"):
@@ -244,12 +215,12 @@ def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
 
 def test_the_last_try_counts(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         write, times = inventory_store.write, iter(range(MOST_TRIES - 1))
         inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
 
     run(scenario())
 
@@ -274,12 +245,12 @@ def test_the_last_try_counts(run):
 )
 def test_what_cannot_be_read_counts_as_not_there(run, text):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
         inventory = await loaded(inventory_store)
         assert inventory.entries == {CRON: entry(JOB)}
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
     run(scenario())
 
@@ -290,7 +261,7 @@ def test_one_that_knows_of_no_conditions_can_be_read():
 
 def test_a_configmap_without_data_is_empty(run):
     async def scenario():
-        inventory_store = ConfigMap()
+        inventory_store = FakeConfigMap()
         inventory_store.data = {}
         assert (await loaded(inventory_store)).entries == {}
         inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
@@ -319,3 +290,17 @@ def test_joined_is_the_least_that_covers_both(one, two):
     assert joined.covers(one)
     assert joined.covers(two)
     assert one.covers(two) == (joined == one)
+
+
+@pytest.mark.parametrize(
+    ("more", "finalizer"),
+    [
+        ("children: {a: {template: a.yaml}}", False),
+        ("reach: cluster, children: {a: {template: a.yaml}}", True),
+        ("finalize: {last: {template: a.yaml}}", True),
+        ("children: {a: {template: a.yaml, deletion: orphan}}", True),
+    ],
+)
+def test_rules_need_a_finalizer_for_children_that_the_garbage_collector_does_not_delete(more, finalizer):
+    rules = project_of(f"- {{group: example.com, version: v1, kind: App, {more}}}").rules
+    assert entry_of_rules(rules) == entry(GroupKind("", "Pod"), finalizer=finalizer)

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from tests.engine.test_controller_set import Operator, watch
+from tests.engine.controller_set_harness import ControllerSetHarness, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
 MISSING = ("warning", "watched kind is not served; install its CRD", str(APP))
@@ -20,12 +20,12 @@ class Cluster:
     """An operator whose watches find kinds as the test says."""
 
     def __init__(self, *watches):
-        self.operator = Operator()
+        self.operator = ControllerSetHarness()
         self.operator.informers.state = State.PENDING
         self.watches = watches
 
     async def __aenter__(self):
-        self.operator.begin(*self.watches)
+        self.operator.start(*self.watches)
         return self
 
     async def __aexit__(self, *_):
@@ -88,7 +88,7 @@ def test_a_kind_that_the_rules_do_not_need_any_more_is_forgotten(run):
     async def scenario():
         async with Cluster(watch(children="ConfigMap Secret")) as cluster:
             assert cluster.becomes(CONFIG, State.UNSERVED) == [WAITS]
-            cluster.operator.begin(watch(children="Secret"))
+            cluster.operator.start(watch(children="Secret"))
             assert cluster.becomes(CONFIG, State.SYNCED) == []
 
     run(scenario())

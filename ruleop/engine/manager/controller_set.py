@@ -67,7 +67,7 @@ class ControllerSet:
         self.leading = False
         self.log = structlog.get_logger()
         self.unserved = Unserved()
-        self.unsettled = asyncio.Event()  # the inventory may say more than there is
+        self.settled = asyncio.Event()  # set when it becomes settled; cleared by the one that waits for it
         self._pausing: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -138,7 +138,7 @@ class ControllerSet:
             if controller.reconciler.held_until:
                 controller.reconciler.held_until = ""
                 self.controllers.all_again(controller, "pruning is resumed")
-        self.unsettled.set()
+        self.settled.set()
 
     @property
     def is_settled(self) -> bool:
@@ -174,7 +174,6 @@ class ControllerSet:
             for need in _observed(controller.rules):
                 _add(self.world.observed, informers[need])
         self.world.forget()
-        self.unsettled.set()
         self.unserved.look(informers.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
@@ -225,7 +224,6 @@ class ControllerSet:
     def stirred(self, informer: Informer) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
-        self.unsettled.set()
         self.unserved.look(self.informers.informers.values(), self.controllers)
         at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()

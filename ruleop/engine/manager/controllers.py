@@ -41,8 +41,9 @@ class Controller:
         self.kind = self.reconciler.kind = kind
         self.rules = self.reconciler.rules = rules
 
-    def is_idle(self) -> bool:
-        return not self.workers.statistics()["active_workers"]
+    def is_quiet(self) -> bool:
+        """Whether its workers may work, and have nothing to do: no CR is queued, running or failing."""
+        return self.workers.is_open and self.workers.queue.is_quiet()
 
     def kinds(self) -> list[Kind]:
         """What it writes: CRs and children."""

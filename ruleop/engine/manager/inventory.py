@@ -16,10 +16,13 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Object
+from ruleop.planning import AddFinalizer, Create, ServerSideApply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from ruleop.planning import Plan
+    from ruleop.rules import Rule
 
 MOST_TRIES = 5
 """Writes of the same thing. One may meet an older leader's last write; more, and something is rewriting the ConfigMap after us."""
@@ -48,6 +51,28 @@ class InventoryEntry:
 
     def joined(self, other: InventoryEntry) -> InventoryEntry:
         return InventoryEntry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
+
+
+def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
+    """What executing a plan may leave in the cluster."""
+    return InventoryEntry(
+        frozenset(action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))),
+        any(isinstance(action, AddFinalizer) for action in plan.actions),
+        frozenset(each.type for each in rule.conditions),
+    )
+
+
+def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
+    """All that CRs of these rules can have. A finalizer is for children that the garbage collector does not delete."""
+    rules = tuple(rules)
+    return InventoryEntry(
+        frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds),
+        any(
+            rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
+            for rule in rules
+        ),
+        frozenset(each.type for rule in rules for each in rule.conditions),
+    )
 
 
 class Inventory:

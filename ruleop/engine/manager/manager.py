@@ -28,7 +28,7 @@ from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.engine.manager.event_handler import EventHandler
-from ruleop.engine.manager.inventory import Inventory, InventoryEntry
+from ruleop.engine.manager.inventory import Inventory, entry_of_plan
 from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
 from ruleop.engine.queue.request import Request
@@ -52,7 +52,6 @@ from ruleop.kube.client.event_recorder import EventRecorder, Happening
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
 from ruleop.permissions import grant, place
-from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from ruleop.engine.manager.options import Options
     from ruleop.kube.http.access import Credentials
     from ruleop.kube.watch.store import Change
+    from ruleop.planning import Event, Plan
     from ruleop.rules import Project, Rule
     from ruleop.schema.table import ResourceInfo
 
@@ -126,7 +126,7 @@ class Manager:
         stack.push_async_callback(self._stop_workers)
         self.controller_set.adopt(self.project)
         if not self.options.dry_run:
-            self._spawn(self.inventory_gc.follow(), "inventory_gc")
+            self._spawn(self.inventory_gc.run(), "inventory_gc")
         for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
@@ -301,7 +301,6 @@ class Manager:
             self.discovery_sync.definition_changed(informer, change)
         else:
             self.dispatch.changed(informer, change)
-            self.inventory_gc.changed(informer, change)
 
     def _stirred(self, informer: Informer) -> None:
         self.controller_set.stirred(informer)
@@ -328,10 +327,7 @@ class Manager:
         self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
 
     async def _before_writes(self, rule: Rule, plan: Plan) -> None:
-        kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
-        finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        entry = InventoryEntry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
-        await self.inventory.ensure(rule.kind.versionless, entry)
+        await self.inventory.ensure(rule.kind.versionless, entry_of_plan(rule, plan))
 
     # -- what is measured ----------------------------------------------------------------------------------------------------------------
 

@@ -210,6 +210,10 @@ class WorkQueue(Generic[Key]):
         """Whether some key waits for a worker."""
         return any(self._ready.values())
 
+    def is_quiet(self) -> bool:
+        """Whether no key waits, is with a worker, or has failed and is to be retried."""
+        return not (self._active or self._failures or self.has_ready())
+
     def failures(self, key: Key) -> int:
         return self._failures.get(key, 0)
 
