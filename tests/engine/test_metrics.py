@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ruleop.engine.manager.collector import COUNTERS, GAUGES, StateCollector
@@ -36,7 +37,7 @@ FIELD = {
 
 
 def families(metrics):
-    return {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
+    return {family.name: family for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())}
 
 
 def samples(metrics):
@@ -124,8 +125,8 @@ def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
 def test_two_operators_in_one_process_count_apart():
     one, two = Metrics(), Metrics()
     one.of("App").quiet.inc()
-    assert b'controller="App"' in one.text()
-    assert b'controller="App"' not in two.text()
+    assert b'controller="App"' in generate_latest(one.registry)
+    assert b'controller="App"' not in generate_latest(two.registry)
 
 
 # -- the queue and the workers -----------------------------------------------------------------------------------------------------------
@@ -224,14 +225,14 @@ def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run)
         release = harness.hold("failed")
         harness.add("a")
         await harness.until(lambda: harness.running == 1)
-        assert harness.title in harness.metrics.text().decode()
+        assert harness.title in generate_latest(harness.metrics.registry).decode()
         harness.remove()
-        assert harness.title not in harness.metrics.text().decode()
+        assert harness.title not in generate_latest(harness.metrics.registry).decode()
         release()
         await harness.until(lambda: harness.ended == 1)
         harness.metrics.of("Other")
         harness.reconciler_metrics.wrote("create", "done")
-        assert harness.title not in harness.metrics.text().decode()
+        assert harness.title not in generate_latest(harness.metrics.registry).decode()
         await harness.stop()
 
     run(scenario())
@@ -332,4 +333,6 @@ def test_the_census_declares_what_it_counts():
     harness = WorkersHarness()
     assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
-        harness.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=harness.recorder))
+        harness.metrics.registry.register(
+            StateCollector(controllers=(), informers=list, recorder=harness.recorder, on_loop=lambda function: function())
+        )

@@ -56,15 +56,20 @@ class StateCollector(Collector):
         controllers: Iterable[Controller],
         informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
+        on_loop: Callable[[Callable[[], Found]], Found],
     ) -> None:
         self.controllers = controllers
         self.informers = informers
         self.recorder = recorder
+        self.on_loop = on_loop  # metrics are served by other threads, and the state is read where it does not change
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})
 
     def collect(self) -> Iterator[Metric]:
+        yield from _families(self.on_loop(self._read))
+
+    def _read(self) -> Found:
         found: Found = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
         for controller in self.controllers:
             self._controller(found, controller)
@@ -73,7 +78,7 @@ class StateCollector(Collector):
         for outcome, count in self.recorder.statistics().items():
             if outcome != "waiting":
                 found["ruleop_events"][(outcome,)] = count
-        yield from _families(found)
+        return found
 
     def _controller(self, found: Found, controller: Controller) -> None:
         title = (controller.workers.title,)

@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -39,7 +40,7 @@ from ruleop.engine.reconcile.failures import classify
 from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
@@ -111,7 +112,7 @@ class Manager:
         stack.push_async_callback(session.close)
         self._compose(session, credentials)
         stack.push_async_callback(self.informers.stop)
-        stack.callback(self._keep(self.loop_watchdog.beat(), "loop_watchdog").cancel)
+        stack.callback(self._keep(self.loop_watchdog.run(), "loop_watchdog").cancel)
         health = Probes(self._checks, self.metrics, self.loop_watchdog)
         stack.push_async_callback(health.stop)
         await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
@@ -187,7 +188,12 @@ class Manager:
         )
         self.surroundings = self._surroundings()
         self.controllers = Controllers(self.world)
-        collector = StateCollector(controllers=self.controllers, informers=self.informers.informers.values, recorder=self.recorder)
+        collector = StateCollector(
+            controllers=self.controllers,
+            informers=self.informers.informers.values,
+            recorder=self.recorder,
+            on_loop=partial(call_on_loop, asyncio.get_running_loop()),
+        )
         self.metrics.registry.register(collector)
         self.dispatch = EventHandler(self.world, self.controllers, self.own_writes, statuses=self.options.dry_run)
         schemas = PublishedSchemas(self.discovery, self.world)

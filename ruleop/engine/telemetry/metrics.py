@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +155,3 @@ class Metrics:
 
     def _histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
         return Histogram(name, text, labels, registry=self.registry, buckets=buckets)
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
