@@ -91,7 +91,7 @@ class ControllerSetHarness:
         self.inventory_gc = InventoryCollector(self.controller_set, finalizer=OURS)
 
     def make(self, kind):
-        workers = Workers(str(kind.versionless), limit=16, metrics=self.metrics, ended=lambda _: None)
+        workers = Workers(str(kind.versionless), limit=16, metrics=self.metrics, on_exit=lambda _: None)
 
         async def reconcile(request):
             raise AssertionError("the workers of this harness do not run")

@@ -1,11 +1,11 @@
-"""The workers of a queue: as many as may be, only while they may, and to the end of what they began."""
+"""Workers reconcile up to their limit, only while they are open, and finish what they started."""
 
 from __future__ import annotations
 
 from tests.engine.workers_harness import WorkersHarness
 
 
-def test_no_more_work_at_once_than_the_limit(run):
+def test_no_more_reconciles_run_at_once_than_the_limit(run):
     async def scenario():
         harness = WorkersHarness(limit=2)
         release = harness.hold()
@@ -21,7 +21,7 @@ def test_no_more_work_at_once_than_the_limit(run):
     run(scenario())
 
 
-def test_what_came_while_they_may_not_work_is_done_when_they_may(run):
+def test_requests_of_closed_workers_are_reconciled_when_they_open(run):
     async def scenario():
         harness = WorkersHarness()
         await harness.reconcile("a")
@@ -36,7 +36,7 @@ def test_what_came_while_they_may_not_work_is_done_when_they_may(run):
     run(scenario())
 
 
-def test_a_stop_takes_nothing_new_and_ends_when_what_runs_is_done(run):
+def test_stop_starts_nothing_new_and_waits_for_running_reconciles(run):
     async def scenario():
         harness = WorkersHarness(limit=1)
         release = harness.hold()
@@ -50,7 +50,7 @@ def test_a_stop_takes_nothing_new_and_ends_when_what_runs_is_done(run):
     run(scenario())
 
 
-def test_one_that_fails_as_nobody_thought_of_delays_nobody_else(run):
+def test_an_internal_error_of_one_reconcile_does_not_stop_others(run):
     async def scenario():
         harness = WorkersHarness(limit=1)
         await harness.reconcile("a", "bug")
@@ -61,7 +61,7 @@ def test_one_that_fails_as_nobody_thought_of_delays_nobody_else(run):
     run(scenario())
 
 
-def test_an_end_that_nobody_asked_for_is_told_with_its_reason(run, monkeypatch):
+def test_an_internal_error_of_the_workers_is_reported_to_on_exit(run, monkeypatch):
     async def scenario():
         harness = WorkersHarness()
         await harness.reconcile("a")

@@ -67,7 +67,7 @@ class WorkersHarness:
         self.tasks = []  # that have ended
         self.metrics = Metrics()
         self.reconciler_metrics = self.metrics.of(self.title)
-        self.workers = Workers(self.title, limit=limit, metrics=self.metrics, ended=self.tasks.append)
+        self.workers = Workers(self.title, limit=limit, metrics=self.metrics, on_exit=self.tasks.append)
         self.workers.queue.backoff = Backoff(first=60)
         self.reconciler = SimpleNamespace(memory={})
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]

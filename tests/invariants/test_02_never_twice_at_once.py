@@ -41,7 +41,7 @@ async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
             del running[request]
         return Result()
 
-    workers = Workers("Test", limit=len(CRS), metrics=Metrics(), ended=lambda _: None)
+    workers = Workers("Test", limit=len(CRS), metrics=Metrics(), on_exit=lambda _: None)
     workers.open(True)
     workers.start(work)
     for what, cr, urgency in [*steps, *(("end", cr, Urgency.CHANGE) for cr in CRS * 2)]:

@@ -79,7 +79,7 @@ def test_a_fresh_edit_is_next_whatever_waits_from_start_up_or_a_resync(data: Any
     waiting = data.draw(st.integers(1, 200))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
     for number in range(waiting):
-        queue.add(Request(f"ns-{number % 3}", str(number)), now=0.0, urgency=Urgency.SWEEP)
+        queue.add(Request(f"ns-{number % 3}", str(number)), now=0.0, urgency=Urgency.RESYNC)
     edited = Request("ns-0", str(data.draw(st.integers(0, 2 * waiting))))
     queue.add(edited, now=0.1)
     assert queue.take(now=0.1) == edited

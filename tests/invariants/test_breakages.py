@@ -198,11 +198,11 @@ def nobody_while_one_fails(old: Any, line: queue.WorkQueue[Any], *, now: float) 
 
 
 def all_alike(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, **_: Any) -> None:
-    old(line, key, now=now, urgency=queue.Urgency.SWEEP)
+    old(line, key, now=now, urgency=queue.Urgency.RESYNC)
 
 
 def one_group(old: Any, line: Any, _group: Any) -> None:
-    old(line, queue._alone)
+    old(line, queue._one_group)
 
 
 def in_the_operators_loop(_old: Any, election: Election) -> None:
@@ -401,7 +401,10 @@ BREAKAGES = [
         8, "an edit waits in line", eighth.test_an_edit_at_start_up_is_served_among_the_first, instead(queue.WorkQueue, "add", all_alike)
     ),
     Breakage(
-        8, "namespaces are one line", eighth.test_the_queue_of_a_controller_knows_namespaces, instead(queue._Line, "__init__", one_group)
+        8,
+        "namespaces are one line",
+        eighth.test_the_queue_of_a_controller_knows_namespaces,
+        instead(queue._FairQueue, "__init__", one_group),
     ),
     Breakage(
         9,

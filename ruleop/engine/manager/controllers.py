@@ -71,4 +71,4 @@ class Controllers:
         """Each of its CRs is looked at, when nothing more urgent is."""
         informer = self.world.primary.get(controller.kind.versionless)
         for key, _ in informer.entries() if informer is not None else ():
-            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)
+            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.RESYNC)

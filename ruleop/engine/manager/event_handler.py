@@ -29,7 +29,7 @@ class EventHandler:
 
     def changed(self, informer: Informer, change: Change) -> None:
         kind = change.key.group_kind
-        urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
+        urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
         if controller is not None and informer in self.world.primaries(kind) and (change.outside_status or self.statuses):

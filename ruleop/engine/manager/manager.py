@@ -289,7 +289,9 @@ class Manager:
         )
 
     def _controller(self, kind: Kind) -> Controller:
-        workers = Workers(str(kind.versionless), limit=self.options.max_concurrent or AT_ONCE, metrics=self.metrics, ended=self._part_ended)
+        workers = Workers(
+            str(kind.versionless), limit=self.options.max_concurrent or AT_ONCE, metrics=self.metrics, on_exit=self._part_ended
+        )
         reconciler = Reconciler(
             kind,
             (),
