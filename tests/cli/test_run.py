@@ -199,7 +199,7 @@ def test_an_address_that_is_none(project, ended, host):
     status, err = ended("--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
     assert (status, err) == (
         2,
-        f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n",
+        f"ruleop: cannot listen on {host}:80: {host} is not a valid host name; choose another address, or 0 for none\n",
     )
 
 

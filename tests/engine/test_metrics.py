@@ -1,4 +1,4 @@
-"""The names that dashboards of the field know, in a text that Prometheus reads; each moves when the thing happens."""
+"""Metrics have the names of controller-runtime and client-go, can be parsed, and change when what they count happens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIELD = {
     "rest_client_request_duration_seconds": ("histogram", {"verb", "host"}),
     "leader_election_master_status": ("gauge", {"name"}),
 }
-"""What dashboards of the field ask for: name, type and labels."""
+"""Metrics of controller-runtime and client-go, with type and labels."""
 
 
 def families(metrics):
@@ -41,7 +41,7 @@ def families(metrics):
 
 
 def samples(metrics):
-    """What Prometheus would keep: name and labels, and the value."""
+    """Values by name and labels."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in families(metrics).values()
@@ -56,7 +56,7 @@ def moved(before, after):
 
 @pytest.fixture
 def busy(run):
-    """Metrics of an operator with one watched kind, in which something of everything has happened."""
+    """Metrics of an operator with one watched kind, after something of everything that is counted happened."""
 
     async def scenario():
         harness = WorkersHarness()
@@ -73,7 +73,7 @@ def busy(run):
 
 
 @pytest.mark.parametrize("name", FIELD)
-def test_the_fields_names_are_there_with_their_labels(busy, name):
+def test_usual_metrics_have_their_names_and_labels(busy, name):
     type_, labels = FIELD[name]
     family = families(busy.metrics)[name.removesuffix("_total")]
     assert family.type == type_
@@ -81,7 +81,7 @@ def test_the_fields_names_are_there_with_their_labels(busy, name):
     assert {frozenset(each.labels) for each in family.samples if each.name == sample} == {frozenset(labels)}
 
 
-def test_each_is_explained_and_written_as_it_should_be(busy):
+def test_each_metric_has_a_help_text(busy):
     for family in families(busy.metrics).values():
         assert re.fullmatch(r"(controller_runtime|workqueue|rest_client|leader_election|ruleop)_[a-z_]+", family.name)
         assert family.documentation.endswith("."), "a sentence"
@@ -92,7 +92,7 @@ def test_each_is_explained_and_written_as_it_should_be(busy):
         assert not [each for each in family.samples if each.name.endswith("_created")]
 
 
-def test_no_label_names_an_object(busy):
+def test_no_label_is_the_name_of_an_object(busy):
     for family in families(busy.metrics).values():
         for sample in family.samples:
             assert set(sample.labels) <= {
@@ -101,7 +101,7 @@ def test_no_label_names_an_object(busy):
             }
 
 
-def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
+def test_a_request_is_counted_by_method_and_status():
     metrics = Metrics()
     for verb, status in (("list", 200), ("watch", 200), ("create", 409), ("update", 200), ("patch", 200), ("delete", 404), ("get", 0)):
         metrics.request_done("api:6443", verb, status, 0.2)
@@ -122,7 +122,7 @@ def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
     assert counted["rest_client_request_duration_seconds_count", ("host", "api:6443"), ("verb", "watch")] == 1
 
 
-def test_two_operators_in_one_process_count_apart():
+def test_two_operators_in_one_process_have_metrics_of_their_own():
     one, two = Metrics(), Metrics()
     one.of("App").quiet.inc()
     assert b'controller="App"' in generate_latest(one.registry)
@@ -161,7 +161,7 @@ def test_a_reconcile_is_counted_with_its_result(run):
     run(scenario())
 
 
-def test_each_result_is_there_from_the_beginning():
+def test_each_result_exists_from_the_start():
     """So that the first of each is an increase, and a rate over it is one."""
     found = samples(WorkersHarness().metrics)
     assert {
@@ -170,7 +170,7 @@ def test_each_result_is_there_from_the_beginning():
     } == {"success": 0, "requeue": 0, "requeue_after": 0, "error": 0}
 
 
-def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
+def test_queued_and_running_reconciles_are_measured(run):
     async def scenario():
         harness = WorkersHarness(limit=2)
         release = harness.hold()
@@ -199,7 +199,7 @@ def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
     run(scenario())
 
 
-def test_what_came_to_a_standby_waits_from_when_it_may_be_worked_on(monkeypatch):
+def test_requests_of_a_standby_wait_from_when_it_leads(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
 
@@ -218,7 +218,7 @@ def test_what_came_to_a_standby_waits_from_when_it_may_be_worked_on(monkeypatch)
     assert samples(harness.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
 
 
-def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run):
+def test_a_removed_watch_leaves_no_series_even_if_a_reconcile_ends_later(run):
     async def scenario():
         harness = WorkersHarness()
         harness.happened()
@@ -241,7 +241,7 @@ def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run)
 # -- what is counted when it is asked for ------------------------------------------------------------------------------------------------
 
 
-def test_children_and_crs_are_counted_by_how_they_stand_now(run):
+def test_children_and_crs_are_counted_by_their_current_state(run):
     async def scenario():
         harness = WorkersHarness()
         for name in "abc":
@@ -292,7 +292,7 @@ def test_stores_and_watches_are_counted_by_kind(run):
     run(scenario())
 
 
-def test_a_list_that_is_read_again_is_counted(run):
+def test_relists_are_counted(run):
     async def scenario():
         harness = WorkersHarness()
         watch = harness.watch("shop")
@@ -303,7 +303,7 @@ def test_a_list_that_is_read_again_is_counted(run):
     run(scenario())
 
 
-def test_what_nobody_expected_is_counted(run):
+def test_internal_errors_are_counted(run):
     async def scenario():
         harness = WorkersHarness()
         watch = harness.watch("shop")
@@ -317,7 +317,7 @@ def test_what_nobody_expected_is_counted(run):
     run(scenario())
 
 
-def test_events_are_counted_by_what_became_of_them():
+def test_events_are_counted_by_outcome():
     harness = WorkersHarness()
     harness.recorder.sent, harness.recorder.dropped, harness.recorder._book.suppressed = 3, 2, 1
     now = samples(harness.metrics)
@@ -328,7 +328,7 @@ def test_events_are_counted_by_what_became_of_them():
     }
 
 
-def test_the_census_declares_what_it_counts():
+def test_the_collector_declares_its_metrics():
     """So that two of one name are found when the operator starts, and the documentation can be held against it."""
     harness = WorkersHarness()
     assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}

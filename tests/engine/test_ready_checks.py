@@ -23,7 +23,7 @@ def harness():
     return WorkersHarness()
 
 
-def test_a_store_that_is_synced_and_fresh_is_well(harness, run):
+def test_a_synced_and_fresh_watch_is_ok(harness, run):
     async def scenario():
         harness.watch("shop").brings("a", "b")
         harness.watch("bank").brings("c")
@@ -33,7 +33,7 @@ def test_a_store_that_is_synced_and_fresh_is_well(harness, run):
     run(scenario())
 
 
-def test_a_store_whose_first_list_is_not_there_makes_not_ready(harness, run):
+def test_a_watch_without_its_first_list_makes_the_operator_unready(harness, run):
     async def scenario():
         harness.watch("shop").brings("a")
         pending = harness.watch("bank")
@@ -46,7 +46,7 @@ def test_a_store_whose_first_list_is_not_there_makes_not_ready(harness, run):
     run(scenario())
 
 
-def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(harness, run):
+def test_a_forbidden_kind_is_listed_and_does_not_count(harness, run):
     async def scenario():
         harness.watch("shop").fails(REFUSED)
         found = checks.of_watch(harness.informer)
@@ -57,12 +57,12 @@ def test_a_kind_that_is_not_permitted_is_told_and_no_reason_not_to_be_ready(harn
     run(scenario())
 
 
-def test_a_kind_that_is_not_served_is_told_and_no_reason_not_to_be_ready():
+def test_a_kind_that_is_not_served_is_listed_and_does_not_count():
     found = checks.of_watch(Informer(WatchSpec(Kind("x.io", "v1", "Thing"))))
     assert found == Check("watch x.io/v1 Thing", False, "the cluster does not serve it", counts=False)
 
 
-def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(harness, run):
+def test_a_silent_watch_makes_the_operator_unready_until_the_server_answers(harness, run):
     async def scenario():
         watch = harness.watch("shop").brings("a")
         watch.fails(AWAY)
@@ -79,7 +79,7 @@ def test_a_watch_that_the_server_does_not_renew_makes_not_ready_until_it_does(ha
     run(scenario())
 
 
-def test_two_watches_of_a_kind_can_be_told_apart():
+def test_two_watches_of_a_kind_have_different_names():
     one = Informer(WatchSpec(CONFIG_MAP, labels="ruleop.dev/part-of"))
     other = Informer(WatchSpec(CONFIG_MAP, fields="metadata.name=ca", namespace="kube-public", metadata_only=True))
     assert checks.of_watch(one).name == "watch v1 ConfigMap where ruleop.dev/part-of"
@@ -98,20 +98,20 @@ def controller_set(harness, *, leading=True, refused=""):
     )
 
 
-def test_refused_rules_are_told_and_no_reason_not_to_be_ready(harness):
+def test_rejected_rules_are_listed_and_do_not_count(harness):
     assert checks.of_rules(controller_set(harness)) == Check("rules", True, "2 at work", counts=False)
     assert checks.of_rules(controller_set(harness, refused="watches.yaml:1: no")) == Check(
         "rules", False, "watches.yaml:1: no", counts=False
     )
 
 
-def test_a_standby_is_ready_and_says_who_leads():
+def test_a_standby_is_ready_and_names_the_leader():
     assert checks.of_election(True, "me") == Check("leader election", True, "this process leads")
     assert checks.of_election(False, "other_1") == Check("leader election", True, "standing by; other_1 leads")
     assert checks.of_election(False, "") == Check("leader election", True, "standing by; nobody leads")
 
 
-def test_a_controller_says_what_it_does_or_waits_for(harness, run):
+def test_a_controller_reports_its_queue_or_what_it_waits_for(harness, run):
     async def scenario():
         book = controller_set(harness)
         name = "controller App.example.com"

@@ -135,7 +135,7 @@ class WorkersHarness:
 
     def remove(self):
         self.controllers.clear()
-        self.metrics.forget(self.title)
+        self.metrics.remove(self.title)
 
     # -- how things stand ----------------------------------------------------------------------------------------------------------------
 

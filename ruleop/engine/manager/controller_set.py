@@ -106,7 +106,7 @@ class ControllerSet:
     def end(self, controller: Controller) -> None:
         """Nothing of a removed watch is left to do."""
         del self.controllers.by_kind[controller.kind.versionless]
-        self.metrics.forget(controller.workers.title)
+        self.metrics.remove(controller.workers.title)
         task = asyncio.create_task(controller.workers.stop(), name=f"end {controller.kind.versionless}")
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

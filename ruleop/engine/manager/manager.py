@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from ruleop.engine.api.server_api import ConfigMapShelf, ServerApi
+from ruleop.engine.api.server_api import ConfigMapStore, ServerApi
 from ruleop.engine.cache.cache import Cache
 from ruleop.engine.cache.informers import Informer, Informers
 from ruleop.engine.cache.own_writes import OwnWrites
@@ -180,7 +180,7 @@ class Manager:
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - the controller_set is made after the informers
         )
         self.home = self.options.operator_namespace or credentials.namespace
-        self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
+        self.inventory = Inventory(ConfigMapStore(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
