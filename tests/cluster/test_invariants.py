@@ -126,7 +126,7 @@ def test_many_resources_cost_what_each_does_and_after_a_restart_nothing(operator
     operator.start()
     # Not a wait for something: it is the time in which nothing may happen.
     time.sleep(IDLE)
-    assert "controller App.myapp.k8s.io: 0 at work, 0 waiting, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
+    assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
     asked = [each for each in operator.requests(mark) if "objectRef" in each]
     streams = [each["requestURI"] for each in asked if each["verb"] == "watch" and "sendInitialEvents=true" in each["requestURI"]]
     assert len(streams) == len(set(streams)) > 4

@@ -1,4 +1,4 @@
-"""The ConfigMap that outlives the operator: it never says less than there is, and costs next to nothing."""
+"""The inventory never says less than exists, and costs almost no writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.manager.inventory import MOST_TRIES, Inventory, InventoryEntry, decode, encode, entry_of_rules
+from ruleop.engine.manager.inventory import MAX_ATTEMPTS, Inventory, InventoryEntry, decode, encode, entry_of_rules
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind
 from tests.engine.controller_set_harness import project_of
@@ -28,7 +28,7 @@ async def loaded(inventory_store):
     return inventory
 
 
-def test_what_is_ensured_is_written_before_it_matters_and_once(run):
+def test_an_entry_is_written_once_and_before_ensure_returns(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -46,7 +46,7 @@ def test_what_is_ensured_is_written_before_it_matters_and_once(run):
     run(scenario())
 
 
-def test_it_outlives_the_operator(run):
+def test_a_restarted_operator_reads_it(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
@@ -59,7 +59,7 @@ def test_it_outlives_the_operator(run):
     run(scenario())
 
 
-def test_many_that_begin_together_cost_one_write(run):
+def test_many_equal_entries_at_once_cost_one_write(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -69,7 +69,7 @@ def test_many_that_begin_together_cost_one_write(run):
     run(scenario())
 
 
-def test_two_writers_lose_nothing_of_each_other(run):
+def test_concurrent_writers_keep_each_others_entries(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
@@ -80,7 +80,7 @@ def test_two_writers_lose_nothing_of_each_other(run):
     run(scenario())
 
 
-def test_what_another_has_written_already_is_not_written_again(run):
+def test_what_another_writer_recorded_is_not_written_again(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
@@ -91,7 +91,7 @@ def test_what_another_has_written_already_is_not_written_again(run):
     run(scenario())
 
 
-def test_it_shrinks_when_the_last_is_gone(run):
+def test_shrink_removes_what_does_not_remain(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -106,7 +106,7 @@ def test_it_shrinks_when_the_last_is_gone(run):
     run(scenario())
 
 
-def test_it_does_not_shrink_over_what_another_wrote(run):
+def test_shrink_removes_nothing_that_another_writer_added(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
@@ -115,13 +115,13 @@ def test_it_does_not_shrink_over_what_another_wrote(run):
         await one.ensure(APP, entry(SERVICE))
         await two.shrink(APP, InventoryEntry)
         assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}
-        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
+        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "the other entry was read"
 
     run(scenario())
 
 
-def test_what_is_made_while_it_shrinks_is_written_again_first(run):
-    """The write that forgets a kind is on its way when somebody is about to make an object of it."""
+def test_a_kind_that_is_needed_during_a_shrink_is_recorded_again_first(run):
+    """The write that removes a kind is in flight when an object of it is about to be created."""
 
     async def scenario():
         inventory_store = FakeConfigMap()
@@ -129,9 +129,9 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
         await asyncio.sleep(0)
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still in flight"
         await inventory.ensure(APP, entry(SERVICE))
-        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be created"
         assert await shrinking
         assert inventory_store.writes == 3
 
@@ -139,7 +139,7 @@ def test_what_is_made_while_it_shrinks_is_written_again_first(run):
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_a_write_that_may_have_happened_is_looked_into(run, happened):
+def test_after_a_write_without_an_answer_the_inventory_is_read_again(run, happened):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -154,7 +154,7 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
         inventory_store.write = lost
         with pytest.raises(RuleopError, match="no answer"):
             await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory.of(APP) == entry(DEPLOYMENT), "who makes a Service now has it written first"
+        assert inventory.of(APP) == entry(DEPLOYMENT), "a Service is recorded again before it is created"
         inventory_store.write = write
         assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
@@ -163,7 +163,7 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
     run(scenario())
 
 
-def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
+def test_what_remains_is_computed_while_nothing_else_is_written(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -177,7 +177,7 @@ def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
     run(scenario())
 
 
-def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
+def test_an_edit_by_hand_removes_nothing_that_is_known(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -189,7 +189,7 @@ def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
     run(scenario())
 
 
-def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
+def test_a_deleted_configmap_is_created_again_with_all_that_is_known(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -201,23 +201,23 @@ def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
     run(scenario())
 
 
-def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
+def test_a_configmap_that_does_not_keep_its_entries_is_an_error(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory_store.keeps = lambda _: {}
         inventory = await loaded(inventory_store)
-        with pytest.raises(RuleopError, match="does not keep what is written to it about App"):
+        with pytest.raises(RuleopError, match="does not keep its entry for App"):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.writes == MOST_TRIES
+        assert inventory_store.writes == MAX_ATTEMPTS
 
     run(scenario())
 
 
-def test_the_last_try_counts(run):
+def test_the_last_attempt_counts(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
-        write, times = inventory_store.write, iter(range(MOST_TRIES - 1))
+        write, times = inventory_store.write, iter(range(MAX_ATTEMPTS - 1))
         inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
         await inventory.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
@@ -243,7 +243,7 @@ def test_the_last_try_counts(run):
         None,
     ],
 )
-def test_what_cannot_be_read_counts_as_not_there(run, text):
+def test_entries_that_cannot_be_parsed_are_ignored(run, text):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
@@ -255,7 +255,7 @@ def test_what_cannot_be_read_counts_as_not_there(run, text):
     run(scenario())
 
 
-def test_one_that_knows_of_no_conditions_can_be_read():
+def test_an_entry_without_conditions_can_be_read():
     assert decode({str(APP): '{"children":["Deployment.apps"],"finalizer":false}'}) == {APP: entry(DEPLOYMENT)}
 
 
@@ -276,7 +276,7 @@ _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 
 @given(_ENTRIES)
-def test_what_is_written_is_what_is_read(entries):
+def test_decoding_reverses_encoding(entries):
     data = encode(entries)
     assert decode(data) == {kind: each for kind, each in entries.items() if each != InventoryEntry()}
     assert encode(dict(reversed(entries.items()))) == data
@@ -285,11 +285,11 @@ def test_what_is_written_is_what_is_read(entries):
 
 
 @given(_ENTRY, _ENTRY)
-def test_joined_is_the_least_that_covers_both(one, two):
-    joined = one.joined(two)
-    assert joined.covers(one)
-    assert joined.covers(two)
-    assert one.covers(two) == (joined == one)
+def test_the_union_is_the_least_entry_that_covers_both(one, two):
+    union = one.union(two)
+    assert union.covers(one)
+    assert union.covers(two)
+    assert one.covers(two) == (union == one)
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ async def serve_and_stop(health):
 
 
 GOOD = Check("watch App", True)
-BAD = Check("watch ConfigMap", False, "the first list has not been answered")
-OPTIONAL = Check("watch Certificate", False, "the cluster does not serve it", counts=False)
+BAD = Check("watch ConfigMap", False, "not listed yet")
+OPTIONAL = Check("watch Certificate", False, "not served by the cluster", counts=False)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
@@ -130,11 +130,11 @@ def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, pat
     [
         ([], "/readyz", (200, "ok\n")),
         ([GOOD, OPTIONAL], "/readyz", (200, "ok\n")),
-        ([GOOD, OPTIONAL], "/readyz?verbose", (200, "[+] watch App\n[-] watch Certificate: the cluster does not serve it\nready\n")),
+        ([GOOD, OPTIONAL], "/readyz?verbose", (200, "[+] watch App\n[-] watch Certificate: not served by the cluster\nready\n")),
         (
             [GOOD, BAD],
             "/readyz",
-            (503, "[+] watch App\n[-] watch ConfigMap: the first list has not been answered\nnot ready\n"),
+            (503, "[+] watch App\n[-] watch ConfigMap: not listed yet\nnot ready\n"),
         ),
         (
             [Check("rules", False, "two mistakes\n[+] a lie", counts=False)],

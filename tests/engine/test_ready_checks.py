@@ -28,7 +28,7 @@ def test_a_synced_and_fresh_watch_is_ok(harness, run):
         harness.watch("shop").brings("a", "b")
         harness.watch("bank").brings("c")
         harness.time += 14
-        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", True, "3 objects, heard 14 s ago")
+        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", True, "3 objects, last event 14 s ago")
 
     run(scenario())
 
@@ -37,7 +37,7 @@ def test_a_watch_without_its_first_list_makes_the_operator_unready(harness, run)
     async def scenario():
         harness.watch("shop").brings("a")
         pending = harness.watch("bank")
-        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", False, "the first list has not been answered")
+        assert checks.of_watch(harness.informer) == Check("watch v1 ConfigMap", False, "not listed yet")
         pending.fails(AWAY)
         found = checks.of_watch(harness.informer)
         assert (found.ok, found.counts) == (False, True)
@@ -59,7 +59,7 @@ def test_a_forbidden_kind_is_listed_and_does_not_count(harness, run):
 
 def test_a_kind_that_is_not_served_is_listed_and_does_not_count():
     found = checks.of_watch(Informer(WatchSpec(Kind("x.io", "v1", "Thing"))))
-    assert found == Check("watch x.io/v1 Thing", False, "the cluster does not serve it", counts=False)
+    assert found == Check("watch x.io/v1 Thing", False, "not served by the cluster", counts=False)
 
 
 def test_a_silent_watch_makes_the_operator_unready_until_the_server_answers(harness, run):
@@ -71,7 +71,7 @@ def test_a_silent_watch_makes_the_operator_unready_until_the_server_answers(harn
         harness.time += 1
         found = checks.of_watch(harness.informer)
         assert (found.ok, found.counts) == (False, True)
-        assert found.message.startswith("the server has not been heard for 91 s: ")
+        assert found.message.startswith("no event for 91 s: ")
         assert "nobody is there" in found.message
         watch.brings("a")
         assert checks.of_watch(harness.informer).ok
@@ -99,16 +99,16 @@ def controller_set(harness, *, leading=True, refused=""):
 
 
 def test_rejected_rules_are_listed_and_do_not_count(harness):
-    assert checks.of_rules(controller_set(harness)) == Check("rules", True, "2 at work", counts=False)
+    assert checks.of_rules(controller_set(harness)) == Check("rules", True, "2 in force", counts=False)
     assert checks.of_rules(controller_set(harness, refused="watches.yaml:1: no")) == Check(
         "rules", False, "watches.yaml:1: no", counts=False
     )
 
 
 def test_a_standby_is_ready_and_names_the_leader():
-    assert checks.of_election(True, "me") == Check("leader election", True, "this process leads")
-    assert checks.of_election(False, "other_1") == Check("leader election", True, "standing by; other_1 leads")
-    assert checks.of_election(False, "") == Check("leader election", True, "standing by; nobody leads")
+    assert checks.of_election(True, "me") == Check("leader election", True, "leader")
+    assert checks.of_election(False, "other_1") == Check("leader election", True, "standby; the leader is other_1")
+    assert checks.of_election(False, "") == Check("leader election", True, "standby; the leader is unknown")
 
 
 def test_a_controller_reports_its_queue_or_what_it_waits_for(harness, run):
@@ -117,19 +117,19 @@ def test_a_controller_reports_its_queue_or_what_it_waits_for(harness, run):
         name = "controller App.example.com"
         (controller,) = harness.controllers
         harness.watch("shop")
-        assert checks.of_controller(controller, book) == Check(name, False, "waits for v1 ConfigMap")
+        assert checks.of_controller(controller, book) == Check(name, False, "waiting for v1 ConfigMap")
         harness.informer.watchers.clear()
-        assert checks.of_controller(controller, book) == Check(name, False, "waits for the schemas of what it writes")
+        assert checks.of_controller(controller, book) == Check(name, False, "waiting for schemas of the kinds that it writes")
         book.leading = False
-        assert checks.of_controller(controller, book) == Check(name, True, "standing by")
+        assert checks.of_controller(controller, book) == Check(name, True, "standby")
         release = harness.hold("failed")
         harness.add("a")
         await harness.until(lambda: harness.running)
         harness.workers.open(True)
-        assert checks.of_controller(controller, book) == Check(name, True, "1 at work, 0 waiting, 0 failing")
+        assert checks.of_controller(controller, book) == Check(name, True, "1 running, 0 queued, 0 failing")
         release()
         await harness.until(lambda: harness.ended)
-        assert checks.of_controller(controller, book) == Check(name, True, "0 at work, 0 waiting, 1 failing")
+        assert checks.of_controller(controller, book) == Check(name, True, "0 running, 0 queued, 1 failing")
         await harness.stop()
 
     run(scenario())

@@ -87,7 +87,7 @@ def ready(server):
     return server.cluster.conditions("App/web")["Ready"]
 
 
-def test_what_another_rule_has_not_listed_yet_is_served_after_a_restart(run, server):
+def test_a_kind_that_another_rule_has_not_listed_yet_is_created_after_a_restart(run, server):
     async def scenario():
         made = server(APP + OTHER)
         async with settled_operator(made):
@@ -103,7 +103,7 @@ def test_what_another_rule_has_not_listed_yet_is_served_after_a_restart(run, ser
 
 
 @pytest.mark.parametrize("refused", [403, 404])
-def test_a_rule_that_comes_while_the_operator_runs_changes_nothing_for_the_others(run, server, tmp_path, refused):
+def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others(run, server, tmp_path, refused):
     """Neither while its watches list, nor when they may not."""
 
     async def scenario():
@@ -127,7 +127,7 @@ def test_a_rule_that_comes_while_the_operator_runs_changes_nothing_for_the_other
     run(scenario())
 
 
-def test_of_two_versions_of_a_kind_the_one_that_is_served_is_made(run, server):
+def test_of_two_versions_of_a_kind_the_served_one_is_created(run, server):
     async def scenario():
         made = server(BUDGET)
         async with settled_operator(made):
@@ -138,7 +138,7 @@ def test_of_two_versions_of_a_kind_the_one_that_is_served_is_made(run, server):
     run(scenario())
 
 
-def test_a_version_that_another_rule_writes_and_nobody_serves_makes_only_that_rule_wait(run, server):
+def test_a_version_that_is_not_served_makes_only_its_rule_wait(run, server):
     async def scenario():
         made = server(
             SCALED.replace("KIND", "App").replace("VERSION", "v2") + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
@@ -152,7 +152,7 @@ def test_a_version_that_another_rule_writes_and_nobody_serves_makes_only_that_ru
     run(scenario())
 
 
-def test_what_another_rule_knew_before_it_lost_the_right_is_believed_by_nobody(run, server):
+def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, server):
     """Its store keeps what it knew; a rule that may still look sees what there is."""
 
     async def scenario():
@@ -184,26 +184,26 @@ ASKS = """
 """
 
 
-def test_has_kind_is_asked_again_when_a_kind_comes_or_goes(run, server):
+def test_a_rule_that_calls_has_kind_is_reconciled_when_the_served_kinds_change(run, server):
     async def scenario():
         made = server(ASKS, unserved=[UNNAMED])
         async with settled_operator(made) as harness:
             assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
             for unserved, there in (([], "true"), ([UNNAMED], "false")):
                 made.cluster.unserved = unserved
-                harness.manager.discovery_sync._take(await harness.manager.discovery.refresh())
+                await harness.manager.discovery_sync.refresh()
                 await harness.until_quiet()
                 assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
 
     run(scenario())
 
 
-def test_a_rule_that_does_not_ask_is_not_looked_at_for_it(run, server):
+def test_other_rules_are_not_reconciled_when_the_served_kinds_change(run, server):
     async def scenario():
         made = server(APP, unserved=[UNNAMED])
         async with settled_operator(made) as harness:
             made.cluster.unserved = []
-            harness.manager.discovery_sync._take(await harness.manager.discovery.refresh())
+            await harness.manager.discovery_sync.refresh()
             (controller,) = harness.controllers
             assert not controller.workers.queue.statistics(now=0.0)["ready"]
 

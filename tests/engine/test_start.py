@@ -1,4 +1,4 @@
-"""An operator whose API server is not there yet: alive, not ready, and it says why."""
+"""An operator whose API server is not reachable yet is alive and not ready, and says why."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def free_port():
 
 
 @pytest.fixture
-def nobody(tmp_path):
-    """A kubeconfig of an API server that is not there."""
+def unreachable(tmp_path):
+    """A kubeconfig of an API server that is not reachable."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -41,10 +41,12 @@ def nobody(tmp_path):
     return file
 
 
-def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nobody, tmp_path):
+def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachable, tmp_path):
     async def scenario():
         port = free_port()
-        options = Options(kubeconfig=str(nobody), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False)
+        options = Options(
+            kubeconfig=str(unreachable), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False
+        )
         manager = Manager(RULES, tmp_path, options)
         running = asyncio.create_task(manager.run())
         async with aiohttp.ClientSession() as client:
@@ -73,7 +75,7 @@ def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nob
     run(scenario())
 
 
-def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
+def test_retries_back_off_up_to_ten_seconds(tmp_path):
     async def scenario():
         manager, attempts = Manager(RULES, tmp_path, Options()), iter(range(7))
 

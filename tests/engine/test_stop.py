@@ -1,4 +1,4 @@
-"""How the operator as a whole ends: when it is asked to, and when a part of it is not there any longer."""
+"""The operator stops when it is asked to, and when one of its tasks fails."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
-from tests.engine.test_start import RULES, nobody
+from tests.engine.test_start import RULES, unreachable
 
-__all__ = ["nobody"]
-
-
-def manager_of(nobody, tmp_path):
-    return Manager(RULES, tmp_path, Options(kubeconfig=str(nobody), metrics_address="0", health_address="0"))
+__all__ = ["unreachable"]
 
 
-def test_asked_to_end_before_it_could_begin_it_ends_in_order(run, nobody, tmp_path):
+def manager_of(unreachable, tmp_path):
+    return Manager(RULES, tmp_path, Options(kubeconfig=str(unreachable), metrics_address="0", health_address="0"))
+
+
+def test_stopping_before_the_start_is_complete_is_in_order(run, unreachable, tmp_path):
     async def asked():
-        manager = manager_of(nobody, tmp_path)
+        manager = manager_of(unreachable, tmp_path)
         ending = asyncio.create_task(manager.run())
         await asyncio.sleep(0.05)
         manager.stopping.set()
@@ -28,14 +28,12 @@ def test_asked_to_end_before_it_could_begin_it_ends_in_order(run, nobody, tmp_pa
     assert run(asked()) is True
 
 
-def test_a_part_that_fails_ends_the_whole_and_says_where(run, nobody, tmp_path):
-    """The rest would go on half blind."""
-
+def test_a_failed_task_stops_the_operator_and_is_logged(run, unreachable, tmp_path):
     async def fails():
         raise RuntimeError("hunter2")
 
     async def failing():
-        manager = manager_of(nobody, tmp_path)
+        manager = manager_of(unreachable, tmp_path)
         ending = asyncio.create_task(manager.run())
         await asyncio.sleep(0)
         manager._spawn(fails(), "discovery")

@@ -1,4 +1,4 @@
-"""A kind that the cluster does not serve is warned of once, and spoken of once more when it is served."""
+"""A kind that the cluster does not serve is logged once, and once more when it is served."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.engine.controller_set_harness import ControllerSetHarness, watch
 
 APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
 MISSING = ("warning", "watched kind is not served; install its CRD", str(APP))
-WAITS = ("warning", "kind is not served; what needs it waits", str(CONFIG))
+WAITS = ("warning", "kind is not served; children that need it wait", str(CONFIG))
 OPTIONAL = watch().replace("{object:", "{optional: true, object:")
 
 
 class Cluster:
-    """An operator whose watches find kinds as the test says."""
+    """An operator whose watches have the states that the test sets."""
 
     def __init__(self, *watches):
         self.operator = ControllerSetHarness()
@@ -31,8 +31,8 @@ class Cluster:
     async def __aexit__(self, *_):
         await self.operator.controller_set.stop()
 
-    def becomes(self, kind, state):
-        """What is said when the watches of the kind come to this, one after the other."""
+    def set_state(self, kind, state):
+        """Sets the state of the watches of a kind, one after the other; returns what is logged."""
         with capture_logs() as lines:
             for informer in [informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind]:
                 informer.state = state
@@ -51,50 +51,50 @@ class Cluster:
     ],
     ids=["watched", "child", "optional child", "observed", "watched and observed"],
 )
-def test_it_is_told_once_when_it_is_missing_and_once_when_it_is_there(run, rules, kind, told):
+def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, rules, kind, told):
     async def scenario():
         async with Cluster(rules) as cluster:
-            assert cluster.becomes(kind, State.UNSERVED) == [told]
+            assert cluster.set_state(kind, State.UNSERVED) == [told]
             for _ in range(3):
-                assert cluster.becomes(kind, State.UNSERVED) == []
+                assert cluster.set_state(kind, State.UNSERVED) == []
                 cluster.operator.controller_set.watch()
-            assert cluster.becomes(kind, State.PENDING) == [], "it is being listed, which may fail yet"
-            assert cluster.becomes(kind, State.UNSERVED) == []
-            assert cluster.becomes(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
-            assert cluster.becomes(kind, State.SYNCED) == []
-            assert cluster.becomes(kind, State.UNSERVED) == [told], "its CRD was deleted"
+            assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
+            assert cluster.set_state(kind, State.UNSERVED) == []
+            assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
+            assert cluster.set_state(kind, State.SYNCED) == []
+            assert cluster.set_state(kind, State.UNSERVED) == [told], "its CRD was deleted"
 
     run(scenario())
 
 
-def test_of_a_kind_that_is_served_nothing_is_said(run):
+def test_a_kind_that_is_served_from_the_start_is_not_logged(run):
     async def scenario():
         async with Cluster(watch()) as cluster:
-            assert [cluster.becomes(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
+            assert [cluster.set_state(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
 
     run(scenario())
 
 
-def test_a_kind_that_may_not_be_read_is_served(run):
+def test_a_forbidden_kind_counts_as_served(run):
     async def scenario():
         async with Cluster(watch()) as cluster:
-            cluster.becomes(CONFIG, State.UNSERVED)
-            assert cluster.becomes(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
+            cluster.set_state(CONFIG, State.UNSERVED)
+            assert cluster.set_state(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
 
     run(scenario())
 
 
-def test_a_kind_that_the_rules_do_not_need_any_more_is_forgotten(run):
+def test_a_kind_that_the_rules_dropped_and_need_again_is_logged_again(run):
     async def scenario():
         async with Cluster(watch(children="ConfigMap Secret")) as cluster:
-            assert cluster.becomes(CONFIG, State.UNSERVED) == [WAITS]
+            assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS]
             cluster.operator.start(watch(children="Secret"))
-            assert cluster.becomes(CONFIG, State.SYNCED) == []
+            assert cluster.set_state(CONFIG, State.SYNCED) == []
 
     run(scenario())
 
 
-def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(run):
+def test_a_kind_that_only_the_inventory_names_is_not_logged(run):
     async def scenario():
         async with Cluster(watch(children="Secret")) as cluster:
             await cluster.operator.inventory.ensure(
@@ -102,6 +102,6 @@ def test_a_kind_that_only_the_inventory_remembers_is_none_that_the_rules_need(ru
             )
             cluster.operator.controller_set.watch()
             assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
-            assert cluster.becomes(CONFIG, State.UNSERVED) == []
+            assert cluster.set_state(CONFIG, State.UNSERVED) == []
 
     run(scenario())

@@ -17,7 +17,7 @@ import structlog
 
 from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.cache.watch_specs import child_needs, observe_need
-from ruleop.engine.manager.unserved_kinds import Unserved
+from ruleop.engine.manager.unserved_kinds import UnservedKinds
 from ruleop.engine.queue.triggers import START
 from ruleop.kinds import Kind
 from ruleop.kube.watch.store import State
@@ -66,7 +66,7 @@ class ControllerSet:
         self.refused = ""  # why the rules on disk are not the ones that run
         self.leading = False
         self.log = structlog.get_logger()
-        self.unserved = Unserved()
+        self.unserved = UnservedKinds()
         self.settled = asyncio.Event()  # set when it becomes settled; cleared by the one that waits for it
         self._pausing: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -147,7 +147,7 @@ class ControllerSet:
 
     def refuse(self, errors: ProjectErrors) -> None:
         self.refused = str(errors)
-        self.metrics.reloads.labels("refused").inc()
+        self.metrics.reloads.labels("rejected").inc()
         self.metrics.reload_failed.set(1)
         if self._pausing is not None:  # the edit goes on
             self._pause()
@@ -174,7 +174,7 @@ class ControllerSet:
             for need in _observed(controller.rules):
                 _add(self.world.observed, informers[need])
         self.world.forget()
-        self.unserved.look(informers.values(), self.controllers)
+        self.unserved.report(informers.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
         yield WatchSpec(kind)
@@ -224,7 +224,7 @@ class ControllerSet:
     def stirred(self, informer: Informer) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""
         self.world.forget()
-        self.unserved.look(self.informers.informers.values(), self.controllers)
+        self.unserved.report(self.informers.informers.values(), self.controllers)
         at_work = [controller for controller in self.controllers if controller.workers.is_open]
         self.open()
         for controller in self.controllers:

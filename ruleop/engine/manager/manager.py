@@ -136,7 +136,7 @@ class Manager:
                 self.options.variables,
                 current=self.project.digest,
                 changed=self.controller_set.reloaded,
-                refused=self.controller_set.refuse,
+                rejected=self.controller_set.refuse,
             )
             reloader.start()
             stack.push_async_callback(reloader.stop)
@@ -195,7 +195,7 @@ class Manager:
             on_loop=partial(call_on_loop, asyncio.get_running_loop()),
         )
         self.metrics.registry.register(collector)
-        self.dispatch = EventHandler(self.world, self.controllers, self.own_writes, statuses=self.options.dry_run)
+        self.dispatch = EventHandler(self.world, self.controllers, self.own_writes, status_changes=self.options.dry_run)
         schemas = PublishedSchemas(self.discovery, self.world)
         self.controller_set = ControllerSet(
             self.controllers,

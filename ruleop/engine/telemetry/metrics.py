@@ -114,12 +114,12 @@ class Metrics:
             "controller",
         )
         self.drift = counter("ruleop_drift_reverted", "Changes and deletions of children by others that were reverted.", "controller")
-        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or refused.", "outcome")
+        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome")
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
         )
         self.lag = self._histogram("ruleop_event_loop_lag_seconds", "Delay of the event loop, measured once a second.", SECONDS)
-        for outcome in ("done", "refused"):
+        for outcome in ("done", "rejected"):
             self.reloads.labels(outcome)  # so that the first is an increase
 
     def of(self, title: str) -> ControllerMetrics:
