@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 
 from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.reconcile.executor import Executor, Outcomes
+from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
-from ruleop.planning import AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
 from tests.engine.server import APP, FakeStores, Server, child, patch_of
 
 OURS = "ruleop.dev/ruleop"
+OWNER = ObjectKey.of(APP)
 WRITES = ("create", "patch", "update", "apply", "delete")
 
 
@@ -34,7 +35,7 @@ class ExecutorHarness:
     def knows_what_is(self, name, kind="ConfigMap"):
         assert self.stored(name, kind) == self.live(name, kind)
 
-    async def execute(self, *actions) -> Outcomes:
+    async def execute(self, *actions) -> Outcome:
         return await self.executor.execute(actions, self.app)
 
     # One action of each kind, on the object "a".
@@ -71,12 +72,12 @@ def harness_with_action(kind):
     """A harness and one action of the kind, with the verb and the name that it comes down to."""
     harness = ExecutorHarness() if kind == "create" else ExecutorHarness(child("a", data={"x": "old"}))
     if kind == "add":
-        return harness, AddFinalizer(OURS), ("patch", "web")
+        return harness, AddFinalizer(OWNER, OURS), ("patch", "web")
     if kind == "remove":
         harness.app = harness.server.edit(
             harness.key("web", "App"), metadata={**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
         )
         harness.stores.put(harness.app)
-        return harness, RemoveFinalizer(OURS), ("patch", "web")
+        return harness, RemoveFinalizer(OWNER, OURS), ("patch", "web")
     verb = {"replace": "update"}.get(kind, kind)
     return harness, getattr(harness, kind)(), (verb, "a")

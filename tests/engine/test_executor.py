@@ -157,7 +157,7 @@ def test_an_object_of_another_life_is_not_touched(run, kind):
     assert outcomes.replan
     assert harness.live("a")["data"] == {"x": "born again"}
     assert harness.stored("a") is None, "the store does not go on showing what was"
-    assert outcomes.foreign[harness.key("a")] == harness.live("a")
+    assert outcomes.conflicting[harness.key("a")] == harness.live("a")
 
 
 def test_a_name_taken_by_a_foreign_object_is_read_and_not_written(run):
@@ -165,7 +165,7 @@ def test_a_name_taken_by_a_foreign_object_is_read_and_not_written(run):
     harness.server.make(child("a", owner=None, data={"x": "theirs"}))
     outcomes = run(harness.execute(harness.create()))
     assert outcomes.replan
-    assert outcomes.foreign == {harness.key("a"): harness.live("a")}
+    assert outcomes.conflicting == {harness.key("a"): harness.live("a")}
     assert harness.stored("a") is None
     assert harness.server.log == [("create", "a"), ("get", "a")]
 
@@ -175,7 +175,7 @@ def test_a_name_taken_by_ourselves_is_no_failure(run):
     harness.server.make(child("a"))
     outcomes = run(harness.execute(harness.create()))
     assert outcomes.replan
-    assert not outcomes.foreign
+    assert not outcomes.conflicting
     harness.knows_what_is("a")
 
 
@@ -185,7 +185,7 @@ def test_an_object_that_went_meanwhile_leaves_the_store(run):
     outcomes = run(harness.execute(harness.patch()))
     assert outcomes.replan
     assert harness.stored("a") is None
-    assert not outcomes.foreign
+    assert not outcomes.conflicting
 
 
 def test_what_is_released_leaves_the_store(run):

@@ -13,7 +13,7 @@ from ruleop.engine.reconcile.executor import AT_ONCE
 from ruleop.kube.client.client import CONCURRENCY
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
-from tests.engine.executor_harness import OURS, WRITES, ExecutorHarness, harness_with_action
+from tests.engine.executor_harness import OURS, OWNER, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import Answer, child
 from tests.exploration import examples
 
@@ -107,7 +107,7 @@ def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(ru
 
 def test_the_finalizer_is_there_before_what_needs_it(run):
     harness = ExecutorHarness()
-    actions = [harness.create("a", needs=frozenset({""})), AddFinalizer(OURS)]
+    actions = [harness.create("a", needs=frozenset({""})), AddFinalizer(OWNER, OURS)]
     outcomes = run(harness.execute(*actions))
     assert outcomes.clean
     assert harness.server.log == [("patch", "web"), ("create", "a")]
@@ -116,7 +116,7 @@ def test_the_finalizer_is_there_before_what_needs_it(run):
 def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
     harness = ExecutorHarness()
     harness.server.say("patch", "web", Answer.FORBIDDEN)
-    outcomes = run(harness.execute(AddFinalizer(OURS), harness.create("a", needs=frozenset({""}))))
+    outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
     assert harness.live("a") is None
     assert outcomes.failed[harness.key("web", "App")].failure is Failure.FORBIDDEN
     assert not outcomes.replan, "five times at once would be forbidden five times"
@@ -126,7 +126,7 @@ def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
     """It belongs to no child, so its id is empty, as is what an action needs that needs our finalizer."""
     harness = ExecutorHarness(child("old"), child("stays"))
     actions = [
-        AddFinalizer(OURS),
+        AddFinalizer(OWNER, OURS),
         harness.create("a", needs=frozenset({""})),
         harness.delete("old", id_="", needs=frozenset({"", "a"})),
         harness.release("stays", id_="", needs=frozenset({"a", ""})),
@@ -154,7 +154,7 @@ def test_a_release_that_failed_keeps_nobody_from_being_written(run):
 
 def test_the_finalizer_is_not_added_twice(run):
     harness, _, _ = harness_with_action("remove")
-    run(harness.execute(AddFinalizer(OURS)))
+    run(harness.execute(AddFinalizer(OWNER, OURS)))
     assert harness.live("web", "App")["metadata"]["finalizers"] == ["somebody.else/has-one", OURS]
 
 
@@ -195,7 +195,7 @@ def test_a_cr_that_is_gone_has_no_finalizer_to_remove(run):
 def test_a_cr_that_is_gone_is_not_planned_again(run):
     harness = ExecutorHarness()
     del harness.server.objects[harness.key("web", "App")]
-    outcomes = run(harness.execute(AddFinalizer(OURS), harness.create("a", needs=frozenset({""}))))
+    outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
     assert not outcomes.replan
     assert not outcomes.clean
     assert harness.live("a") is None

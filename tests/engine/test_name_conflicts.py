@@ -211,7 +211,7 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
         assert harness.server.log.count(("look", "web")) - looks == 4
         assert (await harness.reconcile()).again > 8
         assert harness.condition()["reason"] == "ErrResourceExists"
-        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["an object in the way cannot be read; trying again"]
+        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["conflicting object cannot be read; will retry"]
 
     run(scenario())
 
@@ -225,7 +225,7 @@ def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
             info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
         )
         await harness.reconcile()
-        assert not harness.reconciler.memory[WEB].foreign
+        assert not harness.reconciler.histories[WEB].conflicting
 
     run(scenario())
 
@@ -275,7 +275,7 @@ def test_a_child_that_waits_may_still_want_its_name(run):
         await harness.until_settled()
         harness.edit_app(spec={"name": "taken", "go": False})
         await harness.until_settled()
-        assert harness.key("taken") in harness.reconciler.memory[WEB].foreign
+        assert harness.key("taken") in harness.reconciler.histories[WEB].conflicting
         harness.edit_app(spec={"name": "taken"})
         await harness.until_settled()
         assert harness.server.log.count(("create", "taken")) == 1
@@ -291,11 +291,11 @@ def test_what_the_server_makes_of_values_is_remembered_while_a_child_waits_or_th
         make = harness.server.make
         harness.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
         await harness.until_settled()
-        learned = dict(harness.reconciler.memory[WEB].learned)
+        learned = dict(harness.reconciler.histories[WEB].learned)
         assert learned
         for spec in ({"x": "long", "go": False}, {}):
             harness.edit_app(spec=spec)
             await harness.until_settled()
-            assert harness.reconciler.memory[WEB].learned == learned
+            assert harness.reconciler.histories[WEB].learned == learned
 
     run(scenario())

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from ruleop.engine.cache.expectations import PATIENCE, Expectations
-from ruleop.engine.reconcile.field_conflicts import ENOUGH, FIRST, QUIET
-from ruleop.engine.reconcile.memory import Memory
-from ruleop.engine.reconcile.reconciler import REFUSED_FOR
 from ruleop.kinds import ObjectKey
-from ruleop.planning import Problem
+from ruleop.planning.drift import ENOUGH, FIRST, QUIET
+from ruleop.planning.history import STATUS_REFUSED_FOR
 from ruleop.planning.marks import PART_OF
-from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
+from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.planning.world import project
 
@@ -61,11 +58,10 @@ def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for
         harness.stores.objects = old | {harness.key("web", "App"): copy.deepcopy(harness.app)}
         harness.stores.version = 0
         asked = len(harness.server.log)
-        harness.reconciler.memory[next(iter(harness.reconciler.memory))].awaited.wrote(
-            {harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]}
-        )
+        expectations = harness.reconciler.expectations[WEB] = Expectations()
+        expectations.wrote({harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is behind")
+        assert (verdict.failed, verdict.why) == (False, "the cache is behind")
         assert verdict.again is not None
         assert harness.server.log[asked:] == []
         harness.stores.catch_up()
@@ -150,7 +146,7 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
             await harness.reconcile()
 
         def made_anew():
-            harness.known = False
+            harness.stores.synced = False
             for key in [key for key in harness.stores.objects if key.kind == "ConfigMap"]:
                 del harness.stores.objects[key]
 
@@ -167,12 +163,12 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
             harness.server.say("delete", "a", Answer.CONFLICT)
         said = harness.condition()
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is made anew")
+        assert (verdict.failed, verdict.why) == (False, "a kind is listed again")
         assert verdict.again is not None
         assert far in harness.server.objects
         assert FINALIZER in harness.app["metadata"]["finalizers"]
         assert harness.condition() == said, "nor is anything told of it"
-        harness.known, harness.stores.look = True, look
+        harness.stores.synced, harness.stores.look = True, look
         harness.stores.catch_up()
         for _ in range(4):
             await harness.reconcile()
@@ -352,11 +348,10 @@ def test_an_edit_costs_no_memory_of_fights(run):
         await harness.until_settled()
         harness.edit_app(spec={"v": "2"})
         await harness.until_settled()
-        (memory,) = harness.reconciler.memory.values()
-        assert memory.fights is None
+        assert not harness.reconciler.histories[WEB].drift
         harness.edit("a", data={"v": "theirs"})
         await harness.until_settled()
-        assert memory.fights
+        assert harness.reconciler.histories[WEB].drift
 
     run(scenario())
 
@@ -487,7 +482,7 @@ def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run
             asked.append([each.type for each in rule.conditions])
             assert harness.condition("Mine") == {}
 
-        harness.reconciler.around.before_writes.side_effect = ask
+        harness.before_writes.side_effect = ask
         await harness.reconcile()
         assert asked == [["Mine"]]
         assert harness.condition("Mine")["status"] == "True"
@@ -502,8 +497,8 @@ def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
         harness = one(ELSEWHERE)
         for _ in range(3):
             await harness.reconcile(catch_up=False)
-        (memory,) = harness.reconciler.memory.values()
-        versions = {key.name: version for key, version in memory.awaited._versions.items()}
+        (expected,) = harness.reconciler.expectations.values()
+        versions = {key.name: version for key, version in expected._versions.items()}
         assert versions == {
             name: harness.live(name, kind)["metadata"]["resourceVersion"] for name, kind in (("a", "ConfigMap"), ("web", "App"))
         }
@@ -602,9 +597,9 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
         tries = harness.server.log.count(("status", "web"))
         verdict = await harness.reconcile()
         assert not verdict.failed
-        assert 0 < verdict.again <= REFUSED_FOR
+        assert 0 < verdict.again <= STATUS_REFUSED_FOR
         assert harness.server.log.count(("status", "web")) == tries, "nothing is asked in between"
-        harness.time += REFUSED_FOR
+        harness.time += STATUS_REFUSED_FOR
         await harness.until_settled()
         assert harness.condition()["reason"] == "Ready"
         assert harness.app["status"]["said"] == "1"
@@ -612,13 +607,13 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
     run(scenario())
 
 
-def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run):
+def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
     async def scenario():
-        harness = one(PROJECTED)
-        refused = Problem("status", "StatusRefused", "")
-        planned = SimpleNamespace(look_again=5.0, problems=(refused,), period=36000.0)
-        memory = Memory(refused_until=harness.time + REFUSED_FOR)
-        assert harness.reconciler._again(memory, planned) == (5.0, "its time has come")
+        harness = one("reconcilePeriod: 5s\n" + PROJECTED)
+        harness.server.say("status", "web", Answer.INVALID)
+        verdict = await harness.until_settled()
+        assert harness.condition()["reason"] == "StatusRefused"
+        assert (verdict.again, verdict.why) == (5.0, "resync")
 
     run(scenario())
 

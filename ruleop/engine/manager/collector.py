@@ -90,7 +90,7 @@ class StateCollector(Collector):
         for name in ("longest_wait_seconds", "failing"):
             values[f"ruleop_{name}"][title] = work[name]
         # Most CRs are in the same state, so equal ones are counted before their parts are added up.
-        states_of_crs = Counter((memory.reason, memory.states, memory.waits) for memory in controller.reconciler.memory.values())
+        states_of_crs = Counter((each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values())
         for (reason, states, waits), count in states_of_crs.items():
             if reason:
                 values["ruleop_resources"][*title, reason] += count

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.planning import Plan
     from ruleop.rules import Rule
 
+
 MAX_ATTEMPTS = 5  # one can collide with the last write of the leader before; more mean that something else writes the ConfigMap
 
 
@@ -90,6 +91,14 @@ class Inventory:
 
     def of(self, watched: GroupKind) -> InventoryEntry:
         return self.entries.get(watched, InventoryEntry())
+
+    def conditions_of(self, watched: GroupKind) -> frozenset[str]:
+        """Types of conditions that the rules of a kind have or had."""
+        return self.of(watched).conditions
+
+    async def before_writes(self, rule: Rule, plan: Plan) -> None:
+        """Returns when the ConfigMap says what the plan is about to make."""
+        await self.ensure(rule.kind.versionless, entry_of_plan(rule, plan))
 
     async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
         """Returns when the ConfigMap contains at least this. Mostly it does already, and the call costs nothing."""
