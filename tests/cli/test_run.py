@@ -237,8 +237,8 @@ def test_without_a_server_it_keeps_trying_and_ends_when_it_is_asked_to(project, 
     """With one line for each attempt."""
     started = process("run", *ADDRESSES, "--kubeconfig", config(project), "--log-format=json")
     lines = [json.loads(started.stderr.readline()) for _ in range(2)]
-    assert {line["event"] for line in lines} == {"the API server does not answer; trying again"}
-    assert [line["again_in"] for line in lines] == [0.5, 1.0]
+    assert {line["event"] for line in lines} == {"API server not reachable; will retry"}
+    assert [line["retry_in"] for line in lines] == [0.5, 1.0]
     assert "http://127.0.0.1:1 cannot be reached" in lines[0]["error"]
     started.send_signal(asked)
     _, err = started.communicate(timeout=60)

@@ -111,7 +111,7 @@ def test_a_server_that_comes_later(fresh: Fresh, namespace: str, kubectl: Kubect
     token = yaml.safe_load(fresh.kubeconfig.read_text())["users"][0]["user"]
     use(fresh, token, server=f"https://127.0.0.1:{port}")
     fresh.launch()
-    fresh.says("the API server does not answer; trying again")
+    fresh.says("API server not reachable; will retry")
     assert fresh.probe("/healthz")[0] == 200
     status, text = fresh.probe("/readyz?verbose")
     assert (status, "cannot be reached" in text) == (503, True)
@@ -127,7 +127,7 @@ def test_a_server_that_comes_later(fresh: Fresh, namespace: str, kubectl: Kubect
 def test_without_the_right_to_the_inventory_it_waits_for_it(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     fresh.revoke("configmaps", fresh.home)
     fresh.launch()
-    said = fresh.says("not permitted; trying again")
+    said = fresh.says("not permitted; will retry")
     assert "configmaps" in said["error"]
     assert said["grant"] == f"get, create, update on configmaps in namespace {fresh.home}"
     assert fresh.probe("/readyz")[0] == 503

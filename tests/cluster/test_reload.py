@@ -284,8 +284,8 @@ def test_a_broken_edit_changes_nothing_and_is_told_until_it_is_repaired(rules: R
     assert "watches.yaml:1:" in rules.verbose()
     assert 'unknown key "childern"' in rules.verbose()
     assert rules.operator.probe("/readyz")[0] == 200
-    refusals = [line for line in rules.operator.log() if line["event"].startswith("the changed rules are refused")]
-    assert "watches.yaml:1:" in refusals[-1]["mistakes"]
+    refusals = [line for line in rules.operator.log() if line["event"].startswith("reload rejected")]
+    assert "watches.yaml:1:" in refusals[-1]["errors"]
     assert rules.operator.writes(mark, rules.namespace) == []
     rules.admin.merge(rules.path("boxes", "a"), {"spec": {"text": "two"}}, "somebody")
     rules.wait_for_text("a", "two")

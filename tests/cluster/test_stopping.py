@@ -66,7 +66,7 @@ def test_a_server_that_hangs_does_not_keep_it_from_ending(
             operator.signal(signal.SIGINT)
         assert operator.ended() == 1
         operator.says(
-            "the grace period is over; what still ran is cut off, and the next start finishes it"
+            "grace period exceeded; exiting with unfinished reconciles"
             if asked == "once"
             else "asked to end a second time: it ends at once"
         )

@@ -72,18 +72,18 @@ class ControllerSetHarness:
     def __init__(self, pause=0.0):
         self.inventory_store, self.time = FakeConfigMap(), 0.0
         self.informers, self.discovery, self.metrics = FakeInformers(), FakeDiscovery(), Metrics()
-        self.world = Cache(SimpleNamespace(), lambda _: None)
-        self.controllers = Controllers(self.world)
+        self.cache = Cache(SimpleNamespace(), lambda _: None)
+        self.controllers = Controllers(self.cache)
         self.controller_set = ControllerSet(
             self.controllers,
             informers=self.informers,
             discovery=self.discovery,
             schemas=SimpleNamespace(known_of=lambda _: True),
             inventory=Inventory(self.inventory_store),
-            room=SimpleNamespace(look=lambda *_: None),
+            status_schemas=SimpleNamespace(look=lambda *_: None),
             metrics=self.metrics,
-            make=self.make,
-            limit=None,
+            create_controller=self.make,
+            max_concurrent=None,
             pause=pause,
             clock=lambda: self.time,
         )
@@ -100,8 +100,8 @@ class ControllerSetHarness:
         return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, held_until="", reconcile=reconcile), workers)
 
     def start(self, *watches):
-        self.controller_set.adopt(project_of(*watches))
-        self.controller_set.lead()
+        self.controller_set.apply(project_of(*watches))
+        self.controller_set.start_leading()
 
     def store(self, group_kind, labels=""):
         (informer,) = [

@@ -118,7 +118,7 @@ class ReconcilerHarness:
         self.reconciler = Reconciler(rules[0].kind, rules, environment, queue)
         return self.reconciler
 
-    # -- the clock, and the events ---------------------------------------------------------------------------------------------------------
+    # -- the clock, and the events -------------------------------------------------------------------------------------
 
     def now(self):
         return "2026-01-01T00:00:00Z"
@@ -132,7 +132,7 @@ class ReconcilerHarness:
     def record(self, _resource, events):
         self.events += [(event.type, event.reason, event.message) for event in events]
 
-    # -- passes ------------------------------------------------------------------------------------------------------------------------------
+    # -- passes --------------------------------------------------------------------------------------------------------
 
     async def reconcile(self, *, catch_up=True):
         """One pass."""

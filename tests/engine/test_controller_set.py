@@ -1,4 +1,4 @@
-"""Rules come and go while the operator runs; what an edit does not touch goes on, and nothing is taken away in haste."""
+"""Rules change while the operator runs: kinds that an edit does not affect are not touched, and deletions wait for the pause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def queued(operator, kind):
     return operator.controllers.get(kind).workers.queue.statistics(now=0.0)["ready"]
 
 
-def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(run_scenario):
+def test_only_the_kinds_that_an_edit_affects_are_reconciled(run_scenario):
     async def scenario(operator):
         operator.start(watch(), watch("Other"))
         operator.resource()
@@ -29,13 +29,13 @@ def test_only_the_kinds_that_an_edit_touches_are_looked_at_again(run_scenario):
     run_scenario(scenario, pause=60.0)
 
 
-def test_the_same_rules_in_another_place_are_the_rules_that_run_all_the_same(run_scenario):
+def test_rules_that_only_moved_in_their_file_are_in_force_without_a_reconcile(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         moved = project_of("# a comment\n" + watch())
         operator.controller_set.reloaded(moved)
         controller = operator.controllers.get(APP)
-        assert controller.rules == controller.reconciler.rules == moved.rules, "places in messages are those of the new file"
+        assert controller.rules == controller.reconciler.rules == moved.rules, "messages name the lines of the new file"
         assert not controller.reconciler.held_until
 
     run_scenario(scenario)
@@ -49,7 +49,7 @@ def test_another_version_or_limit_takes_effect(run_scenario):
         operator.controller_set.reloaded(project_of(watch(version="v2", more="maxConcurrentReconciles: 3")))
         assert operator.controllers.get(APP) is controller
         assert (controller.kind, controller.reconciler.kind) == (Kind("example.com", "v2", "App"),) * 2
-        assert operator.world.primary[APP].need == WatchSpec(Kind("example.com", "v2", "App"))
+        assert operator.cache.primary[APP].need == WatchSpec(Kind("example.com", "v2", "App"))
         assert WatchSpec(Kind("example.com", "v1", "App")) not in operator.informers.informers
         assert controller.workers.limit == 3
 
@@ -69,46 +69,46 @@ def test_several_watches_of_a_kind_have_one_controller(run_scenario):
     run_scenario(scenario)
 
 
-def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(run_scenario):
+def test_a_controller_is_synced_when_no_watch_is_pending(run_scenario):
     async def scenario(operator):
         operator.start(watch())
-        assert operator.world.is_synced(APP)
+        assert operator.cache.is_synced(APP)
         children = operator.informers.informers[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
         for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
             children.state = state
-            assert operator.world.is_synced(APP) is knows
-        assert not operator.world.is_synced(GroupKind("example.com", "Nobodys"))
+            assert operator.cache.is_synced(APP) is knows
+        assert not operator.cache.is_synced(GroupKind("example.com", "Nobodys"))
 
     run_scenario(scenario)
 
 
-# -- the pause ---------------------------------------------------------------------------------------------------------------------------
+# -- the pause ---------------------------------------------------------------------------------------------------------
 
 
-def test_files_that_arrive_one_after_the_other_prolong_the_pause(run_scenario):
-    """Also when they touch another kind, and also a broken one: the edit goes on."""
+def test_each_edit_during_the_pause_extends_it(run_scenario):
+    """Also one that affects another kind, and an invalid one: the edit is not complete."""
 
     async def scenario(operator):
         operator.start(watch(), watch("Other"))
         await operator.until_settled()
         operator.controller_set.pause = 60.0
         operator.controller_set.reloaded(project_of(watch(children="Secret"), watch("Other")))
-        first = operator.controller_set._pausing
+        first = operator.controller_set._pause_end
         operator.controller_set.reloaded(project_of(watch(children="Secret"), watch("Other", "Secret")))
-        second = operator.controller_set._pausing
+        second = operator.controller_set._pause_end
         assert (first.cancelled(), second.cancelled()) == (True, False)
         operator.time += 7.0
-        operator.controller_set.refuse("a mistake")
+        operator.controller_set.reject("a mistake")
         assert second.cancelled()
         deadlines = {kind: operator.controllers.get(kind).reconciler.held_until for kind in (APP, OTHER)}
-        assert deadlines == dict.fromkeys((APP, OTHER), "1970-01-01T00:01:07Z"), "one deadline for all that is held back"
+        assert deadlines == dict.fromkeys((APP, OTHER), "1970-01-01T00:01:07Z"), "one end for all controllers"
         assert not operator.controller_set.is_settled
         assert operator.controllers.get(APP).reconciler.held_until
 
     run_scenario(scenario)
 
 
-def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(run_scenario):
+def test_crs_that_report_the_end_of_the_pause_are_reconciled_when_it_is_extended(run_scenario):
     async def scenario(operator):
         operator.start(watch(), watch("Other"))
         operator.resource()
@@ -116,13 +116,13 @@ def test_a_new_deadline_is_told_on_the_crs_that_name_the_old_one(run_scenario):
         request = operator.controllers.get(APP).workers.queue.take(now=0.0)
         operator.controllers.get(APP).workers.queue.done(request, now=0.0)
         assert queued(operator, APP) == 0
-        operator.controller_set.refuse("a mistake")
+        operator.controller_set.reject("a mistake")
         assert (queued(operator, APP), queued(operator, OTHER)) == (1, 0)
 
     run_scenario(scenario, pause=60.0)
 
 
-def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(run_scenario):
+def test_a_new_watch_prunes_nothing_in_the_pause(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         operator.controller_set.reloaded(project_of(watch(), watch("Other")))
@@ -133,7 +133,7 @@ def test_a_watch_that_is_new_or_comes_back_prunes_nothing_in_the_pause(run_scena
     run_scenario(scenario)
 
 
-def test_after_the_pause_those_that_waited_are_looked_at_again(run_scenario):
+def test_crs_whose_deletions_were_held_back_are_reconciled_after_the_pause(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         await operator.until_settled()
@@ -150,20 +150,20 @@ def test_after_the_pause_those_that_waited_are_looked_at_again(run_scenario):
     run_scenario(scenario)
 
 
-def test_a_refusal_and_what_ends_it_are_measured(run_scenario):
+def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one(run_scenario):
     async def scenario(operator):
         operator.start(watch())
-        operator.controller_set.refuse("watches.yaml:1:1: a mistake")
+        operator.controller_set.reject("watches.yaml:1:1: a mistake")
         assert operator.metrics.registry.get_sample_value("ruleop_reload_failed") == 1
-        assert operator.controller_set.refused == "watches.yaml:1:1: a mistake"
+        assert operator.controller_set.rejected == "watches.yaml:1:1: a mistake"
         operator.controller_set.reloaded(project_of(watch()))
         assert operator.metrics.registry.get_sample_value("ruleop_reload_failed") == 0
-        assert operator.controller_set.refused == ""
+        assert operator.controller_set.rejected == ""
 
     run_scenario(scenario)
 
 
-def test_the_verbs_that_are_needed_on_a_kind_are_those_of_all_rules_and_of_what_is_left(run_scenario):
+def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         full = {"get", "list", "watch", "create", "patch", "delete"}

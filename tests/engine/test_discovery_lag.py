@@ -76,12 +76,12 @@ class FakeControllers(list[Any]):
     def get(self, kind: GroupKind) -> Any:
         return next((each for each in self if each.kind.versionless == kind), None)
 
-    def all_again(self, controller: Any, cause: str) -> None:
+    def enqueue_all(self, controller: Any, cause: str) -> None:
         self.again.append((controller, cause))
         self.has_queued.set()
 
 
-def world_with(definition: dict[str, Any]) -> Any:
+def cache_with(definition: dict[str, Any]) -> Any:
     return SimpleNamespace(definitions={}, forget=lambda: None, parse=lambda *_: definition)
 
 
@@ -104,9 +104,9 @@ async def run_after_change(
     discovery, informers = LaggingDiscovery(defined=defined, lag=lag), FakeInformers()
     if not watched:
         del informers.informers[WatchSpec(APP)]
-    world = world_with(DEFINITION)
-    controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or FakeControllers())
-    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=informers, controller_set=controller_set)
+    cache = cache_with(DEFINITION)
+    controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers or FakeControllers())
+    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=informers, controller_set=controller_set)
     await change_crd(discovery_sync, informers.looked_again, deleted=not defined)
     return discovery
 
@@ -149,9 +149,9 @@ def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
     async def run():
         discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
         controllers = FakeControllers(controller)
-        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
-        world = world_with(definition)
-        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=FakeInformers(), controller_set=controller_set)
+        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers)
+        cache = cache_with(definition)
+        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=FakeInformers(), controller_set=controller_set)
         await change_crd(discovery_sync, controllers.has_queued)
         return discovery.requests, controllers.again, controller
 
@@ -165,10 +165,10 @@ def run_without_permission_to_watch_crds(discovery, *, until):
     async def run():
         informers = FakeInformers()
         informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
-        world = SimpleNamespace(definitions={}, forget=lambda: None)
-        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=FakeControllers())
+        cache = SimpleNamespace(definitions={}, forget=lambda: None)
+        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers())
         discovery_sync = DiscoverySync(
-            discovery, SimpleNamespace(known=list), world=world, informers=informers, controller_set=controller_set
+            discovery, SimpleNamespace(known=list), cache=cache, informers=informers, controller_set=controller_set
         )
         task = asyncio.create_task(discovery_sync.follow_discovery())
         async with asyncio.timeout(600):

@@ -134,7 +134,7 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
     assert run(executor.execute([harness.create(name) for name in "abc"], harness.app)).retry_after == 7.0
 
 
-# -- somebody else was faster ------------------------------------------------------------------------------------------------------------
+# -- somebody else was faster ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["patch", "replace", "delete"])
@@ -198,7 +198,7 @@ def test_what_is_released_leaves_the_store(run):
     assert harness.stored("a") is None
 
 
-# -- deletion ----------------------------------------------------------------------------------------------------------------------------
+# -- deletion ----------------------------------------------------------------------------------------------------------
 
 
 def test_before_each_deletion_there_is_a_live_read(run):

@@ -240,7 +240,7 @@ def test_a_secret_is_refused_without_its_value(run):
     assert outcomes.failed[harness.key("a")].message == "create secrets shop/a: 403 Forbidden"
 
 
-# -- all at once -------------------------------------------------------------------------------------------------------------------------
+# -- all at once -------------------------------------------------------------------------------------------------------
 
 _IDS = "abcde"
 

@@ -114,9 +114,9 @@ def test_nothing_is_removed_before_the_crs_of_the_kind_are_reconciled(run_scenar
 def test_nothing_is_removed_during_the_pause_or_by_a_standby(run_scenario):
     async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
-        operator.controller_set.adopt(project_of(watch()))
+        operator.controller_set.apply(project_of(watch()))
         assert not await operator.inventory_gc.collect(APP)
-        operator.controller_set.lead()
+        operator.controller_set.start_leading()
         assert not await operator.inventory_gc.collect(APP)
         assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
 
@@ -187,7 +187,7 @@ def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(run_scenario, w
         if why in {"stale", "defined"}:
             operator.discovery.unserved = {APP}
         operator.discovery.catalogue.stale = frozenset({("example.com", "v1")} if why == "stale" else ())
-        operator.world.definitions = {APP: object()} if why == "defined" else {}
+        operator.cache.definitions = {APP: object()} if why == "defined" else {}
         operator.start(watch("Other"))
         if why in {"forbidden", "pending"}:
             operator.informers.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
@@ -204,13 +204,13 @@ def test_a_kind_of_child_that_cannot_be_read_stays_recorded(run_scenario, why):
         if why in {"stale", "defined"}:
             operator.discovery.unserved = {SECRET}
         operator.discovery.catalogue.stale = frozenset({("", "v1")} if why == "stale" else ())
-        operator.world.definitions = {SECRET: object()} if why == "defined" else {}
+        operator.cache.definitions = {SECRET: object()} if why == "defined" else {}
         operator.start(watch())
         operator.resource()
         if why == "forbidden":
-            operator.world.children_feed(SECRET).state = State.FORBIDDEN
+            operator.cache.children_feed(SECRET).state = State.FORBIDDEN
         if why == "primary forbidden":
-            operator.world.primary[APP].state = State.FORBIDDEN
+            operator.cache.primary[APP].state = State.FORBIDDEN
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
 
@@ -241,7 +241,7 @@ def test_a_kind_that_the_rules_dropped_is_watched_and_recorded_until_no_cr_has_a
         operator.delete(child)
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG)}
-        assert SECRET not in operator.world.children_of
+        assert SECRET not in operator.cache.children_of
         assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.informers.informers
 
     run_scenario(scenario)
@@ -294,7 +294,7 @@ def test_a_kind_that_somebody_else_wrote_into_the_inventory_is_watched(run_scena
         await operator.until_settled()
         operator.inventory_store.write_as_somebody_else({APP: entry(CONFIG, GroupKind("", "Pod"))})
         assert not await operator.inventory_gc.collect(APP)
-        assert GroupKind("", "Pod") in operator.world.children_of
+        assert GroupKind("", "Pod") in operator.cache.children_of
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG)}
 

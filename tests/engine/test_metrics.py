@@ -129,7 +129,7 @@ def test_two_operators_in_one_process_have_metrics_of_their_own():
     assert b'controller="App"' not in generate_latest(two.registry)
 
 
-# -- the queue and the workers -----------------------------------------------------------------------------------------------------------
+# -- the queue and the workers -----------------------------------------------------------------------------------------
 
 BY_NAME, BY_CONTROLLER = ("name", "App.example.com"), ("controller", "App.example.com")
 
@@ -238,7 +238,7 @@ def test_a_removed_watch_leaves_no_series_even_if_a_reconcile_ends_later(run):
     run(scenario())
 
 
-# -- what is counted when it is asked for ------------------------------------------------------------------------------------------------
+# -- what is counted when it is asked for ------------------------------------------------------------------------------
 
 
 def test_children_and_crs_are_counted_by_their_current_state(run):

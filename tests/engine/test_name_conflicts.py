@@ -74,7 +74,7 @@ def keeps_what_others_put_there(harness):
     assert harness.condition()["reason"] != "ErrResourceExists"
 
 
-# -- what is taken over is known as a whole -----------------------------------------------------------------------------------------------
+# -- what is taken over is known as a whole ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
     run(scenario())
 
 
-# -- what cannot be looked at ----------------------------------------------------------------------------------------------------------------
+# -- what cannot be looked at ------------------------------------------------------------------------------------------
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
@@ -230,7 +230,7 @@ def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
     run(scenario())
 
 
-# -- when nothing is in the way any more -------------------------------------------------------------------------------------------------
+# -- when nothing is in the way any more -------------------------------------------------------------------------------
 
 NAMED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\ndata: {v: '1'}\n"
 

@@ -56,7 +56,7 @@ class Life:
         return metrics.get_sample_value("ruleop_drift_reverted_total", {"controller": "App.example.com"})
 
 
-# -- what a write is called --------------------------------------------------------------------------------------------------------------
+# -- what a write is called --------------------------------------------------------------------------------------------
 
 
 def test_a_first_creation_is_a_creation_whatever_it_had_to_wait_for(run):
@@ -224,7 +224,7 @@ def test_the_finalizer_has_its_lines(run):
     run(scenario())
 
 
-# -- what is not known is not claimed ----------------------------------------------------------------------------------------------------
+# -- what is not known is not claimed ----------------------------------------------------------------------------------
 
 
 def test_the_first_pass_of_a_new_process_claims_no_drift(run):
@@ -310,7 +310,7 @@ def test_what_was_deleted_before_ruleop_came_to_it_is_not_claimed(run):
     run(scenario())
 
 
-# -- which fields ------------------------------------------------------------------------------------------------------------------------
+# -- which fields ------------------------------------------------------------------------------------------------------
 
 
 def test_fields_are_paths_with_items_by_their_keys(run):
@@ -356,7 +356,7 @@ def test_fields_are_bounded_in_number_and_length(run):
     run(scenario())
 
 
-# -- what a pass came to -----------------------------------------------------------------------------------------------------------------
+# -- what a pass came to -----------------------------------------------------------------------------------------------
 
 
 def test_all_rounds_of_a_pass_are_counted(run):
@@ -421,7 +421,7 @@ def test_the_same_refusal_at_every_retry_is_no_news(run):
     run(scenario())
 
 
-# -- whatever happens, in whatever order -------------------------------------------------------------------------------------------------
+# -- whatever happens, in whatever order -------------------------------------------------------------------------------
 
 HAPPENINGS = st.lists(
     st.lists(st.sampled_from(["edit", "rules", "theirs", "deleted", "restart"]), max_size=3, unique=True), min_size=1, max_size=4

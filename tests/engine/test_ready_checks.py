@@ -86,13 +86,13 @@ def test_two_watches_of_a_kind_have_different_names():
     assert checks.of_watch(other).name == "watch v1 ConfigMap in kube-public where metadata.name=ca metadata only"
 
 
-def controller_set(harness, *, leading=True, refused=""):
+def controller_set(harness, *, leading=True, rejected=""):
     for controller in harness.controllers:
         controller.rules = ("a rule", "another")
         controller.needs = frozenset({harness.informer.need})
     return SimpleNamespace(
         leading=leading,
-        refused=refused,
+        rejected=rejected,
         informers=SimpleNamespace(informers={harness.informer.need: harness.informer}),
         controllers=harness.controllers,
     )
@@ -100,7 +100,7 @@ def controller_set(harness, *, leading=True, refused=""):
 
 def test_rejected_rules_are_listed_and_do_not_count(harness):
     assert checks.of_rules(controller_set(harness)) == Check("rules", True, "2 in force", counts=False)
-    assert checks.of_rules(controller_set(harness, refused="watches.yaml:1: no")) == Check(
+    assert checks.of_rules(controller_set(harness, rejected="watches.yaml:1: no")) == Check(
         "rules", False, "watches.yaml:1: no", counts=False
     )
 

@@ -27,7 +27,7 @@ def one(body=ONE, **files):
     return ReconcilerHarness(body, {"v": "1"}, **({"a": A} | files))
 
 
-# -- reading one's own writes ----------------------------------------------------------------------------------------------------------------
+# -- reading one's own writes ------------------------------------------------------------------------------------------
 
 
 def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
@@ -212,7 +212,7 @@ def test_nobody_waits_for_ever():
     assert awaited.wait(Reached(1), now) is None
 
 
-# -- fights ----------------------------------------------------------------------------------------------------------------------------------
+# -- fights ------------------------------------------------------------------------------------------------------------
 
 
 async def fight(harness, rounds, undo=None):
@@ -392,7 +392,7 @@ def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
     run(scenario())
 
 
-# -- ignored fields --------------------------------------------------------------------------------------------------------------------------
+# -- ignored fields ----------------------------------------------------------------------------------------------------
 
 
 WITH_TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', other: '{{ spec.other }}'}\n"
@@ -419,7 +419,7 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
     run(scenario())
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------------------------------
+# -- what is told ------------------------------------------------------------------------------------------------------
 
 
 def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):

@@ -20,7 +20,7 @@ def annotated(body, **annotations):
     return harness
 
 
-# -- the period --------------------------------------------------------------------------------------------------------------------------
+# -- the period --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(r
     run(scenario())
 
 
-# -- at once ---------------------------------------------------------------------------------------------------------------------------------
+# -- at once -----------------------------------------------------------------------------------------------------------
 
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: home}\n"
 INSIDE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: home}\ndata: {v: '1'}\n"
@@ -134,7 +134,7 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
     run(scenario())
 
 
-# -- what was refused for good ---------------------------------------------------------------------------------------------------------------
+# -- what was refused for good -----------------------------------------------------------------------------------------
 
 CLAIM = """
 apiVersion: v1

@@ -182,7 +182,7 @@ def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server
     assert "status.conditions, status.observedGeneration, status.two" in told["message"]
 
 
-# -- what goes over the wire -------------------------------------------------------------------------------------------------------------
+# -- what goes over the wire -------------------------------------------------------------------------------------------
 
 
 class Wire:

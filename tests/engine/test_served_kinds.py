@@ -171,7 +171,7 @@ def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, serv
     run(scenario())
 
 
-# -- has_kind ----------------------------------------------------------------------------------------------------------------------------
+# -- has_kind ----------------------------------------------------------------------------------------------------------
 
 UNNAMED = Kind("example.com", "v1", "Other")  # by any child or observe
 ASKS = """

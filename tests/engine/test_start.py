@@ -63,7 +63,7 @@ def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachabl
                 except aiohttp.ClientConnectionError:
                     continue
                 assert status == 503
-            assert said.startswith("[-] begin: ")
+            assert said.startswith("[-] start: ")
             assert said.endswith("not ready\n")
             assert await get("/healthz") == (200, "ok")
             status, text = await get("/metrics")
@@ -84,7 +84,7 @@ def test_retries_back_off_up_to_ten_seconds(tmp_path):
                 raise ApiError(Problem.UNREACHABLE, verb="get", resource="/version", text="nobody answers")
 
         with capture_logs() as lines:
-            await manager._until_possible(step)
-        return [line["again_in"] for line in lines]
+            await manager.retry(step)
+        return [line["retry_in"] for line in lines]
 
     assert run_in_virtual_time(scenario()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]

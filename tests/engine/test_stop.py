@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
 from tests.engine.test_start import RULES, unreachable
 
 __all__ = ["unreachable"]
@@ -28,18 +29,12 @@ def test_stopping_before_the_start_is_complete_is_in_order(run, unreachable, tmp
     assert run(asked()) is True
 
 
-def test_a_failed_task_stops_the_operator_and_is_logged(run, unreachable, tmp_path):
-    async def fails():
+def test_a_failed_task_stops_the_operator_and_is_logged(run, unreachable, tmp_path, monkeypatch):
+    async def fail(_watchdog):
         raise RuntimeError("hunter2")
 
-    async def failing():
-        manager = manager_of(unreachable, tmp_path)
-        ending = asyncio.create_task(manager.run())
-        await asyncio.sleep(0)
-        manager._spawn(fails(), "discovery")
-        return await ending
-
+    monkeypatch.setattr(LoopWatchdog, "run", fail)
     with capture_logs() as lines:
-        assert run(failing()) is False
-    (said,) = (line for line in lines if line["log_level"] == "error")
-    assert said["part"] == "discovery"
+        assert run(manager_of(unreachable, tmp_path).run()) is False
+    (line,) = (line for line in lines if line["log_level"] == "error")
+    assert (line["event"], line["task"]) == ("a task failed with an internal error; exiting", "loop_watchdog")

@@ -36,7 +36,7 @@ class Cluster:
         with capture_logs() as lines:
             for informer in [informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind]:
                 informer.state = state
-                self.operator.controller_set.stirred(informer)
+                self.operator.controller_set.state_changed(informer)
         return [(line["log_level"], line["event"], line["kind"]) for line in lines if "kind" in line]
 
 
@@ -57,7 +57,7 @@ def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, ru
             assert cluster.set_state(kind, State.UNSERVED) == [told]
             for _ in range(3):
                 assert cluster.set_state(kind, State.UNSERVED) == []
-                cluster.operator.controller_set.watch()
+                cluster.operator.controller_set.update_watches()
             assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
             assert cluster.set_state(kind, State.UNSERVED) == []
             assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
@@ -100,7 +100,7 @@ def test_a_kind_that_only_the_inventory_names_is_not_logged(run):
             await cluster.operator.inventory.ensure(
                 GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
             )
-            cluster.operator.controller_set.watch()
+            cluster.operator.controller_set.update_watches()
             assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
             assert cluster.set_state(CONFIG, State.UNSERVED) == []
 

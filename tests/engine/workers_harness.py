@@ -86,7 +86,7 @@ class WorkersHarness:
     def clock(self):
         return self.time
 
-    # -- work ----------------------------------------------------------------------------------------------------------------------------
+    # -- work ----------------------------------------------------------------------------------------------------------
 
     def add(self, name):
         if not self._started:
@@ -136,7 +136,7 @@ class WorkersHarness:
         self.controllers.clear()
         self.metrics.remove(self.title)
 
-    # -- how things stand ----------------------------------------------------------------------------------------------------------------
+    # -- how things stand ----------------------------------------------------------------------------------------------
 
     def stands(self, name, reason, states, waits=()):
         self.reconciler.pass_log.reported[Request("shop", name)] = Reported(reason=reason, states=states, waits=waits)

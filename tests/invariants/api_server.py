@@ -120,7 +120,7 @@ class ApiServer:
         self._news.set()
         self._news = asyncio.Event()
 
-    # -- what is served ------------------------------------------------------------------------------------------------------------------
+    # -- what is served ------------------------------------------------------------------------------------------------
 
     @property
     def infos(self) -> list[ResourceInfo]:
@@ -145,7 +145,7 @@ class ApiServer:
                 groups.append({"metadata": {"name": group}, "versions": versions})
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups}
 
-    # -- requests ------------------------------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     async def answer(self, method: str, path: str, query: str, body: bytes | None, content_type: str) -> tuple[int, Any]:
         """The status and the JSON, or a Selection where it is to be watched."""
@@ -170,7 +170,7 @@ class ApiServer:
     def forget(self) -> None:
         self.asked.clear()
 
-    # -- over HTTP -----------------------------------------------------------------------------------------------------------------------
+    # -- over HTTP -----------------------------------------------------------------------------------------------------
 
     async def handle(self, exchange: Exchange) -> None:
         query = "&".join(f"{name}={value}" for name, value in exchange.query.items())

@@ -104,7 +104,7 @@ class OperatorHarness:
         self.server, self.cluster, self.wire = server, server.cluster, wire
         project = self.cluster.project
         self.manager = manager.Manager(project, Path(project.root), Options(operator_namespace=HOME, **options))
-        self.manager._compose(mock.Mock(server="https://memory"), Open(""))
+        self.manager.compose(mock.Mock(server="https://memory"), Open(""))
 
     @property
     def watchers(self) -> list[FakeWatcher]:
@@ -118,8 +118,8 @@ class OperatorHarness:
         """As the manager does, up to the watches: they know nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
-        self.manager.controller_set.lead()
-        self.manager.controller_set.adopt(self.cluster.project)
+        self.manager.controller_set.start_leading()
+        self.manager.controller_set.apply(self.cluster.project)
         for controller in self.controllers:
             controller.workers.queue.backoff = QUICK
 
@@ -137,7 +137,7 @@ class OperatorHarness:
     def resync(self) -> None:
         """Each CR is looked at again, as after a resync period."""
         for controller in self.controllers:
-            self.manager.controllers.all_again(controller, "resync")
+            self.manager.controllers.enqueue_all(controller, "resync")
 
     async def until_idle(self, seconds: float = 10.0) -> bool:
         """Until the workers have nothing to do, whatever the watches have not yet told. False if they find no end of it."""

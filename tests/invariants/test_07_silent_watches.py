@@ -92,7 +92,7 @@ def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
 
 
 def _ready(manager: Any) -> bool:
-    return all(check.ok for check in manager._checks() if check.counts)
+    return all(check.ok for check in manager.checks() if check.counts)
 
 
 async def _never() -> None:

@@ -106,7 +106,7 @@ def value(owner: Any, name: str, new: Any) -> Break:
     return lambda monkeypatch: monkeypatch.setattr(owner, name, new)
 
 
-# -- how it is broken ----------------------------------------------------------------------------------------------------------------------
+# -- how it is broken --------------------------------------------------------------------------------------------------
 
 
 def any_version_stands(old: Any, store: Store, key: Any, entry: Any, origin: Origin) -> None:
@@ -255,7 +255,7 @@ def no(_old: Any, *_arguments: Any, **_more: Any) -> bool:
     return False
 
 
-# -- what has to fail ----------------------------------------------------------------------------------------------------------------------
+# -- what has to fail --------------------------------------------------------------------------------------------------
 
 FINISHED = tenth.test_what_runs_is_finished_what_is_new_is_left_and_then_the_lease_is_released
 EXAMPLE = partial(third.at_rest_nothing_is_written, third.EXAMPLES[0])
@@ -326,9 +326,9 @@ BREAKAGES = [
     ),
     Breakage(
         5,
-        "a store that is synced at last stirs nobody",
+        "the state of a store is not reported",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
-        instead(controller_set.ControllerSet, "stirred", nothing),
+        instead(controller_set.ControllerSet, "state_changed", nothing),
     ),
     Breakage(
         5,

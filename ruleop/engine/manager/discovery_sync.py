@@ -34,11 +34,11 @@ RETRY_INTERVAL = 1.0  # seconds after a failure
 
 class DiscoverySync:
     def __init__(
-        self, discovery: Discovery, schemas: PublishedSchemas, *, world: Cache, informers: Informers, controller_set: ControllerSet
+        self, discovery: Discovery, schemas: PublishedSchemas, *, cache: Cache, informers: Informers, controller_set: ControllerSet
     ) -> None:
         self.discovery = discovery
         self.schemas = schemas
-        self.world = world
+        self.cache = cache
         self.informers = informers
         self.controller_set = controller_set
         self.log = structlog.get_logger()
@@ -47,30 +47,30 @@ class DiscoverySync:
 
     def definition_changed(self, informer: Informer, change: Change) -> None:
         entry = change.new or change.old
-        obj = self.world.parse(informer, change.key, entry) if entry is not None else None
+        obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
         if obj is None or (not change.outside_status and not _established_changed(change)):
             return
         with contextlib.suppress(SchemaError):
             definition = parse_crd(obj)
             kind = GroupKind(definition.group, definition.kind)
             if change.new is not None:
-                self.world.definitions[kind] = definition
+                self.cache.definitions[kind] = definition
                 self._deleted.discard(kind)
             else:
-                self.world.definitions.pop(kind, None)
+                self.cache.definitions.pop(kind, None)
                 self._deleted.add(kind)
-            self.world.forget()
+            self.cache.forget()
             controllers = self.controller_set.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
-                self.controller_set.room.look(controller.rules, self.world)
-                controllers.all_again(controller, f"the CRD of {kind} changed")
+                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                controllers.enqueue_all(controller, f"the CRD of {kind} changed")
         self._refreshing.set()
 
     async def refresh(self) -> None:
         """Repeats discovery, and updates the watches where it changed."""
         self._apply(await self.discovery.refresh())
 
-    # -- discovery -----------------------------------------------------------------------------------------------------------------------
+    # -- discovery -----------------------------------------------------------------------------------------------------
 
     async def follow_discovery(self) -> None:
         """Repeats discovery after a CRD changed until it agrees with the CRDs, because the API server publishes a change a moment
@@ -105,7 +105,7 @@ class DiscoverySync:
         """Whether a kind that matters is defined and not served yet, or still served although its CRD was deleted, or still served
         in a version that its CRD no longer serves."""
         for kind in self._relevant_kinds():
-            definition = self.world.definitions.get(kind.versionless)
+            definition = self.cache.definitions.get(kind.versionless)
             version = definition.version(kind.version) if definition is not None else None
             defined, served = version is not None and version.served, self.discovery.get(kind) is not None
             if served != defined and (defined or kind.versionless in self._deleted):
@@ -120,26 +120,26 @@ class DiscoverySync:
         yield from (need.kind for need in self.informers.informers)
         if not any(controller.asks_for_kinds() for controller in self.controller_set.controllers):
             return
-        for kind, definition in self.world.definitions.items():
+        for kind, definition in self.cache.definitions.items():
             yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
         yield from (found.info.kind for kind in self._deleted if (found := self.discovery.get(kind)) is not None)
 
     def _apply(self, difference: Difference) -> None:
         """Updates the watches after kinds appeared, disappeared or changed."""
         if difference:
-            self.world.forget()
+            self.cache.forget()
             self.informers.look_again()
-            self.controller_set.watch()
-            self.controller_set.open()
+            self.controller_set.update_watches()
+            self.controller_set.open_workers()
         for kind in difference.gone:
             controller = self.controller_set.controllers.get(kind.versionless)
             if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
-                self.controller_set.controllers.all_again(controller, f"{kind} is no longer served")
+                self.controller_set.controllers.enqueue_all(controller, f"{kind} is no longer served")
         for controller in self.controller_set.controllers if difference.appeared or difference.gone else ():
             if controller.asks_for_kinds():
-                self.controller_set.controllers.all_again(controller, "the served kinds changed")
+                self.controller_set.controllers.enqueue_all(controller, "the served kinds changed")
 
-    # -- schemas -------------------------------------------------------------------------------------------------------------------------
+    # -- schemas -------------------------------------------------------------------------------------------------------
 
     async def follow_schemas(self) -> None:
         """Fetches the published schemas of kinds whose CRD cannot be read, at first often, then rarely. Only at first do CRs wait
@@ -164,9 +164,9 @@ class DiscoverySync:
             return
         for has_changed in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
             for controller in self.controller_set.controllers if await has_changed else ():
-                self.controller_set.room.look(controller.rules, self.world)
-                self.controller_set.controllers.all_again(controller, "schemas were published")
-            self.controller_set.open()
+                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                self.controller_set.controllers.enqueue_all(controller, "schemas were published")
+            self.controller_set.open_workers()
 
 
 def _established_changed(change: Change) -> bool:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class EventHandler:
-    def __init__(self, world: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False) -> None:
+    def __init__(self, cache: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False) -> None:
         """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status; otherwise ruleop does."""
-        self.world = world
+        self.cache = cache
         self.own_writes = own_writes
         self.controllers = controllers
         self.status_changes = status_changes
@@ -32,9 +32,9 @@ class EventHandler:
         urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and informer in self.world.primaries(kind) and (change.outside_status or self.status_changes):
+        if controller is not None and informer in self.cache.primaries(kind) and (change.outside_status or self.status_changes):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
-        observed, children = self.world.observed.get(kind, ()), self.world.children_of.get(kind, ())
+        observed, children = self.cache.observed.get(kind, ()), self.cache.children_of.get(kind, ())
         if informer not in observed and informer not in children:
             return
         # A kind that is both a child and observed is in two stores, and one of them is behind: a CR reconciled when the first changed
@@ -59,7 +59,7 @@ class EventHandler:
 
     def _enqueue_observers(self, informer: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
-            obj = self.world.parse(informer, change.key, entry) if entry is not None else None
+            obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
             if obj is None:
                 continue
             for controller in self.controllers:

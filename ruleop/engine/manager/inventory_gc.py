@@ -33,7 +33,7 @@ RETRY_INTERVAL = 30.0  # seconds after a failed write
 class InventoryCollector:
     def __init__(self, controller_set: ControllerSet, *, finalizer: str) -> None:
         self.controller_set = controller_set
-        self.controllers, self.world = controller_set.controllers, controller_set.world
+        self.controllers, self.cache = controller_set.controllers, controller_set.cache
         self.inventory, self.discovery = controller_set.inventory, controller_set.discovery
         self.finalizer = finalizer
         self.log = structlog.get_logger()
@@ -55,14 +55,14 @@ class InventoryCollector:
         """Reduces the entry of a watched kind to what its CRs may have. False if it has to be called again."""
         controller, before = self.controllers.get(kind), self.inventory.of(kind)
         if controller is None and before.finalizer and (served := self.discovery.get(kind)) is not None:
-            self.controller_set.leave(served.info.kind)  # its watch was removed while no operator ran
+            self.controller_set.add_without_rules(served.info.kind)  # its watch was removed while no operator ran
             return False
         if not self._can_decide(controller):
             return False
         if controller is not None and controller.rules:
             await self.inventory.ensure(kind, self._unrecorded(controller))
         if not await self.inventory.shrink(kind, lambda: self._remaining(kind)) or not self._can_decide(controller):
-            self.controller_set.watch()  # somebody else wrote the inventory: it may name other kinds
+            self.controller_set.update_watches()  # somebody else wrote the inventory: it may name other kinds
             return False
         after = self.inventory.of(kind)
         removed = sorted(map(str, before.children - after.children))
@@ -70,9 +70,9 @@ class InventoryCollector:
             finalizer = before.finalizer and not after.finalizer
             self.log.info("removed from the inventory", watched=str(kind), kinds=removed, finalizer=finalizer)
         if controller is not None and not controller.rules and not self._may_carry_finalizer(kind):
-            self.controller_set.end(controller)
+            self.controller_set.remove(controller)
         elif after != before:
-            self.controller_set.watch()
+            self.controller_set.update_watches()
         return True
 
     def _can_decide(self, controller: Controller | None) -> bool:
@@ -86,7 +86,7 @@ class InventoryCollector:
         if controller is None or not controller.rules:
             held = (controller is not None or entry.finalizer) and self._may_carry_finalizer(kind)
             return entry if held else InventoryEntry()
-        if self.world.primary[kind].state is not State.SYNCED:
+        if self.cache.primary[kind].state is not State.SYNCED:
             return entry
         possible = entry_of_rules(controller.rules)
         return InventoryEntry(
@@ -98,27 +98,27 @@ class InventoryCollector:
     def _unrecorded(self, controller: Controller) -> InventoryEntry:
         """What exists and is missing in the inventory."""
         kind = controller.kind.versionless
-        if self.world.primary[kind].state is not State.SYNCED:
+        if self.cache.primary[kind].state is not State.SYNCED:
             return InventoryEntry()
         unknown = entry_of_rules(controller.rules).children - self.inventory.of(kind).children
         children = frozenset(each for each in unknown if self._exists(controller, each))
         return InventoryEntry(children, self._may_carry_finalizer(kind))
 
     def _may_exist(self, controller: Controller, child: GroupKind) -> bool:
-        informer = self.world.children_feed(child)
+        informer = self.cache.children_feed(child)
         if informer is None or informer.state is State.UNSERVED:
             return not self._is_gone(child)
         return informer.state is not State.SYNCED or self._exists(controller, child)
 
     def _exists(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR of the controller's kind has a child of this kind."""
-        informer, parents = self.world.children_feed(child), self.world.primary[controller.kind.versionless]
+        informer, parents = self.cache.children_feed(child), self.cache.primary[controller.kind.versionless]
         found = {entry.part_of for _, entry in informer.entries()} if informer is not None else set()
         owners = (Owner(controller.kind, key.namespace, key.name, "") for key, _ in parents.entries())
         return bool(found) and any(owner.part_of in found for owner in owners)
 
     def _may_carry_finalizer(self, kind: GroupKind) -> bool:
-        informer, needle = self.world.primary.get(kind), f'"{self.finalizer}"'.encode()
+        informer, needle = self.cache.primary.get(kind), f'"{self.finalizer}"'.encode()
         if informer is None or informer.state is State.UNSERVED:
             return not self._is_gone(kind)
         return informer.state is not State.SYNCED or any(
@@ -128,10 +128,10 @@ class InventoryCollector:
 
     def _is_shown(self, kind: GroupKind, condition: str) -> bool:
         needle = f'"{condition}"'.encode()
-        return any(entry.status is not None and needle in entry.status for _, entry in self.world.primary[kind].entries())
+        return any(entry.status is not None and needle in entry.status for _, entry in self.cache.primary[kind].entries())
 
     def _is_gone(self, kind: GroupKind) -> bool:
         """Whether the cluster certainly has no such objects. A kind whose server does not answer, or that is defined and not served
         yet, may have some."""
         stale = any(group == kind.group for group, _ in self.discovery.catalogue.stale)
-        return self.discovery.get(kind) is None and not stale and kind not in self.world.definitions
+        return self.discovery.get(kind) is None and not stale and kind not in self.cache.definitions

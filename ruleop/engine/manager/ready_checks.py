@@ -24,7 +24,7 @@ _MESSAGES = {
 def of_rules(controller_set: ControllerSet) -> Check:
     """Rejected rules do not make the operator unready: the previous ones are in force."""
     count = sum(len(controller.rules) for controller in controller_set.controllers)
-    return Check("rules", not controller_set.refused, controller_set.refused or f"{count} in force", counts=False)
+    return Check("rules", not controller_set.rejected, controller_set.rejected or f"{count} in force", counts=False)
 
 
 def of_election(leads: bool, holder: str) -> Check:

@@ -138,7 +138,7 @@ class Reloader:
                     await asyncio.sleep(QUIET_PERIOD)
         self._changed.clear()  # everything up to here is read now
 
-    # -- what is watched -----------------------------------------------------------------------------------------------------------------
+    # -- what is watched -----------------------------------------------------------------------------------------------
 
     def _folder_identities(self) -> tuple[Identity | None, ...]:
         """Of the project's folders now: each can be deleted and created again, or be a link to another one."""
@@ -174,7 +174,7 @@ class Reloader:
             self.log.warning(message, folder=str(self.root), error=problem)
         self._unwatchable = problem
 
-    # -- what is read --------------------------------------------------------------------------------------------------------------------
+    # -- what is read --------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
         """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are reported once."""
