@@ -91,7 +91,7 @@ def test_readiness_tells_of_each_part(life: Measured) -> None:
     life.settled()
     name = f"[+] controller {TITLE}: 0 running, 0 queued, 0 failing"
     lines = eventually("the controller to be at rest", lambda: said if name in (said := life.said()) else None, timeout=60)
-    assert lines[0] == "[+] rules: 2 at work"
+    assert lines[0] == "[+] rules: 2 in force"
     assert lines[-1] == "ready"
     for watch in ("myapp.k8s.io/v1 App", "apps/v1 Deployment where ruleop.dev/part-of"):
         assert [line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)], (
