@@ -1,4 +1,4 @@
-"""One watched kind with its workers, some watches, and all that is counted about them; what happens is said by the test."""
+"""Workers of one watched kind, watches and their metrics; a test decides what happens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERDICTS = {
 
 
 class Watch:
-    """A watch whose lists are what the test says."""
+    """A watch whose lists a test provides."""
 
     def __init__(self, namespace, clock):
         self.namespace = namespace
@@ -43,7 +43,7 @@ class Watch:
         self.store = self.watcher.store
 
     def brings(self, *names):
-        """A list with these objects, from the server."""
+        """The API server answers with a list of these objects."""
         reflector = self.watcher.reflector
         reflector._forget()
         reflector.next(self.clock())
@@ -63,7 +63,7 @@ class WorkersHarness:
 
     def __init__(self, limit=4):
         self.time = 1000.0
-        self.tasks = []  # that have ended
+        self.tasks = []  # that ended
         self.metrics = Metrics()
         self.reconciler_metrics = self.metrics.of(self.title)
         self.workers = Workers(self.title, limit=limit, metrics=self.metrics, on_exit=self.tasks.append)
@@ -96,21 +96,21 @@ class WorkersHarness:
         self.workers.add(Request("shop", name), "a test")
 
     async def reconcile(self, name, result="rest"):
-        """A reconcile of it that ends so."""
+        """Reconciles a CR with this result."""
         self._ends[name] = result
         ended = self.ended
         self.add(name)
         await self.until(lambda: self.ended > ended)
 
     def hold(self, result="rest"):
-        """Reconciles do not end until what this returns is called."""
+        """Reconciles do not end before the returned function is called."""
         self._held, self._holds_to = asyncio.Event(), result
         return self._held.set
 
     async def until(self, holds):
-        while not holds():  # noqa: ASYNC110 - workers tell nobody
+        while not holds():  # noqa: ASYNC110 - workers set no event
             await asyncio.sleep(0.001)
-        for _ in range(5):  # what follows at once has followed
+        for _ in range(5):  # callbacks that follow at once
             await asyncio.sleep(0)
 
     async def stop(self):
@@ -153,7 +153,7 @@ class WorkersHarness:
         self.informers.append(Informer(WatchSpec(CERTIFICATE)))
 
     def happened(self):
-        """Something of everything that is counted when it is asked for."""
+        """Something of everything that the collector counts."""
         self.stands("x", "Waiting", ("waiting",), (("web", "child"),))
         self.watch("shop").brings("a")
         self.unserved()

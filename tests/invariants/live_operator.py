@@ -1,4 +1,4 @@
-"""The whole operator: the real manager with its client, its watches and its leader election, over HTTP, against the cluster in memory."""
+"""The whole operator over HTTP: the real manager with its client, watches and leader election, and a cluster in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kubeconfig(folder: Path, address: str) -> str:
 
 
 class LiveOperator:
-    """An operator at work."""
+    """A running operator."""
 
     def __init__(self, manager: Manager, server: ApiServer) -> None:
         self.manager = manager
@@ -42,12 +42,12 @@ class LiveOperator:
         self.task = asyncio.create_task(manager.run())
 
     async def stop(self) -> None:
-        """Asks it to end, and waits until it has."""
+        """Stops it, and waits until it has stopped."""
         self.manager.stopping.set()
         await self.task
 
     async def end(self) -> None:
-        """Whether it stops when it is asked to or not."""
+        """Stops it, by force if necessary."""
         self.manager.stopping.set()
         _, running = await asyncio.wait({self.task}, timeout=scenarios.PATIENCE)
         for task in running:
@@ -57,7 +57,7 @@ class LiveOperator:
 
 @contextlib.asynccontextmanager
 async def live_operator(server: ApiServer, address: str, **options: Any) -> AsyncIterator[LiveOperator]:
-    """Ends with the block, in order."""
+    """Stops with the block."""
     with TemporaryDirectory() as folder:
         said = {"kubeconfig": kubeconfig(Path(folder), address), "metrics_address": "0", "health_address": "0", "reload": False}
         project = server.cluster.project

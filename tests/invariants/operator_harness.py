@@ -1,7 +1,6 @@
-"""The operator with all its parts but the network and the watches: a test says when which event arrives.
+"""The operator with all its parts except the network and the watches: a test decides when an event arrives.
 
-The parts are composed by the manager itself. In the place of its client stands `Wire`, and in the place of each watcher a `FakeWatcher`, whose
-reflector and store are the real ones.
+The manager creates its parts itself. `Wire` replaces its client, and `FakeWatcher` each watcher; reflectors and stores are real.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ if TYPE_CHECKING:
     from tests.projects.cluster import Happened
 
 
-SOON = 0.2  # seconds; what is due later than that is no work of now
-MOST = 20.0  # seconds until all has to be done
-QUICK = Backoff(0.001, 0.02)  # so that a test need not wait for another attempt
+SOON = 0.2  # seconds; a key that is due later does not count as work
+MOST = 20.0  # seconds until everything has to be done
+QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 
 
 class FakeWatcher:
-    """A watch that brings what a test gives it."""
+    """A watch that delivers events when the test says so."""
 
     def __init__(self, wire: HarnessWire, source: Source, **_: Any) -> None:
         self.store = Store(source)
         self.selection = Selection.of(source)
         self.wire = wire
         self.reflector = Reflector(source, self.store, chance=lambda: 0.5)
-        self.at = 0  # all that happened up to here has been brought, or lost
-        self.gap = False  # something was lost; the list makes up for it
+        self.at = 0  # events up to this version were delivered or lost
+        self.gap = False  # an event was lost; the next list makes up for it
 
     def start(self) -> None:
         self.wire.watchers.append(self)
@@ -61,7 +60,7 @@ class FakeWatcher:
         return 0.0
 
     def list(self) -> None:
-        """The first list, or one that makes up for what was lost."""
+        """The first list, or a relist after lost events."""
         cluster = self.wire.api.cluster
         self.reflector = Reflector(self.store.source, self.store, chance=lambda: 0.5, highest=self.store.version)
         self.reflector.next(time.monotonic())
@@ -72,7 +71,7 @@ class FakeWatcher:
         self.at = cluster.version
 
     def refused(self, status: int) -> None:
-        """403 or 404, at the first list or later."""
+        """The watch is answered with 403 or 404."""
         now = time.monotonic()
         self.reflector.next(now)
         self.reflector.failed(answer_error(status, b"{}", verb="list", resource=str(self.store.source)), now)
@@ -84,7 +83,7 @@ class FakeWatcher:
         return (each for each in self.wire.api.cluster.history if each.version > self.at)
 
     def deliver(self) -> None:
-        """All that has happened, in order."""
+        """Delivers all outstanding events in order."""
         if self.store.state is State.SYNCED and self.at < (now := self.wire.api.cluster.version):
             self.bring(*(line(*event) for event in self.outstanding()), bookmark(now))
             self.at = now
@@ -115,7 +114,7 @@ class OperatorHarness:
         return list(self.manager.controllers)
 
     async def start(self) -> None:
-        """As the manager does, up to the watches: they know nothing yet."""
+        """As the manager does, up to the watches, which have listed nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
         self.manager.controller_set.start_leading()
@@ -127,7 +126,7 @@ class OperatorHarness:
         await self.manager.controller_set.stop()
 
     def watcher(self, kind: str) -> FakeWatcher:
-        """The watch of a kind; of a watched one, that of its CRs."""
+        """The watcher of a kind; of a watched kind, that of its CRs."""
         return next(watcher for watcher in self.watchers if watcher.store.kind.kind == kind)
 
     def list_all(self, *, but: Iterable[FakeWatcher] = ()) -> None:
@@ -135,12 +134,12 @@ class OperatorHarness:
             watcher.list()
 
     def resync(self) -> None:
-        """Each CR is looked at again, as after a resync period."""
+        """Queues each CR, as a resync does."""
         for controller in self.controllers:
             self.manager.controllers.enqueue_all(controller, "resync")
 
     async def until_idle(self, seconds: float = 10.0) -> bool:
-        """Until the workers have nothing to do, whatever the watches have not yet told. False if they find no end of it."""
+        """Until the workers have nothing to do, without delivering events. False if it takes too long."""
         end = time.monotonic() + seconds
         while self.manager.debounce.busy or self.manager.debounce._waiting or not all(map(_idle, self.controllers)):
             if time.monotonic() > end:
@@ -149,27 +148,27 @@ class OperatorHarness:
         return True
 
     async def until_quiet(self) -> None:
-        """Until nothing happens any more, with watches that are up to date."""
+        """Until nothing changes any more, delivering all events."""
         end = time.monotonic() + MOST
         while time.monotonic() < end:
             version = self.cluster.version
             for watcher in list(self.watchers):
                 watcher.deliver()
-            idle = await self.until_idle(0.1)  # what fails because the watches are behind goes on failing
+            idle = await self.until_idle(0.1)  # passes that fail because the watches lag keep failing
             self.cluster.collect()
             if idle and self.cluster.version == version:
                 return
-        raise AssertionError(f"the operator finds no rest: {self.server.writes()[-20:]}")
+        raise AssertionError(f"the operator keeps working: {self.server.writes()[-20:]}")
 
     async def until_settled(self) -> None:
-        """The same, with controllers that do their work."""
+        """The same, while the controllers of built-in kinds work."""
         for _ in range(12):
             await self.until_quiet()
             version = self.cluster.version
             self.cluster.settle()
             if self.cluster.version == version:
                 return
-        raise AssertionError(f"no end of changes: {self.server.writes()[-20:]}")
+        raise AssertionError(f"the cluster keeps changing: {self.server.writes()[-20:]}")
 
 
 def _idle(controller: Controller) -> bool:
@@ -181,7 +180,7 @@ def _idle(controller: Controller) -> bool:
 
 @contextlib.asynccontextmanager
 async def started_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
-    """An operator that has begun, and knows nothing yet."""
+    """An operator that has started, and has listed nothing yet."""
     wire = HarnessWire(server)
     with (
         mock.patch.object(manager, "Client", return_value=wire),
@@ -198,7 +197,7 @@ async def started_operator(server: ApiServer, **options: Any) -> AsyncIterator[O
 
 @contextlib.asynccontextmanager
 async def settled_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
-    """The same, with all listed and everything done that there was to do."""
+    """An operator that has listed everything and has nothing left to do."""
     async with started_operator(server, **options) as harness:
         harness.list_all()
         await harness.until_settled()

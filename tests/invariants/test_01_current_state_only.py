@@ -24,7 +24,7 @@ FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misn
 
 
 @property_test(30)
-def test_whatever_becomes_of_events_the_end_is_what_a_new_cr_would_have_made(data: Any) -> None:
+def test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr(data: Any) -> None:
     """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes run in between."""
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     # How far the operator gets between two events depends on the machine, so what happens is not drawn one by one.
@@ -123,7 +123,7 @@ async def _peace(harness: OperatorHarness, chance: random.Random) -> None:
     await harness.until_settled()
 
 
-def test_the_last_event_of_a_gap_is_made_up_for_by_the_list() -> None:
+def test_events_that_were_lost_before_a_relist_are_made_up_for() -> None:
     """A child that was deleted while the watch was away, and one that was changed."""
 
     async def test() -> None:

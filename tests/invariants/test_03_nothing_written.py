@@ -23,11 +23,11 @@ def title(case: Case) -> str:
 
 
 @pytest.mark.parametrize("case", EXAMPLES, ids=title)
-def test_of_every_example_nothing_is_written_at_rest_nor_after_a_restart(case: Case) -> None:
-    at_rest_nothing_is_written(case)
+def test_every_example_in_its_desired_state_causes_no_writes_also_after_a_restart(case: Case) -> None:
+    nothing_is_written_in_the_desired_state(case)
 
 
-def at_rest_nothing_is_written(case: Case) -> None:
+def nothing_is_written_in_the_desired_state(case: Case) -> None:
     run(_at_rest(case))
 
 
@@ -41,10 +41,10 @@ async def _at_rest(case: Case) -> None:
         harness.resync()
         await harness.until_quiet()
         assert server.asked == [], "at rest, nothing is asked for"
-    await nothing_differs_after_a_restart(server)
+    await nothing_is_written_after_a_restart(server)
 
 
-async def nothing_differs_after_a_restart(server: Any) -> None:
+async def nothing_is_written_after_a_restart(server: Any) -> None:
     """Another operator, with an empty memory, on the same cluster."""
     server.forget()
     async with settled_operator(server) as harness:
@@ -56,7 +56,7 @@ async def nothing_differs_after_a_restart(server: Any) -> None:
 
 
 @property_test(25)
-def test_after_any_edits_nothing_is_written_at_rest_nor_after_a_restart(data: Any) -> None:
+def test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart(data: Any) -> None:
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
     run(_after(life, edits))
@@ -72,4 +72,4 @@ async def _after(life: str, edits: list[int]) -> None:
         harness.resync()
         await harness.until_quiet()
         assert server.asked == [], "at rest, nothing is asked for"
-    await nothing_differs_after_a_restart(server)
+    await nothing_is_written_after_a_restart(server)

@@ -17,7 +17,7 @@ from tests.projects.test_any_life import LIVES
 
 
 @property_test(30)
-def test_while_watches_are_late_no_pass_writes_what_was_written(data: Any) -> None:
+def test_while_watches_lag_no_pass_repeats_a_write(data: Any) -> None:
     """The CR's edits arrive; of what the operator writes itself nothing is told, however often it looks."""
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=3), label="edits")
@@ -44,7 +44,7 @@ async def _nothing_more(harness: OperatorHarness) -> None:
     assert harness.server.asked == []
 
 
-def test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told() -> None:
+def test_a_cr_whose_store_is_older_than_its_own_write_waits_for_the_watch() -> None:
     """Where no answer got into the store, for whatever reason: another look would find what was before."""
 
     async def test() -> None:
@@ -66,7 +66,7 @@ def test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told
     run(test())
 
 
-def test_a_late_event_of_an_older_version_brings_nothing_back() -> None:
+def test_a_late_event_of_an_older_version_changes_nothing() -> None:
     async def test() -> None:
         server = apps("web")
         async with settled_operator(server) as harness:
@@ -88,7 +88,7 @@ def test_a_late_event_of_an_older_version_brings_nothing_back() -> None:
     run(test())
 
 
-def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
+def test_a_child_that_was_deleted_is_not_deleted_again() -> None:
     async def test() -> None:
         server = apps("web")
         async with settled_operator(server) as harness:
@@ -101,7 +101,7 @@ def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
     run(test())
 
 
-def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_again() -> None:
+def test_the_event_of_an_own_write_that_precedes_its_answer_does_not_requeue() -> None:
     """As now and then on a busy server: the watch is faster."""
 
     async def test() -> None:
@@ -116,7 +116,7 @@ def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_a
     run(test())
 
 
-def test_what_somebody_else_changes_before_the_answer_comes_is_looked_at() -> None:
+def test_a_change_by_others_before_the_answer_of_a_write_requeues() -> None:
     async def test() -> None:
         server = apps("web")
         async with settled_operator(server) as harness:

@@ -18,7 +18,7 @@ BEYOND_RIGHTS, NOT_SERVED = 403, 404
 
 
 @pytest.mark.parametrize("life", ["kafka", "shop", "backup"])
-def test_nothing_is_looked_at_while_one_store_is_not_listed(life: str) -> None:
+def test_no_cr_is_reconciled_while_one_store_is_not_listed(life: str) -> None:
     each_store_is_waited_for(life)
 
 
@@ -45,7 +45,7 @@ def each_store_is_waited_for(life: str) -> None:
 
 
 @pytest.mark.parametrize("status", [BEYOND_RIGHTS, NOT_SERVED])
-def test_a_child_whose_kind_cannot_be_had_waits_alone_and_comes_when_it_can(status: int) -> None:
+def test_only_the_child_of_an_unavailable_kind_waits_until_it_is_available(status: int) -> None:
     one_child_waits(status)
 
 
@@ -68,7 +68,7 @@ def one_child_waits(status: int) -> None:
     run(test())
 
 
-def test_other_kinds_of_crs_go_on_whatever_one_lacks() -> None:
+def test_other_watched_kinds_are_reconciled_whatever_one_lacks() -> None:
     """Both kinds are rules of one project; of one, even the CRs cannot be read."""
 
     async def test() -> None:
@@ -84,11 +84,11 @@ def test_other_kinds_of_crs_go_on_whatever_one_lacks() -> None:
 
 
 @pytest.mark.parametrize(("status", "longest"), [(BEYOND_RIGHTS, LONGEST_WAIT), (NOT_SERVED, LONGEST_UNSERVED_WAIT)])
-def test_what_cannot_be_had_is_asked_for_again_later_and_later_for_ever(status: int, longest: float) -> None:
-    asked_again_later_and_later(status, longest)
+def test_the_watch_of_an_unavailable_kind_is_retried_with_backoff_for_ever(status: int, longest: float) -> None:
+    the_watch_backs_off(status, longest)
 
 
-def asked_again_later_and_later(status: int, longest: float) -> None:
+def the_watch_backs_off(status: int, longest: float) -> None:
     reflector, now, waits = Reflector(SOURCE, Store(SOURCE), chance=lambda: 0.0), 0.0, []
     for _ in range(100):
         assert not isinstance(reflector.next(now), Rest)

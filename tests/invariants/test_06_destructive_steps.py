@@ -37,7 +37,7 @@ def failures(harness: OperatorHarness, kind: str) -> float:
     return harness.manager.metrics.registry.get_sample_value("controller_runtime_reconcile_errors_total", labels) or 0.0
 
 
-def test_a_deletion_names_what_was_read_just_before() -> None:
+def test_a_deletion_names_the_uid_and_version_of_a_live_read() -> None:
     async def test() -> None:
         server = apps("web")
         async with settled_operator(server) as harness:
@@ -54,11 +54,11 @@ def test_a_deletion_names_what_was_read_just_before() -> None:
 
 
 @pytest.mark.parametrize("moment", ["get services web-s", "delete services web-s"])
-def test_what_somebody_put_in_its_place_meanwhile_stays(moment: str) -> None:
-    another_ones_object_stays(moment)
+def test_an_object_that_replaced_the_child_meanwhile_stays(moment: str) -> None:
+    the_replacement_stays(moment)
 
 
-def another_ones_object_stays(moment: str) -> None:
+def the_replacement_stays(moment: str) -> None:
     async def test() -> None:
         server = apps("web")
         cluster = server.cluster
@@ -78,7 +78,7 @@ def another_ones_object_stays(moment: str) -> None:
     run(test())
 
 
-def test_what_was_released_meanwhile_stays() -> None:
+def test_a_child_that_was_released_meanwhile_stays() -> None:
     """Somebody takes our marks off between the plan and the deletion: from then on it is theirs."""
 
     async def test() -> None:
@@ -94,7 +94,7 @@ def test_what_was_released_meanwhile_stays() -> None:
     run(test())
 
 
-def test_our_finalizer_goes_by_a_write_that_names_what_was_read_just_before() -> None:
+def test_the_finalizer_is_removed_by_a_write_that_names_the_version_of_a_live_read() -> None:
     async def test() -> None:
         server, resource = cluster_with_sample("backup")
         cluster = server.cluster
@@ -114,7 +114,7 @@ def test_our_finalizer_goes_by_a_write_that_names_what_was_read_just_before() ->
     run(test())
 
 
-def test_a_finalizer_that_somebody_adds_meanwhile_is_kept() -> None:
+def test_a_finalizer_that_others_add_meanwhile_is_kept() -> None:
     async def test() -> None:
         server, resource = cluster_with_sample("backup")
         cluster = server.cluster
@@ -163,7 +163,7 @@ def conflicts_are_no_failures(times: int) -> None:
     run(test())
 
 
-def test_conflicts_without_end_are_five_tries_and_then_backoff() -> None:
+def test_endless_conflicts_are_retried_five_times_and_then_back_off() -> None:
     async def test() -> None:
         server = apps("web")
         cluster = server.cluster

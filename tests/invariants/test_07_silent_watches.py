@@ -21,7 +21,7 @@ LONGEST = 400.0  # seconds in which any silence has to be found
 
 
 @property_test(100)
-def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> None:
+def test_a_silent_stream_is_closed_and_opened_again(data: Any) -> None:
     """Whenever it falls silent: before the list, after it, after a bookmark, after an event."""
     now, store = 1000.0, Store(SOURCE)
     watch = Reflector(SOURCE, store, chance=lambda: data.draw(st.floats(0, 1)))
@@ -44,7 +44,7 @@ def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> N
     assert not isinstance(watch.next(now + 3600.0), Rest), "and asked for again"
 
 
-def test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks() -> None:
+def test_each_watch_has_a_server_timeout_before_the_client_deadline_and_bookmarks() -> None:
     now = 0.0
     for chance in (0.0, 0.5, 1.0):
         watch = Reflector(SOURCE, Store(SOURCE), chance=lambda chance=chance: chance)
@@ -58,7 +58,7 @@ def test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks() 
         assert watch.deadline <= float(query["timeoutSeconds"]) + 60.0
 
 
-def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
+def test_changes_behind_silent_watches_are_noticed() -> None:
     """Of the whole operator, with all its times a hundredth as long."""
 
     async def test() -> None:

@@ -17,7 +17,7 @@ CAP = 300.0
 
 
 @property_test(50)
-def test_a_failing_cr_waits_twice_as_long_each_time_up_to_a_cap_and_is_never_given_up(data: Any) -> None:
+def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -> None:
     """And anything that succeeds in between begins anew."""
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(0.005, CAP))
     now, row = 0.0, 0
@@ -75,7 +75,7 @@ def test_a_failing_cr_costs_only_itself() -> None:
 
 
 @property_test(50)
-def test_a_fresh_edit_is_next_whatever_waits_from_start_up_or_a_resync(data: Any) -> None:
+def test_an_edit_goes_before_start_up_and_resync_work(data: Any) -> None:
     waiting = data.draw(st.integers(1, 200))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
     for number in range(waiting):
@@ -85,7 +85,7 @@ def test_a_fresh_edit_is_next_whatever_waits_from_start_up_or_a_resync(data: Any
     assert queue.take(now=0.1) == edited
 
 
-def test_an_edit_at_start_up_is_served_among_the_first() -> None:
+def test_an_edit_during_start_up_is_reconciled_among_the_first() -> None:
     """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody edits the last."""
 
     async def test() -> None:
@@ -115,7 +115,7 @@ def test_an_edit_at_start_up_is_served_among_the_first() -> None:
 
 
 @property_test(50)
-def test_a_noisy_namespace_delays_the_others_by_one_turn(data: Any) -> None:
+def test_a_noisy_namespace_delays_others_by_one_turn(data: Any) -> None:
     many = data.draw(st.integers(1, 300))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
     for number in range(many):
@@ -124,7 +124,7 @@ def test_a_noisy_namespace_delays_the_others_by_one_turn(data: Any) -> None:
     assert Request("calm", "web") in {queue.take(now=0.0), queue.take(now=0.0)}
 
 
-def test_the_queue_of_a_controller_knows_namespaces() -> None:
+def test_namespaces_take_turns_in_the_queue_of_a_controller() -> None:
     """The same, of the workers as they are composed: the calm namespace's App is among the first two to be made."""
 
     async def test() -> None:

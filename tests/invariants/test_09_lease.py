@@ -28,7 +28,7 @@ def renewals(server: ApiServer) -> int:
     return sum(each.resource == "leases" and each.verb == "update" for each in list(server.asked))
 
 
-def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
+def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
     """While it is renewed a few times, nothing else of the operator gets a turn."""
     server, ended = apps("web"), threading.Event()
     blocked: list[int] = []
@@ -57,11 +57,11 @@ def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
 
 
 @pytest.mark.parametrize("how", ["taken", "unreachable"])
-def test_a_lease_that_is_lost_ends_the_process_at_once(how: str) -> None:
-    lost_is_the_end(how)
+def test_a_lost_lease_ends_the_process_at_once(how: str) -> None:
+    losing_it_ends_the_process(how)
 
 
-def lost_is_the_end(how: str) -> None:
+def losing_it_ends_the_process(how: str) -> None:
     """Also while the loop is busy: nobody waits for it."""
     server, ended = apps("web"), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Stopping: take no new work, finish what runs, release the lease, within the grace period."""
+"""Stopping: start no new passes, finish running ones, release the lease, within the grace period."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Held:
         await self.release.wait()
 
 
-def test_what_runs_is_finished_what_is_new_is_left_and_then_the_lease_is_released() -> None:
+def test_running_passes_finish_no_others_start_and_then_the_lease_is_released() -> None:
     async def test() -> None:
         server = apps("web")
         held = Held(server, "create services web-s")
@@ -56,7 +56,7 @@ def _releases(asked: Asked) -> bool:
     return asked.resource == "leases" and asked.verb == "update" and not asked.body["spec"]["holderIdentity"]
 
 
-def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> None:
+def test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over() -> None:
     async def test() -> None:
         server = apps("web")
         held = Held(server, "create services web-s")
@@ -69,7 +69,7 @@ def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> 
     run(test())
 
 
-def test_an_operator_at_rest_waits_for_nothing() -> None:
+def test_an_idle_operator_stops_at_once() -> None:
     """Its grace period would be longer than any patience."""
 
     async def test() -> None:
