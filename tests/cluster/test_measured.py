@@ -94,7 +94,7 @@ def test_readiness_tells_of_each_part(life: Measured) -> None:
     assert lines[0] == "[+] rules: 2 in force"
     assert lines[-1] == "ready"
     for watch in ("myapp.k8s.io/v1 App", "apps/v1 Deployment where ruleop.dev/part-of"):
-        assert [line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)], (
-            watch
-        )
+        assert [
+            line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)
+        ], watch
     assert life.operator.probe("/healthz") == (200, "ok")

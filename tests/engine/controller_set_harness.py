@@ -110,12 +110,24 @@ class ControllerSetHarness:
         return informer.store
 
     def resource(self, name="a", *finalizers, **fields):
-        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": self._version(), "finalizers": list(finalizers)}
+        metadata = {
+            "name": name,
+            "namespace": "shop",
+            "uid": name,
+            "resourceVersion": self._version(),
+            "finalizers": list(finalizers),
+        }
         self.store(APP).apply({"metadata": metadata, **fields})
 
     def child(self, kind, of="a", name="child"):
         label = Owner(Kind("example.com", "v1", "App"), "shop", of, "").part_of
-        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": self._version(), "labels": {PART_OF: label}}
+        metadata = {
+            "name": name,
+            "namespace": "shop",
+            "uid": name,
+            "resourceVersion": self._version(),
+            "labels": {PART_OF: label},
+        }
         self.store(kind, PART_OF).apply({"metadata": metadata})
         return ObjectKey(kind.group, kind.kind, "shop", name)
 

@@ -1,4 +1,4 @@
-"""The App, its children on a server and in the stores, and an executor between the two."""
+"""An executor between an API server and stores, both with an App and its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rules change while the operator runs: kinds that an edit does not affect are not touched, and deletions wait for the pause."""
+"""Rules change while the operator runs: kinds that an edit does not affect are not touched, and deletions wait for the
+pause."""
 
 from __future__ import annotations
 
@@ -59,7 +60,10 @@ def test_another_version_or_limit_takes_effect(run_scenario):
 def test_several_watches_of_a_kind_have_one_controller(run_scenario):
     async def scenario(operator):
         operator.start(watch())
-        one, two = ("name: one, selector: {size: a}, maxConcurrentReconciles: 2", "name: two, maxConcurrentReconciles: 5")
+        one, two = (
+            "name: one, selector: {size: a}, maxConcurrentReconciles: 2",
+            "name: two, maxConcurrentReconciles: 5",
+        )
         operator.controller_set.reloaded(project_of(watch(more=one), watch(more=two)))
         assert len(operator.controllers.get(APP).rules) == 2
         assert operator.controllers.get(APP).workers.limit == 5
@@ -169,7 +173,11 @@ def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory(
         full = {"get", "list", "watch", "create", "patch", "delete"}
         assert operator.controller_set.verbs(GroupKind("", "ConfigMap")) == full
         assert operator.controller_set.verbs(APP) == {"get", "list", "watch", "patch"}
-        assert operator.controller_set.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {"get", "list", "watch"}
+        assert operator.controller_set.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {
+            "get",
+            "list",
+            "watch",
+        }
         operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
         assert operator.controller_set.verbs(GroupKind("", "Secret")) == full - {"create"}
 

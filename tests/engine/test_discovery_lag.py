@@ -1,5 +1,5 @@
-"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one goes later, too. No
-further event tells of either."""
+"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one
+goes later, too. No further event tells of either."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class FakeInformers:
     """The informers of CRDs and of Apps."""
 
     def __init__(self) -> None:
-        self.informers = {WatchSpec(CRD): SimpleNamespace(state=State.SYNCED), WatchSpec(APP): SimpleNamespace(state=State.UNSERVED)}
+        self.informers = {
+            WatchSpec(CRD): SimpleNamespace(state=State.SYNCED),
+            WatchSpec(APP): SimpleNamespace(state=State.UNSERVED),
+        }
         self.looked_again = asyncio.Event()
 
     def look_again(self) -> None:

@@ -271,7 +271,12 @@ def test_a_configmap_without_data_is_empty(run):
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))
-_ENTRY = st.builds(InventoryEntry, st.frozensets(_KINDS), st.booleans(), st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])))
+_ENTRY = st.builds(
+    InventoryEntry,
+    st.frozensets(_KINDS),
+    st.booleans(),
+    st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])),
+)
 _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 

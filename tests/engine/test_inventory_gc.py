@@ -13,7 +13,17 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
 from ruleop.planning.marks import PART_OF
-from tests.engine.controller_set_harness import APP, CONFIG, OTHER, OURS, SECRET, ControllerSetHarness, entry, project_of, watch
+from tests.engine.controller_set_harness import (
+    APP,
+    CONFIG,
+    OTHER,
+    OURS,
+    SECRET,
+    ControllerSetHarness,
+    entry,
+    project_of,
+    watch,
+)
 from tests.engine.virtual_time import run_in_virtual_time
 
 FINALIZE = "finalize: {last: {template: a.yaml}}"

@@ -1,4 +1,5 @@
-"""Metrics have the names of controller-runtime and client-go, can be parsed, and change when what they count happens."""
+"""Metrics have the names of controller-runtime and client-go, can be parsed, and change when what they count
+happens."""
 
 from __future__ import annotations
 
@@ -97,13 +98,32 @@ def test_no_label_is_the_name_of_an_object(busy):
         for sample in family.samples:
             assert set(sample.labels) <= {
                 *("controller", "name", "kind", "child"),  # stand in the rules
-                *("result", "outcome", "action", "state", "reason", "code", "method", "verb", "host", "le"),  # there are only so many
+                *(
+                    "result",
+                    "outcome",
+                    "action",
+                    "state",
+                    "reason",
+                    "code",
+                    "method",
+                    "verb",
+                    "host",
+                    "le",
+                ),  # there are only so many
             }
 
 
 def test_a_request_is_counted_by_method_and_status():
     metrics = Metrics()
-    for verb, status in (("list", 200), ("watch", 200), ("create", 409), ("update", 200), ("patch", 200), ("delete", 404), ("get", 0)):
+    for verb, status in (
+        ("list", 200),
+        ("watch", 200),
+        ("create", 409),
+        ("update", 200),
+        ("patch", 200),
+        ("delete", 404),
+        ("get", 0),
+    ):
         metrics.request_done("api:6443", verb, status, 0.2)
     counted = samples(metrics)
     told = {

@@ -107,7 +107,10 @@ def test_healthz_fails_when_the_loop_is_blocked(run):
     async def scenario():
         async with ProbesHarness(GOOD) as harness:
             harness.time += BLOCKED_AFTER + 1
-            assert harness.get_while_the_loop_is_blocked("/healthz") == (503, "the event loop has been blocked for 61 s\n")
+            assert harness.get_while_the_loop_is_blocked("/healthz") == (
+                503,
+                "the event loop has been blocked for 61 s\n",
+            )
 
     run(scenario())
 
@@ -130,7 +133,11 @@ def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, pat
     [
         ([], "/readyz", (200, "ok\n")),
         ([GOOD, OPTIONAL], "/readyz", (200, "ok\n")),
-        ([GOOD, OPTIONAL], "/readyz?verbose", (200, "[+] watch App\n[-] watch Certificate: not served by the cluster\nready\n")),
+        (
+            [GOOD, OPTIONAL],
+            "/readyz?verbose",
+            (200, "[+] watch App\n[-] watch Certificate: not served by the cluster\nready\n"),
+        ),
         (
             [GOOD, BAD],
             "/readyz",
@@ -193,7 +200,11 @@ def test_only_get_and_head_of_the_known_paths_are_answered(run, method, path, re
     ("accept", "content_type", "parse"),
     [
         ("", "text/plain; version=0.0.4", text_string_to_metric_families),
-        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text; version=1.0.0", openmetrics_families),
+        (
+            "application/openmetrics-text; version=1.0.0",
+            "application/openmetrics-text; version=1.0.0",
+            openmetrics_families,
+        ),
     ],
 )
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
@@ -271,7 +282,10 @@ def test_a_port_alone_listens_on_every_address(run):
         port = free.getsockname()[1]
 
     async def scenario():
-        async with ProbesHarness(health=f":{port}") as harness, harness.client.get(f"http://127.0.0.1:{port}/healthz") as answer:
+        async with (
+            ProbesHarness(health=f":{port}") as harness,
+            harness.client.get(f"http://127.0.0.1:{port}/healthz") as answer,
+        ):
             assert answer.status == 200
 
     run(scenario())

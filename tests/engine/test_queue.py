@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ruleop.engine.queue.work_queue import MAX_STALE_TIMERS, MAX_WAIT, TURNS_PER_OVERDUE_KEY, Backoff, Urgency, WorkQueue
+from ruleop.engine.queue.work_queue import (
+    MAX_STALE_TIMERS,
+    MAX_WAIT,
+    TURNS_PER_OVERDUE_KEY,
+    Backoff,
+    Urgency,
+    WorkQueue,
+)
 
 
 def test_a_burst_of_events_costs_one_reconcile():

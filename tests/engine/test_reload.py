@@ -239,7 +239,8 @@ def test_after_several_writes_the_last_state_is_loaded(run, root):
 
 
 def test_an_update_of_a_configmap_mount_is_noticed(run, tmp_path):
-    """Files are links into `..data`, itself a link to a folder with a date for a name; a new one is made, and the link is turned by a rename."""
+    """Files are links into `..data`, itself a link to a folder with a date for a name; a new one is made, and the link
+    is turned by a rename."""
     root = tmp_path / "mounted"
     root.mkdir()
 
@@ -330,7 +331,13 @@ def test_other_files_and_reads_do_not_cause_a_check(run, root, monkeypatch):
         async with following(root) as follower:
             await follower.until_watching()
             monkeypatch.setattr(module, "files_digest", count)
-            for name in ("notes.txt", "build/output", ".git", "templates/.config.yaml.j2.swp", "templates/config.yaml.j2~"):
+            for name in (
+                "notes.txt",
+                "build/output",
+                ".git",
+                "templates/.config.yaml.j2.swp",
+                "templates/config.yaml.j2~",
+            ):
                 (root / name).write_text("x")
                 (root / "watches.yaml").read_text()
             await asyncio.sleep(0.2)

@@ -45,7 +45,10 @@ def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachabl
     async def scenario():
         port = free_port()
         options = Options(
-            kubeconfig=str(unreachable), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False
+            kubeconfig=str(unreachable),
+            metrics_address=f"127.0.0.1:{port}",
+            health_address=f"127.0.0.1:{port}",
+            reload=False,
         )
         manager = Manager(RULES, tmp_path, options)
         running = asyncio.create_task(manager.run())

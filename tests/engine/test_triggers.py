@@ -93,7 +93,11 @@ def test_retries_are_counted(run, lines):
 
 def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
     reconcile(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
-    assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "Deployment shop/web changed", "resync"]
+    assert [line["because"] for line in lines()] == [
+        "Deployment shop/web changed",
+        "Deployment shop/web changed",
+        "resync",
+    ]
 
 
 def test_each_line_says_how_long_the_reconcile_has_taken(run, lines):

@@ -74,7 +74,10 @@ class WorkersHarness:
         self.informers = [self.informer]
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
         self.collector = StateCollector(
-            controllers=self.controllers, informers=lambda: self.informers, recorder=self.recorder, on_loop=lambda function: function()
+            controllers=self.controllers,
+            informers=lambda: self.informers,
+            recorder=self.recorder,
+            on_loop=lambda function: function(),
         )
         self.metrics.registry.register(self.collector)
         self.running = self.most = self.ended = 0

@@ -1,4 +1,5 @@
-"""The whole operator over HTTP: the real manager with its client, watches and leader election, and a cluster in memory."""
+"""The whole operator over HTTP: the real manager with its client, watches and leader election, and a cluster in
+memory."""
 
 from __future__ import annotations
 
@@ -59,7 +60,12 @@ class LiveOperator:
 async def live_operator(server: ApiServer, address: str, **options: Any) -> AsyncIterator[LiveOperator]:
     """Stops with the block."""
     with TemporaryDirectory() as folder:
-        said = {"kubeconfig": kubeconfig(Path(folder), address), "metrics_address": "0", "health_address": "0", "reload": False}
+        said = {
+            "kubeconfig": kubeconfig(Path(folder), address),
+            "metrics_address": "0",
+            "health_address": "0",
+            "reload": False,
+        }
         project = server.cluster.project
         found = LiveOperator(Manager(project, Path(project.root), Options(**said, **options)), server)
         try:

@@ -1,6 +1,7 @@
 """The operator with all its parts except the network and the watches: a test decides when an event arrives.
 
-The manager creates its parts itself. `Wire` replaces its client, and `FakeWatcher` each watcher; reflectors and stores are real.
+The manager creates its parts itself. `Wire` replaces its client, and `FakeWatcher` each watcher; reflectors and stores
+are real.
 """
 
 from __future__ import annotations

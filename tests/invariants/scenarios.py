@@ -98,7 +98,12 @@ def apply_edit(server: ApiServer, resource: str, life: str, number: int) -> bool
 def app(name: str, namespace: str = "default") -> dict[str, Any]:
     """A CR with two children, `<name>-d` and `<name>-s`."""
     spec = {"deployment": {"name": f"{name}-d", "image": "nginx:1", "replicas": 1}, "service": {"name": f"{name}-s"}}
-    return {"apiVersion": "myapp.k8s.io/v1", "kind": "App", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return {
+        "apiVersion": "myapp.k8s.io/v1",
+        "kind": "App",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
 
 
 def apps(*names: str, namespaces: Iterable[str] = ()) -> ApiServer:

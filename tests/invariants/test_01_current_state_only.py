@@ -1,4 +1,5 @@
-"""A reconcile uses current state only; no decision depends on the type or order of events. Any event may be lost or repeated."""
+"""A reconcile uses current state only; no decision depends on the type or order of events. Any event may be lost or
+repeated."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misn
 
 @property_test(30)
 def test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr(data: Any) -> None:
-    """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes run in between."""
+    """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes
+    run in between."""
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     # How far the operator gets between two events depends on the machine, so what happens is not drawn one by one.
     run(_lived(life, random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311
@@ -77,7 +79,8 @@ def _something_happens(server: ApiServer, resource: str, life: str, chance: rand
     elif what == "drift" and ours:
         key = chance.choice(ours)
         path = chance.choice(list(leaves({"spec": sent[key].get("spec", {})})) or [()])
-        with contextlib.suppress(Refused, KeyError, IndexError, TypeError, AssertionError):  # where the server takes no such value
+        # Where the server takes no such value
+        with contextlib.suppress(Refused, KeyError, IndexError, TypeError, AssertionError):
             cluster.change(cluster.name(key), lambda obj: _changed(obj, path))
 
 

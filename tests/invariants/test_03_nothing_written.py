@@ -14,7 +14,8 @@ from tests.projects.snapshots import CASES, Case
 from tests.projects.test_any_life import LIVES
 
 EXAMPLES = [case for case in CASES if not case.of]
-EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}  # whole objects, where others have to be there
+# Whole objects, where others have to be there
+EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}
 HOMES = {"acme": "none"}
 
 

@@ -1,5 +1,5 @@
-"""No reconcile before every store that its rule needs is synced, unserved or forbidden; the last two make the children that need them wait,
-are retried with backoff, and stop nothing else."""
+"""No reconcile before every store that its rule needs is synced, unserved or forbidden; the last two make the children
+that need them wait, are retried with backoff, and stop nothing else."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Destructive steps (delete, finalizer removal) name uid and resourceVersion, after a live read. A conflict is a live read and a new plan at
-once, up to five times, and no failure."""
+"""Destructive steps (delete, finalizer removal) name uid and resourceVersion, after a live read. A conflict is a live
+read and a new plan at once, up to five times, and no failure."""
 
 from __future__ import annotations
 

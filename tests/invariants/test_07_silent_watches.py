@@ -1,4 +1,5 @@
-"""A watch that went silent is found: server timeoutSeconds, a client deadline past it, bookmarks, readiness tied to the age of each stream."""
+"""A watch that went silent is found: server timeoutSeconds, a client deadline past it, bookmarks, readiness tied to the
+age of each stream."""
 
 from __future__ import annotations
 

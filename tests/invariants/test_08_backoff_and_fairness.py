@@ -1,4 +1,5 @@
-"""Backoff per CR: 5 ms doubling to a cap, for ever; a failing CR costs only itself. Fresh edits go before start-up and resync work."""
+"""Backoff per CR: 5 ms doubling to a cap, for ever; a failing CR costs only itself. Fresh edits go before start-up and
+resync work."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def test_an_edit_goes_before_start_up_and_resync_work(data: Any) -> None:
 
 
 def test_an_edit_during_start_up_is_reconciled_among_the_first() -> None:
-    """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody edits the last."""
+    """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody
+    edits the last."""
 
     async def test() -> None:
         server = apps(*(f"web-{number:02}" for number in range(60)))

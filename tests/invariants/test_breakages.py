@@ -355,9 +355,17 @@ BREAKAGES = [
         instead(executor._Run, "_write_finalizers", write_finalizers_unguarded),
     ),
     Breakage(
-        6, "a conflict is a failure", partial(sixth.conflicts_are_no_failures, 1), instead(manager, "classify", conflicts_are_failures)
+        6,
+        "a conflict is a failure",
+        partial(sixth.conflicts_are_no_failures, 1),
+        instead(manager, "classify", conflicts_are_failures),
     ),
-    Breakage(6, "a conflict is not planned again", partial(sixth.conflicts_are_no_failures, 1), value(controller, "MAX_REPLANS", 1)),
+    Breakage(
+        6,
+        "a conflict is not planned again",
+        partial(sixth.conflicts_are_no_failures, 1),
+        value(controller, "MAX_REPLANS", 1),
+    ),
     Breakage(
         6,
         "a conflict is planned again without a limit",
@@ -377,7 +385,10 @@ BREAKAGES = [
         instead(reflector.requests, "watch", without_server_timeout),
     ),
     Breakage(
-        7, "silent watches are ready", seventh.test_an_operator_whose_watches_are_silent_is_not_ready, value(Watcher, "overdue", False)
+        7,
+        "silent watches are ready",
+        seventh.test_an_operator_whose_watches_are_silent_is_not_ready,
+        value(Watcher, "overdue", False),
     ),
     Breakage(
         8,

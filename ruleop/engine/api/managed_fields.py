@@ -1,9 +1,9 @@
 """ruleop's entries of managedFields, migrated before the first server-side apply of an object that it wrote otherwise.
 
-A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only fields that the
-same manager *applied*, so the entry is changed to Apply; otherwise a field that the rule drops would stay for ever. A patch
-that sets the key of a list item again makes ruleop the owner of the whole item, including fields that others set in it.
-So from an Update entry only fields in ruleop's record are kept.
+A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only fields that
+the same manager *applied*, so the entry is changed to Apply; otherwise a field that the rule drops would stay for ever.
+A patch that sets the key of a list item again makes ruleop the owner of the whole item, including fields that others
+set in it. So from an Update entry only fields in ruleop's record are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def needs_migration(entries: Sequence[Managed]) -> bool:
 
 
 def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Managed]:
-    """The entries, with ruleop's joined to one Apply entry: the fields that it applied, and those that it updated and recorded."""
+    """The entries, with ruleop's joined to one Apply entry: the fields that it applied, and those that it updated and
+    recorded."""
     own = [entry for entry in entries if _is_ruleop(entry)]
     fields: dict[str, Any] = {}
     for entry in own:
@@ -37,7 +38,10 @@ def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Mana
             found = _recorded(found, recorded.root)
         fields = _union(fields, found)
     applied = next((entry for entry in own if entry.get("operation") == "Apply"), own[0])
-    return [*(entry for entry in entries if not _is_ruleop(entry)), {**applied, "operation": "Apply", "fieldsV1": fields}]
+    return [
+        *(entry for entry in entries if not _is_ruleop(entry)),
+        {**applied, "operation": "Apply", "fieldsV1": fields},
+    ]
 
 
 def _is_ruleop(entry: Managed) -> bool:

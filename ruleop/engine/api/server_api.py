@@ -72,8 +72,8 @@ class ServerApi:
         return None if answer.get("kind") == "Status" else answer
 
     async def _migrate(self, resource: ResourceInfo, key: ObjectKey, recorded: FieldSet | None) -> None:
-        """Turns the fields that ruleop owns by Update into fields that it owns by Apply, so that the API server removes those
-        that it no longer applies."""
+        """Turns the fields that ruleop owns by Update into fields that it owns by Apply, so that the API server removes
+        those that it no longer applies."""
         live = await self._send_or_none(requests.get(resource, key))
         entries = (live or {}).get("metadata", {}).get("managedFields") or []
         if live is None or not needs_migration(entries):

@@ -1,5 +1,6 @@
-"""Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper asks twice a
-minute and the state changes all the time. So nothing has to be kept up to date, and nothing that is gone leaves a series.
+"""Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper
+asks twice a minute and the state changes all the time. So nothing has to be kept up to date, and nothing that is gone
+leaves a series.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ GAUGES = {
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
     "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
     "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
-    "ruleop_watch_silence_seconds": ("Time since the last event of a watch; the longest, if a kind has several.", ("kind",)),
+    "ruleop_watch_silence_seconds": (
+        "Time since the last event of a watch; the longest, if a kind has several.",
+        ("kind",),
+    ),
 }
 COUNTERS = {
     "ruleop_relists": ("Times a kind was listed again.", ("kind",)),
@@ -61,7 +65,8 @@ class StateCollector(Collector):
         self.controllers = controllers
         self.informers = informers
         self.recorder = recorder
-        self.on_loop = on_loop  # metrics are served by other threads; state is read on the event loop, where it does not change meanwhile
+        # Metrics are served by other threads; state is read on the event loop, where it does not change meanwhile
+        self.on_loop = on_loop
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})

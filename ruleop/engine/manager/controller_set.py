@@ -2,8 +2,8 @@
 
 Rules come from the project at the start, and from each later edit of it that is valid. An invalid edit changes nothing.
 
-In the first seconds after a change of the rules nothing is deleted: no child, no finalizer, no controller of a removed watch.
-The files of one edit may arrive one after the other, and the project may be valid in between.
+In the first seconds after a change of the rules nothing is deleted: no child, no finalizer, no controller of a removed
+watch. The files of one edit may arrive one after the other, and the project may be valid in between.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ class ControllerSet:
         pause: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`max_concurrent` overrides the rules. `pause`: seconds without deletions after a change of the rules; `clock` gives the
-        deadline that CRs report."""
+        """`max_concurrent` overrides the rules. `pause`: seconds without deletions after a change of the rules; `clock`
+        gives the deadline that CRs report."""
         self.controllers, self.cache = controllers, controllers.cache
         self.informers, self.discovery, self.schemas, self.inventory = informers, discovery, schemas, inventory
         self.status_schemas = status_schemas
         self.metrics = metrics
-        self.create_controller, self.max_concurrent, self.pause, self.clock = create_controller, max_concurrent, pause, clock
+        self.create_controller, self.max_concurrent = create_controller, max_concurrent
+        self.pause, self.clock = pause, clock
         self.rejected = ""  # why the rules on disk are not in force
         self.leading = False
         self.log = structlog.get_logger()
@@ -72,8 +73,8 @@ class ControllerSet:
     # -- rules ---------------------------------------------------------------------------------------------------------
 
     def apply(self, project: Project) -> list[Controller]:
-        """Puts the rules in force; returns the controllers whose rules changed. The controller of a removed watch stays, without
-        rules, until no CR carries the finalizer."""
+        """Puts the rules in force; returns the controllers whose rules changed. The controller of a removed watch
+        stays, without rules, until no CR carries the finalizer."""
         by_kind: dict[GroupKind, list[Rule]] = {kind: [] for kind in self.controllers.by_kind}
         for rule in project.rules:
             by_kind.setdefault(rule.kind.versionless, []).append(rule)
@@ -119,7 +120,8 @@ class ControllerSet:
             self._pause(touched)
 
     def _pause(self, touched: Collection[Controller] = ()) -> None:
-        """Starts or extends the pause. CRs whose deletions are held back report its end, so they are reconciled for a new one."""
+        """Starts or extends the pause. CRs whose deletions are held back report its end, so they are reconciled for a
+        new one."""
         if self._pause_end is not None:
             self._pause_end.cancel()
         self._pause_end = asyncio.get_running_loop().call_later(self.pause, self._resume)
@@ -153,8 +155,8 @@ class ControllerSet:
     # -- watches -------------------------------------------------------------------------------------------------------
 
     def update_watches(self) -> None:
-        """Watches what the rules need, and assigns the informers in the cache. The needs are computed each time, because a kind that
-        only the inventory names can be watched once it is served."""
+        """Watches what the rules need, and assigns the informers in the cache. The needs are computed each time,
+        because a kind that only the inventory names can be watched once it is served."""
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
         self.cache.required = {}
         self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
@@ -207,7 +209,8 @@ class ControllerSet:
         self._pause()
 
     def open_workers(self) -> None:
-        """Workers are open while this process leads and each watch that their rules need is synced, unserved or forbidden."""
+        """Workers are open while this process leads and each watch that their rules need is synced, unserved or
+        forbidden."""
         for controller in self.controllers:
             synced = self.cache.is_synced(controller.kind.versionless)
             controller.workers.open(self.leading and synced and self.schemas.known_of(controller.kinds()))

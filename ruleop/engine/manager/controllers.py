@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Controller:
-    """The controller of one watched kind. Without rules its watch was removed, and it only removes ruleop's finalizer from CRs."""
+    """The controller of one watched kind. Without rules its watch was removed, and it only removes ruleop's finalizer
+    from CRs."""
 
     kind: Kind
     rules: tuple[Rule, ...]

@@ -1,7 +1,7 @@
 """Keeps discovery and schemas up to date with the CRDs.
 
-CRDs are watched, so that nothing is requested without a reason. Without the permission to watch them, discovery is repeated once
-a minute.
+CRDs are watched, so that nothing is requested without a reason. Without the permission to watch them, discovery is
+repeated once a minute.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ RETRY_INTERVAL = 1.0  # seconds after a failure
 
 class DiscoverySync:
     def __init__(
-        self, discovery: Discovery, schemas: PublishedSchemas, *, cache: Cache, informers: Informers, controller_set: ControllerSet
+        self,
+        discovery: Discovery,
+        schemas: PublishedSchemas,
+        *,
+        cache: Cache,
+        informers: Informers,
+        controller_set: ControllerSet,
     ) -> None:
         self.discovery = discovery
         self.schemas = schemas
@@ -73,8 +79,8 @@ class DiscoverySync:
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     async def follow_discovery(self) -> None:
-        """Repeats discovery after a CRD changed until it agrees with the CRDs, because the API server publishes a change a moment
-        later. Where CRDs cannot be watched, at intervals."""
+        """Repeats discovery after a CRD changed until it agrees with the CRDs, because the API server publishes a
+        change a moment later. Where CRDs cannot be watched, at intervals."""
         pause, last_error = DISCOVERY_LAG, ""
         while True:
             crds = self.informers.informers[WatchSpec(CRD)]
@@ -85,7 +91,8 @@ class DiscoverySync:
                     await self._refreshing.wait()
             if self._refreshing.is_set():
                 pause = DISCOVERY_LAG
-                self.informers.wake()  # a kind that was deleted and created between two discoveries is seen by its watch only
+                # A kind that was deleted and created between two discoveries is seen by its watch only
+                self.informers.wake()
             elif outdated:
                 pause = min(DISCOVERY_INTERVAL, pause * 2)
             self._refreshing.clear()
@@ -102,8 +109,8 @@ class DiscoverySync:
                 await self._fetch_schemas(known)
 
     def _is_outdated(self) -> bool:
-        """Whether a kind that matters is defined and not served yet, or still served although its CRD was deleted, or still served
-        in a version that its CRD no longer serves."""
+        """Whether a kind that matters is defined and not served yet, or still served although its CRD was deleted, or
+        still served in a version that its CRD no longer serves."""
         for kind in self._relevant_kinds():
             definition = self.cache.definitions.get(kind.versionless)
             version = definition.version(kind.version) if definition is not None else None
@@ -116,7 +123,8 @@ class DiscoverySync:
         return False
 
     def _relevant_kinds(self) -> Iterator[Kind]:
-        """The watched kinds; and if a rule calls `has_kind`, whose arguments may be computed, all that have or had a CRD."""
+        """The watched kinds; and if a rule calls `has_kind`, whose arguments may be computed, all that have or had a
+        CRD."""
         yield from (need.kind for need in self.informers.informers)
         if not any(controller.asks_for_kinds() for controller in self.controller_set.controllers):
             return
@@ -142,8 +150,8 @@ class DiscoverySync:
     # -- schemas -------------------------------------------------------------------------------------------------------
 
     async def follow_schemas(self) -> None:
-        """Fetches the published schemas of kinds whose CRD cannot be read, at first often, then rarely. Only at first do CRs wait
-        for them."""
+        """Fetches the published schemas of kinds whose CRD cannot be read, at first often, then rarely. Only at first
+        do CRs wait for them."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.schemas.pause(self._written_kinds())):

@@ -1,4 +1,5 @@
-"""Queues the CRs that a change in a store concerns. A change decides which CRs are reconciled, never what their reconcile does."""
+"""Queues the CRs that a change in a store concerns. A change decides which CRs are reconciled, never what their
+reconcile does."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 class EventHandler:
     def __init__(self, cache: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False) -> None:
-        """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status; otherwise ruleop does."""
+        """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status;
+        otherwise ruleop does."""
         self.cache = cache
         self.own_writes = own_writes
         self.controllers = controllers
@@ -37,8 +39,8 @@ class EventHandler:
         observed, children = self.cache.observed.get(kind, ()), self.cache.children_of.get(kind, ())
         if informer not in observed and informer not in children:
             return
-        # A kind that is both a child and observed is in two stores, and one of them is behind: a CR reconciled when the first changed
-        # may have read the old object from the second. So a change in either queues owner and observers.
+        # A kind that is both a child and observed is in two stores, and one of them is behind: a CR reconciled when the
+        # first changed may have read the old object from the second. So a change in either queues owner and observers.
         if change.origin is not Origin.WRITE:
             enqueue = partial(self._enqueue_owners, change, cause, urgency)
             if not self.own_writes.keep(change.key, change.new.version if change.new is not None else 0, enqueue):

@@ -1,9 +1,9 @@
 """What the operator has to know if its rules change while it does not run: one ConfigMap, `<name>-inventory`.
 
-For each watched kind: the kinds of children that its CRs have or had, so that children of a kind that the rules dropped are still
-found and pruned; whether its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions that its rules have
-or had, so that dropped ones are removed from the status. It is written before the first such object is created: only the first
-CR of a kind costs a write of the inventory.
+For each watched kind: the kinds of children that its CRs have or had, so that children of a kind that the rules dropped
+are still found and pruned; whether its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions
+that its rules have or had, so that dropped ones are removed from the status. It is written before the first such object
+is created: only the first CR of a kind costs a write of the inventory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 
-MAX_ATTEMPTS = 5  # one can collide with the last write of the leader before; more mean that something else writes the ConfigMap
+# One can collide with the last write of the leader before; more mean that something else writes the ConfigMap
+MAX_ATTEMPTS = 5
 
 
 class InventoryStore(Protocol):
@@ -34,7 +35,8 @@ class InventoryStore(Protocol):
     async def read(self) -> Object | None: ...
 
     async def write(self, data: Mapping[str, str], version: str) -> Object | None:
-        """Returns the ConfigMap as written; without a version it is created. None if the version is outdated (or there is none)."""
+        """Returns the ConfigMap as written; without a version it is created. None if the version is outdated (or there
+        is none)."""
         ...
 
 
@@ -113,16 +115,17 @@ class Inventory:
                 raise RuleopError(f"the inventory does not keep its entry for {watched}: does something else write this ConfigMap?")
 
     async def shrink(self, watched: GroupKind, remaining: Callable[[], InventoryEntry]) -> bool:
-        """Reduces an entry to what `remaining` returns, which is called while nothing else is being written. A reconcile that is
-        about to create an object of a removed kind meanwhile has the kind recorded again first. False: somebody else wrote the
-        ConfigMap, and nothing was removed."""
+        """Reduces an entry to what `remaining` returns, which is called while nothing else is being written. A
+        reconcile that is about to create an object of a removed kind meanwhile has the kind recorded again first.
+        False: somebody else wrote the ConfigMap, and nothing was removed."""
         async with self._writing:
             if self.in_doubt:
                 await self.load()
             entry = remaining()
             if entry == self.of(watched):
                 return True
-            # Removed here before it is removed there: from now on `ensure` sees that it has to write, and waits for the lock.
+            # Removed here before it is removed there: from now on `ensure` sees that it has to write, and waits for the
+            # lock.
             self.entries = {**self.entries, watched: entry}
             self.in_doubt = True  # if the answer is lost
             is_written = await self._write(self.entries)
@@ -134,8 +137,8 @@ class Inventory:
         if written is not None:
             self._take(written)
             return True
-        # Somebody else wrote or deleted it: the caller tries again on top of it. What is known here is kept, because the other write
-        # may be an edit by hand; what is too much is removed later.
+        # Somebody else wrote or deleted it: the caller tries again on top of it. What is known here is kept, because
+        # the other write may be an edit by hand; what is too much is removed later.
         known = self.entries
         await self.load()
         self.entries = {each: self.of(each).union(known.get(each, InventoryEntry())) for each in {*known, *self.entries}}

@@ -1,12 +1,13 @@
 """Removes from the inventory what no CR has any more: once a leadership, and once after each reload.
 
-The inventory is written before it matters, so in time it says too much: kinds that the rules no longer create, a finalizer
-that no CR carries, conditions that no status shows, watches that were removed. That costs a watch each, and is no error, so
-it is checked at two moments only: when the pause after the start of leadership is over, and when the pause after a reload
-is. A watched kind is decided on when none of its CRs is queued, running or failing: a pass that started by other rules may
-be about to create an object of the very kind that has none.
+The inventory is written before it matters, so in time it says too much: kinds that the rules no longer create, a
+finalizer that no CR carries, conditions that no status shows, watches that were removed. That costs a watch each, and
+is no error, so it is checked at two moments only: when the pause after the start of leadership is over, and when the
+pause after a reload is. A watched kind is decided on when none of its CRs is queued, running or failing: a pass that
+started by other rules may be about to create an object of the very kind that has none.
 
-The inventory may also say too little, where somebody edited or deleted the ConfigMap. What exists is recorded again first.
+The inventory may also say too little, where somebody edited or deleted the ConfigMap. What exists is recorded again
+first.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class InventoryCollector:
         return any(entry.status is not None and needle in entry.status for _, entry in self.cache.primary[kind].entries())
 
     def _is_gone(self, kind: GroupKind) -> bool:
-        """Whether the cluster certainly has no such objects. A kind whose server does not answer, or that is defined and not served
-        yet, may have some."""
+        """Whether the cluster certainly has no such objects. A kind whose server does not answer, or that is defined
+        and not served yet, may have some."""
         stale = any(group == kind.group for group, _ in self.discovery.catalogue.stale)
         return self.discovery.get(kind) is None and not stale and kind not in self.cache.definitions

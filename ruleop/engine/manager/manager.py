@@ -1,7 +1,8 @@
 """The operator as a whole: its parts, and the order in which they start and stop.
 
-Start: credentials, discovery, the inventory; then the watches; then, once all caches are synced and this process leads, the
-workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then the connection.
+Start: credentials, discovery, the inventory; then the watches; then, once all caches are synced and this process leads,
+the workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then the
+connection.
 """
 
 from __future__ import annotations
@@ -183,7 +184,11 @@ class Manager:
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
-            self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.debounce.busy
+            self.client,
+            reporter="ruleop",
+            instance=self.identity,
+            clock=time.monotonic,
+            busy=lambda: self.debounce.busy,
         )
         self.environment = self._environment()
         self.controllers = Controllers(self.cache)
@@ -218,7 +223,8 @@ class Manager:
         await self.inventory.load()
 
     async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve themselves."""
+        """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
+        themselves."""
         wait = FIRST_RETRY
         while True:
             try:
@@ -241,7 +247,8 @@ class Manager:
             wait = min(MAX_RETRY_INTERVAL, wait * 2)
 
     def _join_election(self) -> Election:
-        """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the Lease."""
+        """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the
+        Lease."""
         key = ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
         election = self.election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
 

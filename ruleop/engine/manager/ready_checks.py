@@ -38,7 +38,8 @@ def of_watches(informers: Informers) -> Iterator[Check]:
 
 
 def of_watch(informer: Informer) -> Check:
-    """A kind that is not served or not permitted concerns only what needs it. A watch without an event for too long is outdated."""
+    """A kind that is not served or not permitted concerns only what needs it. A watch without an event for too long is
+    outdated."""
     name, state = f"watch {_describe(informer.need)}", informer.state
     if state is not State.SYNCED:
         return Check(name, False, informer.problem or _MESSAGES[state], counts=state is State.PENDING)
@@ -53,7 +54,11 @@ def of_controller(controller: Controller, controller_set: ControllerSet) -> Chec
     name = f"controller {controller.workers.title}"
     work = controller.workers.statistics()
     if controller.workers.is_open:
-        return Check(name, True, f"{work['active_workers']:.0f} running, {work['depth']:.0f} queued, {work['failing']:.0f} failing")
+        return Check(
+            name,
+            True,
+            f"{work['active_workers']:.0f} running, {work['depth']:.0f} queued, {work['failing']:.0f} failing",
+        )
     if not controller_set.leading:
         return Check(name, True, "standby")
     informers = controller_set.informers.informers
@@ -62,6 +67,10 @@ def of_controller(controller: Controller, controller_set: ControllerSet) -> Chec
 
 
 def _describe(need: WatchSpec) -> str:
-    parts = [str(need.kind), f"in {need.namespace}" if need.namespace else "", f"where {need.labels}" if need.labels else ""]
+    parts = [
+        str(need.kind),
+        f"in {need.namespace}" if need.namespace else "",
+        f"where {need.labels}" if need.labels else "",
+    ]
     parts += [f"where {need.fields}" if need.fields else "", "metadata only" if need.metadata_only else ""]
     return " ".join(part for part in parts if part)

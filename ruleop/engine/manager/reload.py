@@ -1,12 +1,12 @@
 """Loads the project again when its files change.
 
-Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap mount is updated by replacing
-its `..data` link, which a watch on the files does not see. So an event in one of the project's folders only leads to a check,
-after the files have not changed for a moment, and a project is new if its digest is.
+Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap mount is updated by
+replacing its `..data` link, which a watch on the files does not see. So an event in one of the project's folders only
+leads to a check, after the files have not changed for a moment, and a project is new if its digest is.
 
-Events can be missing: some file systems send none, a watch ends with its folder, a folder can be replaced together with its
-parent, and the number of watches of a machine is limited. So each second the watched folders are compared with those that
-exist, and every half minute the files are checked anyway.
+Events can be missing: some file systems send none, a watch ends with its folder, a folder can be replaced together with
+its parent, and the number of watches of a machine is limited. So each second the watched folders are compared with
+those that exist, and every half minute the files are checked anyway.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ Identity = tuple[int, int]  # device and inode
 
 
 class Reloader:
-    """`changed` is called with a project of another digest than the last, or one that is valid again; `rejected` with the errors of
-    an invalid one, when they are new. Both are called on the event loop."""
+    """`changed` is called with a project of another digest than the last, or one that is valid again; `rejected` with
+    the errors of an invalid one, when they are new. Both are called on the event loop."""
 
     def __init__(
         self,
@@ -80,7 +80,8 @@ class Reloader:
         self._loop = asyncio.get_running_loop()
         self._observer: BaseObserver = Observer()
         self._watches: dict[Place, tuple[ObservedWatch, Identity | None]] = {}
-        self._identities: tuple[Identity | None, ...] = ()  # identities of the project's folders when their watches were made
+        # Identities of the project's folders when their watches were made
+        self._identities: tuple[Identity | None, ...] = ()
         self._unwatchable = ""
         self._task: asyncio.Task[None] | None = None
         self._digest_read = ""  # of the files at the last check
@@ -145,7 +146,8 @@ class Reloader:
         return tuple(_identity(self.root / name) for name in ("", "watches.yaml", "templates", "crds"))
 
     def _is_current(self, place: Place) -> bool:
-        """Whether the watched folder is the one that exists. A watch ends with its folder, whose inode the next one can get."""
+        """Whether the watched folder is the one that exists. A watch ends with its folder, whose inode the next one can
+        get."""
         watch, identity = self._watches[place]
         alive = any(emitter.watch == watch and emitter.is_alive() for emitter in self._observer.emitters)
         return alive and identity == _identity(place.folder)
@@ -177,7 +179,8 @@ class Reloader:
     # -- what is read --------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are reported once."""
+        """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are
+        reported once."""
         digest = await asyncio.to_thread(files_digest, self.root)
         if digest == self._digest_read:
             return

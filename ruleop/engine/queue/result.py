@@ -19,8 +19,8 @@ class Result:
 
     @property
     def result(self) -> str:
-        """The result that controller-runtime would count. Its resync comes from its informers, so a CR that is requeued only for
-        that is a success."""
+        """The result that controller-runtime would count. Its resync comes from its informers, so a CR that is requeued
+        only for that is a success."""
         if self.failed:
             return "error"
         if self.again is None or self.why == RESYNC:

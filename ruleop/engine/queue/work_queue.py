@@ -1,18 +1,18 @@
 """Which CR to reconcile next, and when.
 
-The queue holds keys, never objects or events: whatever happened to a CR, a reconcile only has to know that it is due. That
-gives the engine three properties:
+The queue holds keys, never objects or events: whatever happened to a CR, a reconcile only has to know that it is due.
+That gives the engine three properties:
 
 - a key is queued at most once, so a burst of events costs one reconcile;
 - a key is never with two workers, so two reconciles never race on one CR;
 - an event that arrives while its key is with a worker queues the key once more, so no change is missed.
 
-Keys belong to groups (namespaces), which take turns: a namespace with ten thousand queued CRs delays the one CR of another
-by one turn. More urgent keys go first, but not for ever: while edits never end, a key that has waited too long gets every
-fourth turn.
+Keys belong to groups (namespaces), which take turns: a namespace with ten thousand queued CRs delays the one CR of
+another by one turn. More urgent keys go first, but not for ever: while edits never end, a key that has waited too long
+gets every fourth turn.
 
-This is a state machine without I/O. Time is an argument, so that a test of an hour takes microseconds; `workers.py` sleeps
-until `next_due`.
+This is a state machine without I/O. Time is an argument, so that a test of an hour takes microseconds; `workers.py`
+sleeps until `next_due`.
 
 A key is in exactly one of these states:
 
@@ -43,14 +43,17 @@ class Urgency(IntEnum):
     RESYNC = 2  # start-up and periodic resync
 
 
-MAX_WAIT = 5.0  # seconds that a less urgent key waits while more urgent ones keep coming; then it gets some of the turns
+# Seconds that a less urgent key waits while more urgent ones keep coming; then it gets some of the turns
+MAX_WAIT = 5.0
 TURNS_PER_OVERDUE_KEY = 4
-MAX_STALE_TIMERS = 64  # kept before they are removed; a timer of ten hours would otherwise be kept ten hours for each change
+# Kept before they are removed; a timer of ten hours would otherwise be kept ten hours for each change
+MAX_STALE_TIMERS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a failing key waits: doubling up to a cap, without an end. Giving up would leave a CR broken for ever."""
+    """How long a failing key waits: doubling up to a cap, without an end. Giving up would leave a CR broken for
+    ever."""
 
     first: float = 0.005
     cap: float = 300.0
@@ -127,7 +130,8 @@ class WorkQueue(Generic[Key]):
         self._ready = {urgency: _FairQueue(self.group) for urgency in Urgency}
 
     def add(self, key: Key, *, now: float, urgency: Urgency = Urgency.CHANGE) -> None:
-        """Queues a key for the next free worker. If it is queued already, the more urgent of the two urgencies counts."""
+        """Queues a key for the next free worker. If it is queued already, the more urgent of the two urgencies
+        counts."""
         self._delayed.pop(key, None)  # its timer is dropped when it expires
         if key in self._active:
             pending = self._active[key]
@@ -171,8 +175,8 @@ class WorkQueue(Generic[Key]):
         return key
 
     def done(self, key: Key, *, now: float, failed: bool = False, requeue_after: float | None = None) -> None:
-        """Three cases: it failed, and is retried with backoff, but not before `requeue_after` (the server's Retry-After); it is
-        requeued after a time; it is done."""
+        """Three cases: it failed, and is retried with backoff, but not before `requeue_after` (the server's
+        Retry-After); it is requeued after a time; it is done."""
         dirty_as = self._active.pop(key)
         if failed:
             self._failures[key] = self._failures.get(key, 0) + 1

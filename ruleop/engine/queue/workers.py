@@ -1,4 +1,5 @@
-"""Takes requests from a queue as they become due, reconciles several at once, and returns each to the queue with its result."""
+"""Takes requests from a queue as they become due, reconciles several at once, and returns each to the queue with its
+result."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """Reconciles due requests, at most `limit` at once, while it is open. `on_exit` is called with the task that does so, when
-    it ends: by `stop`, or by an internal error."""
+    """Reconciles due requests, at most `limit` at once, while it is open. `on_exit` is called with the task that does
+    so, when it ends: by `stop`, or by an internal error."""
 
     def __init__(self, title: str, *, limit: int, metrics: Metrics, on_exit: Callable[[asyncio.Task[None]], object]) -> None:
         self.title = title

@@ -49,8 +49,8 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
 
 
 class _LibraryHandler(logging.Handler):
-    """Logs what libraries log. Only warnings and errors, because below that some log bodies; and only the first line, because
-    asyncio appends the message of the exception."""
+    """Logs what libraries log. Only warnings and errors, because below that some log bodies; and only the first line,
+    because asyncio appends the message of the exception."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = getattr(structlog.get_logger(), _NAMES.get(record.levelno, "warning"))
@@ -82,7 +82,8 @@ def _lines_of(error: BaseException) -> Iterator[str]:
 
 def _redact_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
-        event[name] = _redacted(value() if callable(value) else value)  # a callable is evaluated only if the line is written
+        # A callable is evaluated only if the line is written
+        event[name] = _redacted(value() if callable(value) else value)
     return event
 
 

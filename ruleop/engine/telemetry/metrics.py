@@ -1,7 +1,8 @@
-"""Counters and histograms: controller-runtime's and client-go's metrics under their own names, and ruleop's. Gauges of current
-state (queue depth, age, size) are in the manager's `collector.py` and computed for each scrape.
+"""Counters and histograms: controller-runtime's and client-go's metrics under their own names, and ruleop's. Gauges of
+current state (queue depth, age, size) are in the manager's `collector.py` and computed for each scrape.
 
-Labels are kinds, outcomes and names from the rules, never names of objects: their number must not grow with the cluster.
+Labels are kinds, outcomes and names from the rules, never names of objects: their number must not grow with the
+cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ M = TypeVar("M", Counter, Histogram)
 
 
 class ControllerMetrics:
-    """The metrics of one watched kind. Looking up a counter by its labels costs more than incrementing it, so it is done once."""
+    """The metrics of one watched kind. Looking up a counter by its labels costs more than incrementing it, so it is
+    done once."""
 
     def __init__(self, metrics: Metrics, title: str) -> None:
         self._metrics = metrics
@@ -94,7 +96,11 @@ class Metrics:
         self.retries = counter("workqueue_retries", "Items added again after a failure.", "name")
         self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method", "host")
         self.request_time = self._histogram(
-            "rest_client_request_duration_seconds", "How long a request took; of a watch, until it was open.", SECONDS, "verb", "host"
+            "rest_client_request_duration_seconds",
+            "How long a request took; of a watch, until it was open.",
+            SECONDS,
+            "verb",
+            "host",
         )
         self.leader = self._gauge("leader_election_master_status", "1 while this process is the leader.", "name")
         # ruleop's own.

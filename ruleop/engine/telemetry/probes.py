@@ -1,12 +1,12 @@
 """What Kubernetes and Prometheus ask the operator: is it alive, is it ready, and what are its metrics.
 
-`/healthz` says whether the event loop runs. `/readyz` says whether every cache is synced and fresh; `?verbose` lists each
-check, and whether the rules on disk are those in force. A kind that is not served or not permitted is listed there and does
-not make the operator unready: only the children that need it wait.
+`/healthz` says whether the event loop runs. `/readyz` says whether every cache is synced and fresh; `?verbose` lists
+each check, and whether the rules on disk are those in force. A kind that is not served or not permitted is listed there
+and does not make the operator unready: only the children that need it wait.
 
-Requests are served by threads, so `/healthz` is answered while the event loop is busy, and reports a blocked loop by its
-answer: a restart does not depend on how patient a probe is. The operator's state is read on the event loop, where it does
-not change while it is read; metrics are formatted and compressed in the thread.
+Requests are served by threads, so `/healthz` is answered while the event loop is busy, and reports a blocked loop by
+its answer: a restart does not depend on how patient a probe is. The operator's state is read on the event loop, where
+it does not change while it is read; metrics are formatted and compressed in the thread.
 """
 
 from __future__ import annotations
