@@ -25,21 +25,22 @@ func (q *quiet) observe(now time.Time, ticks int64, lastEvent time.Time) time.Du
 	return now.Sub(q.start)
 }
 
-// settle waits for a quiet period of b.quiet in which the operator makes no request either, and returns the reading of
-// its start. Requests are counted twice only, a third into the period and at its end: it costs the API server some CPU.
+// settle waits for a quiet period in which the operator makes no request for b.quiet either, and returns the reading of
+// its start. Requests are counted twice only, a little into the period and b.quiet later: it costs the API server CPU.
 func (b *bench) settle() (start reading, settled bool) {
 	var q quiet
 	var counted map[string]int64
 	processes := tree(b.operator)
+	first := b.quiet / 3
 	for deadline := time.Now().Add(b.settleMax); time.Now().Before(deadline); time.Sleep(sampleEvery) {
 		now := time.Now()
 		lasted := q.observe(now, ticksOf(processes), time.Unix(0, b.lastEvent.Load()))
 		switch {
 		case lasted == 0:
 			start, counted = b.read(now), nil
-		case lasted >= b.quiet/3 && counted == nil:
+		case lasted >= first && counted == nil:
 			counted = b.othersRequests()
-		case lasted >= b.quiet:
+		case lasted >= first+b.quiet:
 			if maps.Equal(counted, b.othersRequests()) {
 				return start, true
 			}

@@ -94,9 +94,9 @@ def read_document(document: Mapping[str, Any]) -> Replay:
 
 
 def _without_secrets(history: History) -> History:
-    """Without fingerprints of values of Secrets, and without what only names the writes in the log."""
+    """Without fingerprints of values of Secrets, what only names the writes in the log, and what only saves work."""
     learned = {key: each for key, each in history.learned.items() if key.group_kind != _SECRET}
-    return replace(history, learned=learned, synced=Synced())
+    return replace(history, learned=learned, synced=Synced(), work=None)
 
 
 def _without_shape(info: KindInfo) -> KindInfo:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ruleop.merge import FieldSet
     from ruleop.planning.conditions import Conditions
     from ruleop.planning.targets import Target
+    from ruleop.planning.work import Work
 
 RESYNC: Final = "resync"
 """Why a custom resource is reconciled although nothing has happened and nothing is awaited."""
@@ -220,6 +221,7 @@ class Plan:
     in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects as they should be, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
+    work: Work | None = field(default=None, repr=False, compare=False)  # for the plan of the status that follows the writes
 
     @property
     def quiet(self) -> bool:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ruleop.merge.fields import Fields
     from ruleop.planning.differences import Difference
     from ruleop.planning.history import History
+    from ruleop.planning.work import Work
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(
@@ -96,13 +97,13 @@ def record_of(live: Object) -> Record | None:
     return decode(text) if isinstance(text, str) else None
 
 
-def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, *, refer: bool) -> Applied:
+def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
     """Raises ChildFails, ChildWaits and Unlisted."""
-    applied = _apply(child, wanted, owner, observed, history, refer=refer)
+    applied = _apply(child, wanted, owner, observed, history, work, refer=refer)
     return _contested(child, wanted, applied, observed, history) if wanted.key in history.drift else applied
 
 
-def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, *, refer: bool) -> Applied:
+def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
@@ -124,6 +125,8 @@ def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, histo
         raise Unread(Read(wanted.key, Kind.of(live), "conflicting"))
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return Applied(live, terminating=True)
+    if work is not None and not adopting and work.has_in_step(wanted, child, live):
+        return Applied(live, in_step=True)
     reference = kept_reference(live, owner, observed.kinds) if refer else None
     if strategy == "create-only":
         return _marks_only(child, wanted, owner, live, reference=reference, adopting=adopting)

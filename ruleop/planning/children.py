@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.history import History
+    from ruleop.planning.work import Work
     from ruleop.rules import Child, Rule
 
 
 class Children:
-    def __init__(self, rule: Rule, observed: Observed, history: History, scope: Scope, owner: Owner, *, paused: bool = False) -> None:
+    def __init__(
+        self, rule: Rule, observed: Observed, history: History, scope: Scope, owner: Owner, work: Work | None, *, paused: bool = False
+    ) -> None:
         self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
+        self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
         self.existing = existing_of(rule, owner, observed)
         self.planned: dict[str, Planned] = {}
@@ -108,7 +112,8 @@ class Children:
             if not is_wanted(child, names):
                 return None
             wait_for(child, names)
-            wanted = render(child, self.scope, names, 0)
+            known = self.work.wanted(child, names, self.observed.kinds) if self.work is not None else None
+            wanted = render(child, self.scope, names, 0) if known is None else known
             return wanted if wanted or child.many else None
         found: list[Wanted] = []
         bad: list[tuple[int, ChildFails]] = []
@@ -141,7 +146,7 @@ class Children:
         self._taken[wanted.key] = planned, piece
         try:
             refer = self.refers(wanted, final=planned.child.final)
-            applied = apply(planned.child, wanted, self.owner, self.observed, self.history, refer=refer)
+            applied = apply(planned.child, wanted, self.owner, self.observed, self.history, self.work, refer=refer)
             if applied.action is not None:
                 self._may_write(planned.child, applied.action)
             piece.applied = applied

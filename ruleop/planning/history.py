@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Plan
     from ruleop.planning.observed import Kinds, Objects
     from ruleop.planning.outcome import Outcome
+    from ruleop.planning.work import Work
 
 Value = TypeVar("Value")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -117,6 +118,7 @@ class History:
     reason: str = ""  # of Ready after the last pass, where no status can say it
     written: int = 0  # writes since Ready was last concluded
     writes: Writes | None = None  # of this pass
+    work: Work | None = None  # of the plan before the writes
 
     NONE: ClassVar[History]
 
@@ -148,9 +150,10 @@ class History:
         if outcome is None:
             return _concluded(found, plan)
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
+        learned = _learned(found.learned, plan, outcome, kinds)
         return replace(
             found,
-            learned=_learned(found.learned, plan, outcome, kinds),
+            learned=learned,
             refusals=_refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now),
             recreated=_recreated(found, outcome),
             conflicting=_conflicting(found.conflicting, outcome, now),
@@ -158,6 +161,7 @@ class History:
             synced=found.synced.done(outcome.done, clean=outcome.clean),
             written=found.written + outcome.writes,
             writes=Writes(outcome.failed, outcome.deleted | outcome.written.keys()),
+            work=_work(plan, outcome, learned),
         )
 
     def planned(self, plan: Plan, now: float) -> History:
@@ -195,7 +199,7 @@ def _concluded(history: History, plan: Plan) -> History:
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
     parts = {name: _kept(getattr(history, name), desired) for name in ("learned", "refusals", "recreated", "conflicting")}
     synced = history.synced.kept(desired) if desired is not None else history.synced
-    found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None)  # type: ignore[arg-type]
+    found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
     return history if found == history else found
 
 
@@ -216,6 +220,19 @@ def _learned(before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, 
     if not found and before.keys().isdisjoint(outcome.written):
         return before
     return {key: each for key, each in before.items() if key not in outcome.written} | found
+
+
+def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:
+    """Where a write was refused, or the cluster was other than planned, all is worked out again."""
+    if plan.work is None or not outcome.clean:
+        return None
+    written = (action for action in outcome.done if isinstance(action, (Create, Patch, Replace, ServerSideApply)))
+    answers = {
+        action.key: (action.merged if isinstance(action, Patch) else action.object, outcome.written[action.key][1])
+        for action in written
+        if action.key in outcome.written and action.key not in learned
+    }
+    return plan.work.after(answers)
 
 
 def _refusals(

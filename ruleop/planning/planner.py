@@ -9,7 +9,7 @@ arguments give the same plan, byte for byte. The operator, `ruleop render`, `rul
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
@@ -27,6 +27,7 @@ from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
 from ruleop.planning.status import as_taken, custom, overall, projected, write
+from ruleop.planning.work import Work
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class _Planner:
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
         self.paused = is_paused(resource)
-        self.children = Children(rule, observed, self.history, self.scope, self.owner, paused=self.paused)
+        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
+        self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
         self.held_back = ""  # what would be deleted, had the rules not just changed
         self.acts = False
 
@@ -218,7 +220,25 @@ class _Planner:
         """`conditions`: Ready, Reconciling and Stalled; None: what the children amount to."""
         said = self.children.said
         self.acts = bool(actions) and not self.paused and self.history.writes is None
-        bare = Plan(
+        found: dict[str, Any] = {
+            "events": tuple(events or ()),
+            "watches": tuple(self._watches()) if self.rule.observe else (),
+            "steady": self._is_steady(),
+            "in_step": self.children.in_step(),
+            "field_conflicts": tuple(said.conflicts),
+            "reads": tuple(said.reads),
+        }
+        if self.acts and not self.foresee:
+            found["work"] = Work.of(self.rule, self.resource, self.children.planned.values())
+        else:
+            self._add_status(found, conditions, actions)
+            found |= {
+                "children": self.children.reports(),
+                "rendered": self.children.rendered(),
+                "requeue_after": self._requeue_after(self._made_possible(actions, check_after)),
+                "complete": complete and not self.observed.held_until,
+            }
+        return Plan(
             resource=ObjectKey.of(self.resource),
             uid=self.owner.uid,
             rule=self.rule.title,
@@ -227,20 +247,11 @@ class _Planner:
             actions=tuple(actions) if self.acts else (),
             waits=tuple(said.waits),
             problems=tuple(said.problems),
-            events=tuple(events or ()),
-            watches=tuple(self._watches()),
-            steady=self._is_steady(),
-            in_step=self.children.in_step(),
-            field_conflicts=tuple(said.conflicts),
-            reads=tuple(said.reads),
+            **found,
         )
-        if self.acts and not self.foresee:
-            return bare
-        return self._with_status(bare, conditions, actions, check_after, complete=complete)
 
-    def _with_status(
-        self, bare: Plan, conditions: Conditions | None, actions: list[Action], check_after: float | None, *, complete: bool
-    ) -> Plan:
+    def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
+        """The status, the conditions and the events of the plan, which may bring problems with them."""
         problems = self.children.said.problems
         conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status
@@ -254,22 +265,13 @@ class _Planner:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.period_note:
             conditions = conditions.with_note(self.period_note)
-        conditions = replace(conditions, custom=extra)
+        if extra:
+            conditions = replace(conditions, custom=extra)
         status: StatusWrite | None = None
         if self.rule.manage_status:
             status = write(self.resource, self.info, self.observed, fields, ours, conditions, pause=self.paused)
-        found = replace(
-            bare,
-            waits=tuple(self.children.said.waits),
-            children=self.children.reports(),
-            rendered=self.children.rendered(),
-            problems=tuple(problems),
-            status=status,
-            conditions=conditions,
-            requeue_after=self._requeue_after(self._made_possible(actions, check_after)),
-            complete=complete and not self.observed.held_until,
-        )
-        return replace(found, events=(*bare.events, *self._transition(conditions, found)))
+        quiet = not (actions and self.acts) and (status is None or status.patch is None)
+        found |= {"status": status, "conditions": conditions, "events": (*found["events"], *self._transition(conditions, quiet=quiet))}
 
     def _watches(self) -> Iterator[Target]:
         """What each `observe` refers to, as far as that is known."""
@@ -324,12 +326,12 @@ class _Planner:
         # A CR that is being deleted: its reasons say how far it has come.
         return Conditions.of(conditions.ready.reason, message, reconciling=reason is None, stalled=reason is not None)
 
-    def _transition(self, conditions: Conditions, found: Plan) -> list[Event]:
+    def _transition(self, conditions: Conditions, *, quiet: bool) -> list[Event]:
         """None before the writes are done, and none in a pause, in which Ready does not change."""
         if self.acts or self.paused:
             return []
         events = transition(self.resource, conditions.ready, self.children.said.problems, self.history.reason)
-        if found.quiet and not self.history.reason and not self.history.written and self.history.writes is None:
+        if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
             # In the first pass after a start, where no status can hold a reason, this was reported before the start.
             events = [each for each in events if each.reason != "Synced"]
         return events

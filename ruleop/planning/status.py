@@ -7,7 +7,6 @@ it. The one exception is the deadline of pruning that is held back, which is fix
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
@@ -59,7 +58,7 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
     found: dict[str, Any] = {}
     for key, member in rule.status.built.items():
         try:
-            value = replace(rule.status, built=member).evaluate(names, lenient=True)
+            value = rule.status.member(member, names)
         except RenderError as error:
             _complain(problems, error)
             continue

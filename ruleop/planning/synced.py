@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.planning.actions import Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.planning.wanted import digest_of
-from ruleop.planning.writes import Verb, changes, is_mark, verb_of
+from ruleop.planning.writes import Verb, is_mark, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kinds import ObjectKey
     from ruleop.planning.actions import Action, Plan
-    from ruleop.planning.observed import Kinds
+    from ruleop.planning.differences import Difference
 
 _UNKNOWN: Final = -1  # never a hash: the object exists, and what was rendered when it was last in step is not known
 _EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
@@ -52,8 +52,8 @@ class Synced:
             digests[hash(key)] = hash(digest_of(rendered))
         return Synced(digests, uid, basis, len(plan.in_step))
 
-    def verb(self, action: Action, uid: str, kinds: Kinds) -> Verb:
-        """What the action is called, given what existed before. `uid` is the CR's."""
+    def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
+        """What the action is called, given what existed before. `uid` is the CR's; `changed` the fields that the action changes."""
         verb = verb_of(action)
         if isinstance(action, Create):
             return Verb.RECREATE if hash(action.key) in self.digests else verb
@@ -61,7 +61,7 @@ class Synced:
             return verb
         same = self.digests.get(hash(action.key)) == hash(action.wanted)
         # ruleop's own marks may change for reasons that are not rendered, such as `deletion`.
-        return Verb.REVERT if same and not all(is_mark(each, uid) for each in changes(action, kinds)) else verb
+        return Verb.REVERT if same and not all(is_mark(each, uid) for each in changed) else verb
 
     def done(self, actions: Iterable[Action], *, clean: bool) -> Synced:
         """After these writes. `clean`: all that was planned was done, so the next plan need not be compared again."""

@@ -64,23 +64,24 @@ class PassLog:
 
     # -- writes ------------------------------------------------------------------------------------------------------------
 
-    def wrote(self, request: Request, resource: Object, history: History, plan: Plan, outcome: Outcome) -> None:
+    def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
         """Logs each action that was carried out, and counts the drift among them."""
         for action in plan.actions:
             self.metrics.wrote(verb_of(action).do, outcome.result_of(action))
         for action in outcome.done:
             if outcome.was_gone(action):
                 continue
-            verb = history.synced.verb(action, plan.uid, self.kinds)
+            changed = changes(action, self.kinds)
+            verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
-            self._wrote(verb, action, request, resource)
+            self._wrote(verb, action, request, field_paths(changed, plan.uid))
 
-    def _wrote(self, verb: Verb, action: Action, request: Request, resource: Object) -> None:
+    def _wrote(self, verb: Verb, action: Action, request: Request, paths: tuple[str, ...]) -> None:
         if isinstance(action, FinalizerAction):
             self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
             return
-        reason, paths = reason_for(action), _paths(action, resource, self.kinds)
+        reason = reason_for(action)
         more = {"reason": reason} if reason else {}
         fields = {"fields": list(paths)} if paths else {}
         self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more, **fields)
@@ -162,15 +163,12 @@ class PassLog:
 
     def _intents(self, history: History, plan: Plan, resource: Object) -> Iterator[Intent]:
         for action in plan.actions:
-            verb = history.synced.verb(action, plan.uid, self.kinds)
+            changed = changes(action, self.kinds)
+            verb = history.synced.verb(action, plan.uid, changed)
             on = action.finalizer if isinstance(action, FinalizerAction) else action.key
-            yield f"{verb.do} {on}", _paths(action, resource, self.kinds)
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid)
         if plan.status is not None and plan.status.patch is not None:
             yield f"write the status of {plan.resource}", status_fields(plan, resource)
-
-
-def _paths(action: Action, resource: Object, kinds: Kinds) -> tuple[str, ...]:
-    return field_paths(changes(action, kinds), resource["metadata"].get("uid") or "")
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:

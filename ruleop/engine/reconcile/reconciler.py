@@ -231,9 +231,16 @@ class Reconciler:
             if not outcome.replan:
                 break
         assert outcome is not None
-        if outcome.clean and (_ends(planned, current.resource) or self._status_waits(current, others=others)):
+        if outcome.clean and _ends(planned, current.resource):
             return planned, outcome
-        return self._plan(current), outcome
+        waits = outcome.clean and (others or self.queue.has_ready())
+        if waits and not planned.steady and self._may_wait(current, WRITTEN):
+            return planned, outcome
+        # Where all was written before, as when drift is reverted, the status mostly stays as it is, and there is nothing to wait for.
+        of_status = self._plan(current)
+        if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
+            return planned, outcome
+        return of_status, outcome
 
     async def _execute(self, current: _Pass, planned: Plan) -> tuple[Outcome, bool]:
         """What became of the actions, and whether children of other CRs are being written, too."""
@@ -243,14 +250,11 @@ class Reconciler:
             outcome = await self.executor.execute(planned.actions, current.resource)
         finally:
             others = debounce.end()
-        self.pass_log.wrote(current.request, current.resource, current.history, planned, outcome)
+        self.pass_log.wrote(current.request, current.history, planned, outcome)
         self.environment.events.record(current.resource, done(outcome.done, current.request.namespace))
         self._expect(current.request, outcome.versions)
         current.history = current.history.after(planned, outcome, self.cache, self.clock.monotonic())
         return outcome, others
-
-    def _status_waits(self, current: _Pass, *, others: bool) -> bool:
-        return (others or self.queue.has_ready()) and self._may_wait(current, WRITTEN)
 
     def _may_wait(self, current: _Pass, patience: float) -> bool:
         request = current.request

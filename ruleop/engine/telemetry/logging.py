@@ -88,6 +88,8 @@ def _redact_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) 
 
 
 def _redacted(value: Any) -> Any:
+    if type(value) is str:
+        return value
     if isinstance(value, Mapping):
         return f"(a mapping of {len(value)})"
     if isinstance(value, (bytes, bytearray, memoryview)):
