@@ -200,7 +200,7 @@ def test_an_invalid_address_is_reported(project, ended, host):
     status, err = ended("--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
     assert (status, err) == (
         2,
-        f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n",
+        f"ruleop: cannot listen on {host}:80: {host} is not a valid host name; choose another address, or 0 for none\n",
     )
 
 
@@ -237,8 +237,8 @@ def test_without_a_server_the_operator_retries_until_a_signal(project, process, 
     """With one line for each attempt."""
     started = process("run", *ADDRESSES, "--kubeconfig", config(project), "--log-format=json")
     lines = [json.loads(started.stderr.readline()) for _ in range(2)]
-    assert {line["event"] for line in lines} == {"the API server does not answer; trying again"}
-    assert [line["again_in"] for line in lines] == [0.5, 1.0]
+    assert {line["event"] for line in lines} == {"API server not reachable; will retry"}
+    assert [line["retry_in"] for line in lines] == [0.5, 1.0]
     assert "http://127.0.0.1:1 cannot be reached" in lines[0]["error"]
     started.send_signal(asked)
     _, err = started.communicate(timeout=60)

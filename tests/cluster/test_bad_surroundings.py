@@ -111,7 +111,7 @@ def test_an_operator_started_before_the_server_connects_later(fresh: Fresh, name
     token = yaml.safe_load(fresh.kubeconfig.read_text())["users"][0]["user"]
     use(fresh, token, server=f"https://127.0.0.1:{port}")
     fresh.launch()
-    fresh.wait_for_log("the API server does not answer; trying again")
+    fresh.wait_for_log("API server not reachable; will retry")
     assert fresh.probe("/healthz")[0] == 200
     status, text = fresh.probe("/readyz?verbose")
     assert (status, "cannot be reached" in text) == (503, True)
@@ -127,7 +127,7 @@ def test_an_operator_started_before_the_server_connects_later(fresh: Fresh, name
 def test_without_permission_for_the_inventory_the_operator_waits(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     fresh.revoke("configmaps", fresh.home)
     fresh.launch()
-    said = fresh.wait_for_log("not permitted; trying again")
+    said = fresh.wait_for_log("not permitted; will retry")
     assert "configmaps" in said["error"]
     assert said["grant"] == f"get, create, update on configmaps in namespace {fresh.home}"
     assert fresh.probe("/readyz")[0] == 503

@@ -128,7 +128,7 @@ def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) 
     operator.start()
     # Not a wait for something: it is the time in which nothing may happen.
     time.sleep(IDLE)
-    assert "controller App.myapp.k8s.io: 0 at work, 0 waiting, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
+    assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
     asked = [each for each in operator.requests(mark) if "objectRef" in each]
     streams = [each["requestURI"] for each in asked if each["verb"] == "watch" and "sendInitialEvents=true" in each["requestURI"]]
     assert len(streams) == len(set(streams)) > 4

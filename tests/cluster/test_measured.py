@@ -89,12 +89,12 @@ def test_requests_of_an_operator_are_measured(live_example: Measured) -> None:
 def test_readiness_lists_each_part(live_example: Measured) -> None:
     live_example.apply()
     live_example.wait_until_settled()
-    name = f"[+] controller {TITLE}: 0 at work, 0 waiting, 0 failing"
+    name = f"[+] controller {TITLE}: 0 running, 0 queued, 0 failing"
     lines = eventually("the controller to be at rest", lambda: said if name in (said := live_example.said()) else None, timeout=60)
-    assert lines[0] == "[+] rules: 2 at work"
+    assert lines[0] == "[+] rules: 2 in force"
     assert lines[-1] == "ready"
     for watch in ("myapp.k8s.io/v1 App", "apps/v1 Deployment where ruleop.dev/part-of"):
-        assert [line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, heard \d+ s ago", line)], (
-            watch
-        )
+        assert [
+            line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)
+        ], watch
     assert live_example.operator.probe("/healthz") == (200, "ok")

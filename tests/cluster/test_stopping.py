@@ -66,9 +66,7 @@ def test_an_operator_stops_while_the_server_hangs(
             operator.signal(signal.SIGINT)
         assert operator.wait_for_exit() == 1
         operator.wait_for_log(
-            "the grace period is over; what still ran is cut off, and the next start finishes it"
-            if asked == "once"
-            else "second signal: exiting immediately"
+            "grace period exceeded; exiting with unfinished reconciles" if asked == "once" else "second signal: exiting immediately"
         )
         hanging.resume_apiserver()
         # Its lease is left to run out: a write that was cut off may still be on its way.
