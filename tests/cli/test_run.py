@@ -164,7 +164,7 @@ def test_no_kubeconfig_at_all(project, process, monkeypatch):
     started = process("run", *ADDRESSES)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (2, "")
-    assert err.startswith("ruleop: no cluster to talk to: there is no ")
+    assert err.startswith("ruleop: no cluster configured: ")
     assert len(err.splitlines()) == 1
 
 

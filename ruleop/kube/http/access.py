@@ -8,7 +8,6 @@ import os
 import ssl
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ruleop.errors import RuleopError
@@ -65,49 +64,40 @@ class Identity:
 
 @dataclass(slots=True)
 class Configuration:
-    """What the loaders of `kubernetes` fill in, and what else a kubeconfig can say."""
+    """What a kubeconfig or a service account says, before it becomes an `Access`."""
 
-    host: str = ""
-    ssl_ca_cert: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify_ssl: bool = True
-    tls_server_name: str | None = None
-    proxy: str | None = None
-    api_key: dict[str, str] = field(default_factory=dict, repr=False)
-
-    authority: bytes | None = None  # before `ssl_ca_cert`
-    identity: Identity = field(default_factory=Identity)  # before `cert_file` and `key_file`
+    server: str
+    authorization: str = field(default="", repr=False)
+    authority: bytes | None = None
+    identity: Identity = field(default_factory=Identity)
     impersonation: tuple[tuple[str, str], ...] = ()
+    verify: bool = True
+    server_hostname: str = ""
+    proxy: str = field(default="", repr=False)
 
     def access(self, environ: Mapping[str, str], *, fresh_for: float | None) -> Access:
         """Raises ValueError or OSError."""
-        if not self.host:
+        if not self.server:
             raise ValueError("the cluster has no server")
-        authority, identity = self.authority, self.identity
-        if authority is None and self.ssl_ca_cert:
-            authority = Path(self.ssl_ca_cert).read_bytes()
-        if not identity.certificate and self.cert_file:
-            identity = Identity(Path(self.cert_file).read_bytes(), Path(self.key_file).read_bytes() if self.key_file else b"")
-        scheme, _, token = self.api_key.get("BearerToken", "").partition(" ")
+        scheme, _, token = self.authorization.partition(" ")
         return Access(
-            server=self.host,
-            authorization=f"{scheme.capitalize()} {token.strip()}" if token.strip() else "",
+            server=self.server,
+            authorization=f"{scheme} {token.strip()}" if token.strip() else "",
             impersonation=self.impersonation,
-            tls=self._tls(authority, identity) if self.host.startswith("https") else None,
-            tls_digest=hashlib.sha256((authority or b"") + identity.certificate + identity.key).hexdigest(),
-            proxy=self.proxy or proxy_for(self.host, environ),
-            server_hostname=self.tls_server_name or "",
+            tls=self._tls() if self.server.startswith("https") else None,
+            tls_digest=hashlib.sha256((self.authority or b"") + self.identity.certificate + self.identity.key).hexdigest(),
+            proxy=self.proxy or proxy_for(self.server, environ),
+            server_hostname=self.server_hostname,
             fresh_for=fresh_for,
         )
 
-    def _tls(self, authority: bytes | None, identity: Identity) -> ssl.SSLContext:
+    def _tls(self) -> ssl.SSLContext:
         try:
-            context = trusting(authority)
-            identity.present_in(context)
+            context = trusting(self.authority)
+            self.identity.present_in(context)
         except (ssl.SSLError, ValueError) as error:
             raise ValueError(f"the certificates cannot be read: {error}") from error
-        if not self.verify_ssl:
+        if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
