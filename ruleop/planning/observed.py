@@ -16,6 +16,7 @@ from ruleop.schema.shape import UNKNOWN, Shape
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from ruleop.errors import Cause
     from ruleop.merge import Learned
     from ruleop.rules import Observe
 
@@ -116,7 +117,8 @@ class Failed:
     failure: Failure
     message: str
     wanted: str = ""
-    request: str = ""  # verb and resource, which may be told whatever the message says
+    redacted: str = ""  # the message for an object that holds data of a Secret
+    causes: tuple[Cause, ...] = ()
     managed: tuple[Mapping[str, Any], ...] = ()  # the managedFields of an object whose change was invalid: whose items stand there
     verb: str = ""  # that no Role grants: the server says so, and no admission policy
 

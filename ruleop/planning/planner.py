@@ -17,7 +17,7 @@ from ruleop.planning.actions import Action, AddFinalizer, Delete, Patch, Plan, P
 from ruleop.planning.children import Children
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import transition
-from ruleop.planning.failures import reason_of
+from ruleop.planning.failures import public_message, reason_of
 from ruleop.planning.marks import Owner, is_paused
 from ruleop.planning.period import reconcile_period
 from ruleop.planning.permissions import refused
@@ -144,10 +144,11 @@ class _Planner:
             if failed is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
-            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
+            words = public_message(self.rule.children.get(action.child), failed)
+            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
             child, message, reason = action.child or "pruning", f"{action.key} is still there: {why}", reason_of(failed.failure)
             if reason is None:
-                self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
+                self.children.said.wait(child, f"{action.key} to be deleted: {words}", why="deletion")
             else:
                 self.children.said.problem(child, reason, message)
 

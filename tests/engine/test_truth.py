@@ -704,6 +704,6 @@ def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
         looking.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
         await looking.look()
         assert looking.condition()["reason"] == "Forbidden"
-        assert "create Secret/shop/s: the API server refuses it" in looking.condition()["message"]
+        assert "create Secret/shop/s: rejected by the API server (403 Forbidden)" in looking.condition()["message"]
 
     run(story())

@@ -79,11 +79,12 @@ def test_a_fight_keeps_nothing_from_being_pruned():
 def test_of_a_refused_secret_the_request_is_told_and_no_more():
     template = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
     world = World.of("children: {s: {template: s.yaml}}\n", {"v": "hunter2"}, s=template)
-    failed = Failed(Failure.FORBIDDEN, 'create secrets: nobody may write "hunter2"', request="create secrets shop/s")
+    redacted = "create secrets shop/s: rejected by the API server (403 Forbidden)"
+    failed = Failed(Failure.FORBIDDEN, 'create secrets: nobody may write "hunter2"', redacted=redacted)
     world.refuse[key("s", "Secret")] = failed
     world.step()
     assert world.ready()[1] == "Forbidden"
-    assert world.ready()[2].endswith("create secrets shop/s: the API server refuses it (forbidden)")
+    assert world.ready()[2].endswith(redacted)
     assert "hunter2" not in repr(world.status)
 
 
@@ -95,10 +96,11 @@ def test_of_a_sibling_that_reads_only_the_name_of_a_secret_the_servers_words_are
     sibling = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{volume: '{{{{ {reads} }}}}'}}\n"
     world = World.of("children: {s: {template: s.yaml}, web: {template: w.yaml}}\n", {"v": "hunter2"}, s=S, w=sibling)
     words = 'ConfigMap "web" is invalid: data[volume]: Invalid value: "x": no such volume'
-    world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", request="create configmaps shop/web")
+    redacted = "create configmaps shop/web: rejected by the API server (422 Invalid): data[volume]: Invalid value"
+    world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", redacted=redacted)
     world.step()
     assert world.ready()[1] == "ApplyFailed"
-    assert world.ready()[2].endswith("the API server refuses it (invalid at data[volume])" if cut else words)
+    assert world.ready()[2].endswith(redacted if cut else words)
 
 
 def test_while_a_cr_is_paused_nothing_is_about_to_be_done():

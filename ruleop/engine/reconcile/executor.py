@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ruleop.engine.reconcile.failures import told
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError
@@ -348,9 +347,9 @@ class _Run:
     def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
         _, key, _ = self._target(action)
         wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
-        request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
+        redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
-        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed, verb)
+        self.outcomes.failed[key] = Failed(failure, str(error), wanted, redacted, causes, managed, verb)
         return False
 
 

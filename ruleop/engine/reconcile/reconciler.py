@@ -18,7 +18,6 @@ from ruleop.engine.cache.index import Index
 from ruleop.engine.queue.result import AT_ONCE, Result
 from ruleop.engine.queue.triggers import RESYNC
 from ruleop.engine.reconcile.drift import DriftDetector
-from ruleop.engine.reconcile.failures import told
 from ruleop.engine.reconcile.memory import Memory
 from ruleop.engine.reconcile.name_conflicts import NameConflicts
 from ruleop.engine.reconcile.observation import Seen, target_of
@@ -337,7 +336,7 @@ class Reconciler:
         failure, retry_after = self.executor.classify(error)
         assert planned.status is not None
         if failure is Failure.INVALID and planned.status.projected:
-            memory.refused = Refused(fingerprint(planned.status.projected), told(error))
+            memory.refused = Refused(fingerprint(planned.status.projected), str(error))
             memory.refused_until = self.around.ticks() + REFUSED_FOR
             return Result(again=AT_ONCE, why="the status was refused")
         if failure is not None and failure is not Failure.OTHER and memory.untold != str(error):

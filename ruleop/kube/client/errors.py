@@ -9,13 +9,13 @@ A caller never looks at a status code: `problem` is one of a dozen words, each w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.errors import RuleopError
+from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.redaction import holds_secret, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +80,8 @@ _IMMUTABLE = re.compile(
 _BY_AUTHORIZER = re.compile(r'\bUser "[^"]*" cannot [a-z]+ (?:resource|path) "')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value, or a name
 _WHAT = re.compile(r"[^\n]{0,400}? is invalid: ")
+_FIELDS_OTHER_THAN = re.compile(r"fields other than (.+?) are forbidden")
+_NAME_IN_QUOTES = re.compile(r"'([A-Za-z]\w*)'")
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})  # of a policy, or a webhook, causes have no reason
 
 
@@ -90,17 +92,12 @@ def _never_changes(complaint: str) -> bool:
     return '"' not in words and _IMMUTABLE.match(words) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One thing that is wrong with an object: the field, and why. `message` may quote the field's value."""
-
-    field: str
-    reason: str
-    message: str
-
-
 class ApiError(RuleopError):
-    """A request that the API server refused or did not answer. `status` is 0 where there was no answer."""
+    """A request that the API server refused or did not answer.
+
+    As text it is what may be logged: where the request wrote a Secret, the server's words are left out. `redacted` is
+    the same for any request: for objects that hold data of a Secret.
+    """
 
     def __init__(
         self,
@@ -109,20 +106,23 @@ class ApiError(RuleopError):
         verb: str,
         resource: str,
         text: str,
+        redacted: str = "",
         status: int = 0,
-        reason: str = "",
         causes: tuple[Cause, ...] = (),
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{verb} {resource}: {text}")
+        """`redacted` replaces a text that may quote what was written. `status` is 0 without an answer."""
+        request = f"{verb} {resource}"
+        self.redacted = f"{request}: {redacted or text}"
+        self.text = (redacted or text) if holds_secret(resource) else text
+        super().__init__(f"{request}: {self.text}")
         self.problem = problem
         self.verb = verb
         self.resource = resource
-        self.text = text
         self.status = status
-        self.reason = reason
         self.causes = causes
         self.retry_after = retry_after
+        self._answer = text
 
     @property
     def retryable(self) -> bool:
@@ -141,13 +141,13 @@ class ApiError(RuleopError):
             return False
         if self.causes:
             return all(cause.reason in _BY_VALIDATION and _never_changes(cause.message) for cause in self.causes)
-        complaint = _WHAT.sub("", self.text, count=1)
+        complaint = _WHAT.sub("", self._answer, count=1)
         return not complaint.startswith("[") and "denied" not in complaint and _never_changes(complaint)
 
     @property
     def not_permitted(self) -> bool:
         """No Role grants the request. What else is Forbidden is an admission policy's or a quota's no, which no Role helps against."""
-        return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self.text) is not None
+        return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self._answer) is not None
 
     @property
     def namespace_terminating(self) -> bool:
@@ -155,40 +155,32 @@ class ApiError(RuleopError):
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
 
-def _discreet(status: int, reason: str, causes: tuple[Cause, ...]) -> str:
-    fields = sorted({f"{cause.field} ({cause.reason})" if cause.reason else cause.field for cause in causes if cause.field})
-    text = f"{status} {reason}".strip()
-    return f"{text}: {', '.join(fields)}" if fields else text
-
-
 def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_after: str | None = None) -> ApiError:
     """What a refusing answer means. The body is a Status, unless a proxy in between wrote it."""
-    said = _status_of(body)
-    details = said.get("details") or {}
-    causes = tuple(
-        Cause(str(cause.get("field") or ""), str(cause.get("reason") or ""), str(cause.get("message") or ""))
-        for cause in details.get("causes") or ()
-    )
-    reason = str(said.get("reason") or "")
-    message = str(said.get("message") or "")
+    answer = _status_of(body)
+    details = answer.get("details") or {}
+    causes = tuple(_cause(each) for each in details.get("causes") or ())
+    reason, message = str(answer.get("reason") or ""), str(answer.get("message") or "")
     problem = _problem(status, reason, message, causes)
-    text = message or body[:200].decode(errors="replace").strip() or "no explanation"
-    if resource.partition(" ")[0] == "secrets" and status in {400, 422}:
-        text = f"refused ({_discreet(status, reason, causes)})"
-    elif str(status) not in text:
+    text = message or ("" if holds_secret(resource) else body[:200].decode(errors="replace").strip()) or "no explanation"
+    if str(status) not in text:
         text = f"{text} ({status}{f' {reason}' if reason else ''})"
-    if problem is Problem.TOO_LARGE:
-        text = f"the object is too large: {text}"
     return ApiError(
         problem,
         verb=verb,
         resource=resource,
-        text=text,
+        text=f"the object is too large: {text}" if problem is Problem.TOO_LARGE else text,
+        redacted="" if verb in READS else redacted(status, reason, causes),
         status=status,
-        reason=reason,
         causes=causes,
         retry_after=_seconds(retry_after, details.get("retryAfterSeconds")),
     )
+
+
+def _cause(cause: Mapping[str, Any]) -> Cause:
+    field, reason, message = (str(cause.get(name) or "") for name in ("field", "reason", "message"))
+    mutable = (name for names in _FIELDS_OTHER_THAN.findall(message) for name in _NAME_IN_QUOTES.findall(names))
+    return Cause(field, reason, message, frozenset(mutable))
 
 
 def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiError:
