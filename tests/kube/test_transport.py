@@ -267,8 +267,8 @@ def test_a_read_on_a_new_connection_that_breaks_is_not_sent_again(play: Callable
     ("said", "told"),
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "not an answer in HTTP/1.1: 'SSH-2.0-OpenSSH_9.6"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "no proper length: '-1'"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "a chunk of the answer has no proper length"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "Invalid character in Content-Length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "Invalid character in chunk size"),
     ],
 )
 @pytest.mark.parametrize("asked", [READ, WRITE])

@@ -238,9 +238,9 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         answer = self.answer
-        if answer is not None and error is None:
+        if answer is not None:
             try:
-                answer.end()
+                answer.end() if error is None else answer.drop()
             except MalformedError as cut:
                 error = cut
         self._problem = error or ConnectionResetError("the other side has closed it")
