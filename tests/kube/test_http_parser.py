@@ -138,7 +138,19 @@ def test_a_header_said_twice_is_a_list() -> None:
         *(
             answer(chunk, Transfer_Encoding="chunked")
             for chunk in (
-                *(b"\r\n", b"-1\r\n", b"+1\r\nx\r\n", b"0x1\r\nx\r\n", b"1_0\r\n", b" 1\r\nx\r\n", b"1 \r\nx\r\n", b"g\r\n", b"g", b"1\nx\r\n", b"f" * 17),
+                *(
+                    b"\r\n",
+                    b"-1\r\n",
+                    b"+1\r\nx\r\n",
+                    b"0x1\r\nx\r\n",
+                    b"1_0\r\n",
+                    b" 1\r\nx\r\n",
+                    b"1 \r\nx\r\n",
+                    b"g\r\n",
+                    b"g",
+                    b"1\nx\r\n",
+                    b"f" * 17,
+                ),
                 *(
                     b"5\r\nhello!\r\n",
                     b"5\r\nhello\n",

@@ -16,6 +16,7 @@ MAX_FRAMING, MAX_CHUNK_FRAMING = 1 << 12, 1 << 6
 
 _BODILESS = frozenset({204, 304})
 _START = b"HTTP/1."
+_HEAD_TOO_LONG = f"its head is longer than {MAX_HEAD} bytes"
 
 
 class MalformedError(Exception):
@@ -73,14 +74,21 @@ class AnswerParser:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            if not self.done:
-                raise self._problem or self._malformed(str(error)) from None
-            self.reusable = False
+            self._reject(str(error))
+        self._check()
+
+    def _reject(self, why: str) -> None:
+        if not self.done:
+            raise self._problem or self._malformed(why) from None
+        self.reusable = False  # only what follows the answer is malformed
+
+    def _check(self) -> None:
         if self.done:
             self.drop()
-        elif self._framing > (MAX_FRAMING if self.status else MAX_HEAD):
-            what = "has too much framing" if self.status else f"has a head of more than {MAX_HEAD} bytes"
-            raise self._malformed(f"it {what}")
+        elif not self.status and self._framing > MAX_HEAD:
+            raise self._malformed(_HEAD_TOO_LONG)
+        elif self.status and self._framing > MAX_FRAMING:
+            raise self._malformed("it has too much framing")
 
     def end(self) -> None:
         """The other side will send nothing more."""
@@ -116,7 +124,7 @@ class AnswerParser:
         size = len(name) + len(value) + 4
         self._head += size
         if self._head > MAX_HEAD:
-            raise self._malformed(f"it has a head of more than {MAX_HEAD} bytes")
+            raise self._malformed(_HEAD_TOO_LONG)
         if self.status:  # a trailer
             self._framing -= size
             return
