@@ -179,7 +179,7 @@ def test_an_unknown_context(project, ended):
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "it ended with 3: log in first")])
+@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")])
 def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
     user = {
         "exec": {

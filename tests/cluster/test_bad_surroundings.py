@@ -144,7 +144,7 @@ def test_without_the_right_to_the_lease_it_stands_by_until_it_has_it(fresh: Fres
     fresh.revoke("leases", fresh.home)
     fresh.arguments = ("--leader-elect",)
     fresh.launch()
-    said = fresh.says("the lease cannot be had; trying again")
+    said = fresh.says("cannot acquire or renew the lease; will retry")
     assert "leases" in said["error"]
     assert said["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {fresh.home}"
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
@@ -152,7 +152,7 @@ def test_without_the_right_to_the_lease_it_stands_by_until_it_has_it(fresh: Fres
     life = Life(APP, fresh, namespace, kubectl)
     life.apply()
     life.settled()
-    assert [line["event"] for line in fresh.complaints()] == ["the lease cannot be had; trying again"]
+    assert [line["event"] for line in fresh.complaints()] == ["cannot acquire or renew the lease; will retry"]
     fresh.check()
 
 
@@ -193,6 +193,6 @@ def test_without_the_right_to_read_its_own_kind_it_waits_for_it(
         life.apply()
         operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.rights.rules()}, "somebody")
         life.settled()
-        operator.says("watch goes on")
+        operator.says("watch resumed")
         assert len(operator.complaints()) == 1
         operator.check()

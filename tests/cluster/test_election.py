@@ -44,7 +44,7 @@ def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_p
             names = ("lease-duration", "renew-deadline", "retry-period")
             flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
             leader = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "one" / "log", *flags))
-            leader.says("this process leads")
+            leader.says("became leader")
             standby = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "two" / "log", *flags, home=leader.home))
             life = Life(APP, standby, namespace, kubectl)
             life.apply()
@@ -72,7 +72,7 @@ def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(
     assert [told(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
     mark = standby.mark()
     assert leader.terminate() == 0
-    standby.says("this process leads")  # long before a lease of five minutes would be over
+    standby.says("became leader")  # long before a lease of five minutes would be over
     edited(life)
     since = standby.requests(mark)
     assert [told(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
@@ -84,7 +84,7 @@ def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(
 def test_the_lease_of_a_leader_that_died_runs_out(at_work: Start) -> None:
     leader, standby, life = at_work(SHORT)
     leader.kill()
-    standby.says("this process leads")
+    standby.says("became leader")
     edited(life)
     assert claims(standby)[0] - claims(leader)[-1] > 6, "the dead leader might not have been dead"
     standby.check()
@@ -96,8 +96,8 @@ def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_cloc
     theirs = {"holderIdentity": "somebody", "renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 6}
     leader.admin.merge(leader.lease_path, {"spec": theirs}, "somebody")
     assert leader.ended() == 1
-    assert leader.says("the lease is lost; this process ends")["holder"] == "somebody"
-    standby.says("this process leads")
+    assert leader.says("lease lost; exiting")["holder"] == "somebody"
+    standby.says("became leader")
     edited(life)
     leader.check()
     standby.check()
@@ -107,12 +107,12 @@ def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(at_
     leader, standby, life = at_work(SHORT)
     leader.revoke("leases", leader.home)
     assert leader.ended() == 1
-    complaint = leader.says("the lease cannot be had; trying again")
+    complaint = leader.says("cannot acquire or renew the lease; will retry")
     assert complaint["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {leader.home}"
     assert "leases" in complaint["error"]
     assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
-    leader.says("the lease is lost; this process ends")
-    standby.says("this process leads")
+    leader.says("lease lost; exiting")
+    standby.says("became leader")
     edited(life)
     late = [told(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
     assert late == []

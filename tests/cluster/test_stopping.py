@@ -83,7 +83,7 @@ def test_a_server_that_hangs_does_not_keep_it_from_ending(
 @pytest.mark.usefixtures("kind")
 def test_an_interrupt_ends_it_in_order(control_plane: ControlPlane, tmp_path: Path) -> None:
     with Pod(control_plane, APP.project, APP.rights, tmp_path / "log", "--leader-elect") as operator:
-        operator.says("this process leads")
+        operator.says("became leader")
         operator.signal(signal.SIGINT)
         assert operator.ended() == 0
         assert operator.lease()["spec"]["holderIdentity"] == "", "whoever comes next need not wait"

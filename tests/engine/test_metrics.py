@@ -318,7 +318,7 @@ def test_what_nobody_expected_is_counted(run):
 
 def test_events_are_counted_by_what_became_of_them():
     watched = Watched()
-    watched.recorder.sent, watched.recorder.dropped, watched.recorder._book.suppressed = 3, 2, 1
+    watched.recorder.sent, watched.recorder.dropped, watched.recorder._correlator.suppressed = 3, 2, 1
     now = samples(watched.metrics)
     assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
         "sent": 3,

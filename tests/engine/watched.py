@@ -46,7 +46,7 @@ class Watch:
     def brings(self, *names):
         """A list with these objects, from the server."""
         reflector = self.watcher.reflector
-        reflector._forget()
+        reflector._restart()
         reflector.next(self.clock())
         reflector.opened(self.clock())
         objects = [{"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}} for name in names]

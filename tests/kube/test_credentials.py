@@ -391,7 +391,7 @@ def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("\n")
     cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
     said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **cluster), "", {}))
-    assert "the file of the authority is empty" in said
+    assert "the file of the CA is empty" in said
     cluster = {"certificate-authority-data": "=!"}
     assert "certificate-authority-data is not base64" in complaint(
         Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **cluster), "", {})
@@ -509,7 +509,7 @@ def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
     [
         ("token", b"\n", {}, "the token file is empty"),
         ("token", b"\xff", {}, "codec can't decode"),
-        ("ca.crt", b"", {}, "the file of the authority is empty"),
+        ("ca.crt", b"", {}, "the file of the CA is empty"),
         ("ca.crt", b"nonsense", {}, "the certificates cannot be read"),
         ("ca.crt", None, {}, "No such file or directory"),
         ("token", b"x", {"KUBERNETES_SERVICE_PORT": ""}, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set"),

@@ -73,7 +73,7 @@ class World:
 
     @property
     def resting(self) -> int:
-        return len(self.session._current._resting)
+        return len(self.session._current._idle)
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -143,7 +143,7 @@ def test_a_connection_that_the_server_ends_with_its_answer_is_not_used_again(pla
 
 
 @pytest.mark.parametrize("how", ["closes", "says something"])
-def test_a_resting_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
+def test_a_idle_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         writer = world.connections[0]
@@ -165,12 +165,12 @@ def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[...,
     async def story(world: World) -> None:
         await world.client.send(READ)
         world.connections[0].transport.abort()
-        (connection,) = world.session._current._resting
-        found = connection.rested_well()
+        (connection,) = world.session._current._idle
+        found = connection.is_usable()
         while found:  # no turn of this loop, so the client has read nothing: the server is of the same loop, and closes in its turn
             connection.transport.pause_reading()
             await asyncio.sleep(0.005)
-            found = connection.rested_well()
+            found = connection.is_usable()
         assert world.resting == 1, "what the loop knows of it"
         await world.client.send(WRITE)
         assert len(set(world.connections)) == 2
@@ -405,7 +405,7 @@ def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_conn
     async def story(world: World) -> None:
         nonlocal task
         await world.client.send(READ)
-        (connection,) = world.session._current._resting
+        (connection,) = world.session._current._idle
         connection.__class__ = Cancelling
         task = asyncio.ensure_future(world.client.send(READ))
         with pytest.raises(asyncio.CancelledError):
@@ -828,7 +828,7 @@ def test_a_token_that_would_be_more_than_a_header_is_not_sent_and_not_told(token
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "/ä", "/a?b c"])
 def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
-    assert "is not the address of anything" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
+    assert "is not a valid request path" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
 
 
 @pytest.mark.parametrize(
@@ -836,7 +836,7 @@ def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
 )
 def test_what_is_no_server_is_told(server: str) -> None:
     error = refused(Access(server))
-    assert error.text == f"{server} is not the address of a server"
+    assert error.text == f"{server} is not a valid server URL"
     assert error.problem is Problem.UNREACHABLE
 
 
@@ -966,7 +966,7 @@ def test_a_proxy_with_a_password(certificates: Certificates) -> None:
     ],
 )
 def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certificates, says: bytes, told: str) -> None:
-    with pytest.raises(ApiError, match=rf"the proxy refuses to connect to https://127.0.0.1:[0-9]+: {told}") as caught:
+    with pytest.raises(ApiError, match=rf"the proxy rejected the connection to https://127.0.0.1:[0-9]+: {told}") as caught:
         through(Proxy(says), certificates)
     assert caught.value.problem is Problem.UNREACHABLE
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class ServiceAccount:
-    """A source of credentials (see `Credentials`). The files are read at each `load`: the kubelet replaces the token."""
+    """A source of credentials (see `Credentials`). The files are read at each `load`: the kubelet replaces the
+    token."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder, self._environ = folder, environ

@@ -1,8 +1,8 @@
 """What may be shown of a rejected write when the object holds data of a Secret.
 
-The API server's sentences quote the values that it rejects, and those of webhooks say what they like. So none of them is
-shown, only words of a known form: the status, its reason, and for each cause the field and the kind of mistake. This is
-the only function that does so; its result goes to logs, conditions and Events.
+The API server's sentences quote the values that it rejects, and those of webhooks say what they like. So none of them
+is shown, only words of a known form: the status, its reason, and for each cause the field and the kind of mistake. This
+is the only function that does so; its result goes to logs, conditions and Events.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ _MISTAKES = {
     "FieldValueTypeInvalid": "Invalid type",
 }
 # A path below a field that objects have at the top: what else stands there could be a value.
-_PATH = re.compile(r"(?:metadata|spec|status|data|stringData|binaryData|type|immutable)(?:\[[\w.\-/]{1,253}\]|\.[A-Za-z]\w{0,62})*")
+_PATH = re.compile(
+    r"(?:metadata|spec|status|data|stringData|binaryData|type|immutable)(?:\[[\w.\-/]{1,253}\]|\.[A-Za-z]\w{0,62})*"
+)
 
 
 def holds_secret(resource: str) -> bool:
