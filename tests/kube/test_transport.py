@@ -23,7 +23,7 @@ from ruleop.kube.client.session import Session
 from ruleop.kube.http import connection as http
 from ruleop.kube.http import pool
 from ruleop.kube.http.access import Access
-from ruleop.kube.http.tls import trusting
+from ruleop.kube.http.tls import trusting_context
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
@@ -82,7 +82,7 @@ def play(request: pytest.FixtureRequest, certificates: Certificates) -> Callable
         async def main() -> None:
             tls = request.param == "tls"
             async with serving(handler, certificates.server_context() if tls else None) as server:
-                context = trusting(certificates.authority.read_bytes()) if tls else None
+                context = trusting_context(certificates.authority.read_bytes()) if tls else None
                 session = await Session.open(Given(Access(server.address, tls=context)))
                 try:
                     async with asyncio.timeout(60):
@@ -422,7 +422,7 @@ def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certi
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(READ))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -449,7 +449,7 @@ def test_a_handshake_that_does_not_end_was_no_connection(certificates: Certifica
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             error = await problem_of(Client(session).send(WRITE))
             assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
@@ -467,7 +467,7 @@ def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificate
 
     async def main() -> None:
         async with listening(plain) as port:
-            access = Access(f"https://127.0.0.1:{port}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{port}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             error = await problem_of(Client(session).send(WRITE))
             assert f"no TLS connection with {access.server}: " in error.text
@@ -485,7 +485,7 @@ def over_tls(
         for name, value in options.items():
             setattr(context, name, value)
         async with serving(handler, context) as server:
-            session = await Session.open(Given(Access(server.address, tls=trusting(certificates.authority.read_bytes()))))
+            session = await Session.open(Given(Access(server.address, tls=trusting_context(certificates.authority.read_bytes()))))
             try:
                 async with asyncio.timeout(60):
                     await story(World(server, session))
@@ -562,7 +562,7 @@ def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) 
 def test_closing_the_session_ends_what_still_connects(certificates: Certificates) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -589,7 +589,7 @@ def test_closing_the_session_ends_what_is_connected_at_that_moment(certificates:
 
         monkeypatch.setattr(loop, "create_connection", held)
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             await begun.wait()
@@ -926,7 +926,7 @@ def through(
     async def main() -> list[Exchange]:
         async with listening(proxy, tls=tls) as port, serving(fine, certificates.server_context()) as server:
             address = f"{'https' if tls else 'http'}://{login}127.0.0.1:{port}"
-            context = trusting(certificates.authority.read_bytes())
+            context = trusting_context(certificates.authority.read_bytes())
             session = await Session.open(Given(Access(server.address, "Bearer x", tls=context, proxy=address)))
             try:
                 for _ in range(times):

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruleop.kube.http.tls import trusting
+from ruleop.kube.http.tls import trusting_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,9 +82,9 @@ class OidcLogin:
     def _trusted(self) -> ssl.SSLContext:
         try:
             if data := self._config.get("idp-certificate-authority-data"):
-                return trusting(base64.b64decode(data))
+                return trusting_context(base64.b64decode(data))
             file = self._config.get("idp-certificate-authority")
-            return trusting(Path(file).read_bytes() if file else None)
+            return trusting_context(Path(file).read_bytes() if file else None)
         except (TypeError, ValueError, ssl.SSLError) as error:
             raise OidcError(f"oidc: the CA of the provider cannot be read: {error}") from error
 

@@ -37,19 +37,19 @@ class LineSplitter:
     """Splits chunks, which may end anywhere, into lines. A line of a megabyte is joined once, not for each chunk."""
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []
+        self._partial: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that the chunk completes."""
         if b"\n" not in chunk:
-            self._begun.append(chunk)
+            self._partial.append(chunk)
             return []
         lines = chunk.split(b"\n")
-        if self._begun:
-            self._begun.append(lines[0])
-            lines[0] = b"".join(self._begun)
+        if self._partial:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
         rest = lines.pop()
-        self._begun = [rest] if rest else []
+        self._partial = [rest] if rest else []
         return [line for line in lines if line]
 
 
@@ -96,14 +96,14 @@ class Client:
     async def send(self, request: Request) -> Any:
         """The answer as JSON. Raises ApiError."""
         body, _ = await self.fetch(request)
-        return decoded(body, request)
+        return parse_object(body, request)
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
         """The answer's bytes and its ETag; no bytes if the document has not changed since the request's ETag."""
         async with self._slots:
             if self._pause:
                 await self._wait_for_turn()
-            begun, status = time.perf_counter(), 0
+            started, status = time.perf_counter(), 0
             try:
                 connection = await self._session.exchange(request, request.timeout)
                 answer = connection.answered
@@ -111,7 +111,7 @@ class Client:
                 connection.release()
             finally:
                 if self._observe is not None:
-                    self._observe(request.verb, status, time.perf_counter() - begun)
+                    self._observe(request.verb, status, time.perf_counter() - started)
         if status < 300:
             return body, answer.header(b"etag") or ""
         if status == 304:
@@ -121,13 +121,13 @@ class Client:
     @contextlib.asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Opens a watch. It takes no slot, because it lasts for minutes. Leaving the context closes its connection."""
-        begun, status = time.perf_counter(), 0
+        started, status = time.perf_counter(), 0
         try:
             connection = await self._session.exchange(request, OPEN_TIMEOUT, whole=False)
             status = connection.answered.status
         finally:
             if self._observe is not None:
-                self._observe(request.verb, status, time.perf_counter() - begun)
+                self._observe(request.verb, status, time.perf_counter() - started)
         try:
             if status != 200:
                 raise _refusal(request, connection.answered, await self._read_body(connection, request))
@@ -149,7 +149,7 @@ class Client:
             await asyncio.sleep(start - now)
 
 
-def decoded(body: bytes, request: Request) -> dict[str, Any]:
+def parse_object(body: bytes, request: Request) -> dict[str, Any]:
     """Parses a JSON object. Raises ApiError for anything else, such as a proxy's login page; the answer is not quoted,
     because it may hold a Secret."""
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import decoded
+from ruleop.kube.client.client import parse_object
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
@@ -174,7 +174,7 @@ class Discovery:
         request = requests.document("/openapi/v3", etag=self._index_etag)
         body, etag = await self._client.fetch(request)
         if body:
-            paths = decoded(body, request).get("paths") or {}
+            paths = parse_object(body, request).get("paths") or {}
             self._index = {name: entry["serverRelativeURL"] for name, entry in paths.items()}
         self._index_etag = etag
 
@@ -189,7 +189,7 @@ class Discovery:
             raise
         if not body:
             return known
-        document = decoded(body, request)
+        document = parse_object(body, request)
         if document.get("kind") != "APIGroupDiscoveryList":
             raise _too_old(self._client.server)
         self._documents[path] = (document, etag)

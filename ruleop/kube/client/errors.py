@@ -215,10 +215,10 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
 
 def _status_of(body: bytes) -> Mapping[str, Any]:
     try:
-        said = orjson.loads(body)
+        answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
-    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+    return answer if isinstance(answer, dict) and answer.get("kind") == "Status" else {}
 
 
 def _seconds(header: str | None, detail: Any) -> float | None:

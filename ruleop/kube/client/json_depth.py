@@ -14,7 +14,7 @@ import orjson
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
-def folded(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
+def fold(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
     """The text with a number in place of each mapping and list that is nested deeper, and these by number."""
     pieces: list[bytes] = []
     inner: list[bytes] = []
@@ -34,15 +34,15 @@ def folded(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
     return b"".join([*pieces, data[at:]]), inner
 
 
-def written(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     """The value as JSON, of any depth."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _written(value)
+        return _dump_deep(value)
 
 
-def _written(value: Any) -> bytes:
+def _dump_deep(value: Any) -> bytes:
     out = bytearray()
     stack: list[tuple[bytes, Any]] = [(b"", value)]  # bytes before a value, and the value or _END
     while stack:

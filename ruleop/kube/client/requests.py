@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.json_depth import written
+from ruleop.kube.client.json_depth import dump_json
 from ruleop.kube.http.request import JSON_TYPE, Request
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _patch(
 def _body(value: Any, verb: str, described: str) -> bytes:
     """Of any depth, because it may contain what others wrote into an object."""
     try:
-        return written(value)
+        return dump_json(value)
     except TypeError as error:  # half of a surrogate pair
         raise ApiError(
             Problem.INVALID, verb=verb, resource=described, text=f"cannot be written as JSON ({error})"

@@ -36,7 +36,7 @@ FAILURES = (NotConnectedError, BrokenError, TimeoutError)
 class _Loading(NamedTuple):
     task: asyncio.Task[None]
     forced: bool
-    begun: float
+    started: float
 
 
 class Session:
@@ -95,7 +95,7 @@ class Session:
         now = time.monotonic()
         if self._loading is None and self._due is not None and now >= self._due:
             self._load(forced=False)
-        if self._loading is not None and (patience := self._loading.begun + PATIENCE - now) > 0:
+        if self._loading is not None and (patience := self._loading.started + PATIENCE - now) > 0:
             await asyncio.wait({self._loading.task}, timeout=patience)
         return self._current
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ruleop.errors import RuleopError
 from ruleop.kube.http.proxies import proxy_for
-from ruleop.kube.http.tls import trusting
+from ruleop.kube.http.tls import trusting_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +96,7 @@ class Configuration:
 
     def _tls(self) -> ssl.SSLContext:
         try:
-            context = trusting(self.authority)
+            context = trusting_context(self.authority)
             self.identity.present_in(context)
         except (ssl.SSLError, ValueError) as error:
             raise ValueError(f"the certificates cannot be read: {error}") from error

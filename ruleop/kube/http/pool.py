@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ruleop.kube.http.connection import BrokenError, Connection
-from ruleop.kube.http.tls import Tls, trusting
+from ruleop.kube.http.tls import Tls, trusting_context
 
 if TYPE_CHECKING:
     from ruleop.kube.http.access import Access
@@ -248,7 +248,7 @@ class Pool:
     async def _secure(self, connection: Connection, host: str, name: str) -> None:
         if connection.problem is not None:  # the pool was closed while it connected: nothing would end the handshake
             raise NotConnectedError(f"no TLS connection with {name}: {connection.problem}")
-        context = self.access.tls or trusting(None)
+        context = self.access.tls or trusting_context(None)
         tls = Tls(connection.transport, self._buffer)
         try:
             await tls.shake_hands(connection, context, host.rstrip("."))

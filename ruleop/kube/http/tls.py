@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RECORD = 1 << 14  # bytes; OpenSSL never returns more at once
 
 
-def trusting(authority: bytes | None) -> ssl.SSLContext:
+def trusting_context(authority: bytes | None) -> ssl.SSLContext:
     """A context that trusts these certificates (PEM); None: those of the system. Raises ssl.SSLError or ValueError."""
     text = None if authority is None else authority.decode("ascii", "ignore")  # comments may be in any encoding
     if text is not None and not text.strip():

@@ -186,12 +186,14 @@ class Election:
             return
 
     async def _do(self, client: Client, step: Read | Write) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             if isinstance(step, Read):
                 self._candidate.read(await self._read(client), time.monotonic())
             else:
-                self._candidate.written(await client.send(self._limited(self._request(step))), begun, time.monotonic())
+                self._candidate.written(
+                    await client.send(self._limited(self._request(step))), started, time.monotonic()
+                )
             self._trouble = None
         except ApiError as error:
             self._log_failure(error)

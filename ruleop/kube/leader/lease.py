@@ -139,8 +139,8 @@ class Candidate:
         if self.role is Role.LEADING and self.holder != self.identity:
             self.role = Role.OVER  # taken over: by hand, or because clocks run at different speeds
 
-    def written(self, lease: Object, begun: float, now: float) -> None:
-        """The write was accepted. `begun` is the start of its request: others may have seen the new record since
+    def written(self, lease: Object, started: float, now: float) -> None:
+        """The write was accepted. `started` is the start of its request: others may have seen the new record since
         then."""
         if self.role is Role.OVER:
             return
@@ -150,12 +150,12 @@ class Candidate:
         if self.holder != self.identity:
             self.role = Role.OVER  # released
             return
-        self.leads_until = begun + self._timing.renew_deadline
+        self.leads_until = started + self._timing.renew_deadline
         # An answer that took longer than the deadline leaves no time to lead.
         self.role = (
             Role.LEADING if now < self.leads_until else (Role.OVER if self.role is Role.LEADING else Role.WAITING)
         )
-        self._not_before = begun + self._timing.retry_period * (1 - 0.2 * self._chance())
+        self._not_before = started + self._timing.retry_period * (1 - 0.2 * self._chance())
 
     def failed(self, now: float) -> None:
         """A request failed, lost a race, or has an unknown outcome. A read shows the state."""

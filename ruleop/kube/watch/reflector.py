@@ -29,7 +29,7 @@ import orjson
 
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem, status_error
-from ruleop.kube.client.json_depth import folded
+from ruleop.kube.client.json_depth import fold
 from ruleop.kube.watch.store import State, parse_version
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, A
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
-        shell, inner = folded(body, 2)
+        shell, inner = fold(body, 2)
         answer = orjson.loads(shell)
         return answer, [_parse_object(inner[number]) for number in answer.get("items") or ()]
     return answer, ((obj, "") for obj in answer.get("items") or ())
@@ -382,7 +382,7 @@ def _parse_event(line: bytes) -> tuple[str, dict[str, Any], str]:
     try:
         event = orjson.loads(line)
     except orjson.JSONDecodeError:
-        shell, inner = folded(line, 1)
+        shell, inner = fold(line, 1)
         event = orjson.loads(shell)
         return event["type"], *_parse_object(inner[event["object"]])
     return event["type"], event["object"], ""
@@ -392,4 +392,4 @@ def _parse_object(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         return orjson.loads(text), ""
     except orjson.JSONDecodeError as error:
-        return orjson.loads(folded(text, 2)[0]), str(error)
+        return orjson.loads(fold(text, 2)[0]), str(error)

@@ -25,7 +25,7 @@ import orjson
 import structlog
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.client.json_depth import written
+from ruleop.kube.client.json_depth import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping
@@ -401,7 +401,7 @@ def parse_version(text: Any) -> int:
 
 def _compact(value: Any) -> bytes:
     # A copy: the result of orjson keeps its whole buffer, 4 KB for 300 bytes.
-    return bytes(memoryview(written(value)))
+    return bytes(memoryview(dump_json(value)))
 
 
 def _size(entry: Entry) -> int:
