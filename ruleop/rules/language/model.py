@@ -77,6 +77,7 @@ class Child:
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
     secret: bool = False  # data of a Secret may stand in its objects
+    reads_cr_only: bool = False  # its objects follow from the custom resource alone, and from no random value
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ruleop.rules.checks.order import Reads, ids_read, order, reads
 from ruleop.rules.checks.secrets import secret_holders
 from ruleop.rules.checks.watches import is_builtin
 from ruleop.rules.language.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
-from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ruleop.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable
 
 T = TypeVar("T")
+_CR_NAMES = JINJA_NAMES | {"cr", "metadata", "spec", "status", "vars"}
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
@@ -97,7 +98,14 @@ def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
         optional=table.optional,
         mentions=read.mentions,
         secret=secret,
+        reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
     )
+
+
+def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
+    table = child.table
+    others = [_compiled(table.deletion), _compiled(table.namespace), *(_compiled(ignored.when) for ignored in child.ignore)]
+    return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
 
 
 def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
