@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.planning.marks import APPLIED, annotations_of
 from ruleop.planning.observed import Served
@@ -17,7 +17,7 @@ from ruleop.planning.wanted import Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.kinds import Object, ObjectKey
+    from ruleop.kinds import Kind, Object, ObjectKey
     from ruleop.planning.observed import Kinds
     from ruleop.planning.planned import Planned
     from ruleop.rules import Child, Rule
@@ -25,11 +25,24 @@ if TYPE_CHECKING:
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
+class Rendered(NamedTuple):
+    """One object, without the scope that it was rendered in: that holds all that the pass has read."""
+
+    key: ObjectKey
+    kind: Kind
+    object: Object
+    orphan: bool
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> Rendered:
+        return cls(wanted.key, wanted.kind, wanted.rendered, wanted.orphan)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
     rule: str  # its digest
     resource: tuple[str, str]  # uid and resourceVersion
-    rendered: Mapping[str, tuple[Wanted, ...]] = field(default_factory=lambda: _NOTHING)  # by child
+    rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _NOTHING)  # by child
     in_step: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects that are as rendered
 
     @classmethod
@@ -41,7 +54,7 @@ class Work:
             for piece in planned.pieces
             if piece.applied is not None and piece.applied.in_step and piece.applied.stands is not None
         }
-        rendered = {planned.child.id: tuple(piece.wanted for piece in planned.pieces) for planned in known}
+        rendered = {planned.child.id: tuple(Rendered.of(piece.wanted) for piece in planned.pieces) for planned in known}
         return cls(rule.digest, _identity(resource), rendered, in_step)
 
     def is_for(self, rule: Rule, resource: Object) -> bool:
@@ -51,7 +64,7 @@ class Work:
         """The objects of a child, in the scope of the current plan; None: they have to be rendered."""
         if child.id not in self.rendered:
             return None
-        found = [Wanted(each.key, each.kind, each.rendered, kinds.info(each.kind), names, each.orphan) for each in self.rendered[child.id]]
+        found = [Wanted(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan) for each in self.rendered[child.id]]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
     def has_in_step(self, wanted: Wanted, child: Child, live: Object) -> bool:
