@@ -13,7 +13,6 @@ from ruleop.merge.lists import MergeError
 from ruleop.merge.normalise import UnwritableError, normalise_ignored, normalise_wanted
 from ruleop.merge.patch import merge_patch
 from ruleop.merge.path import Path, PathError, Selector, parse_path
-from ruleop.merge.quantity import parse_quantity, quantity_equal
 from ruleop.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
 from ruleop.merge.three_way import Merged, three_way
 
@@ -37,8 +36,6 @@ __all__ = [
     "normalise_ignored",
     "normalise_wanted",
     "parse_path",
-    "parse_quantity",
-    "quantity_equal",
     "same",
     "three_way",
 ]

@@ -18,8 +18,9 @@ import orjson
 from ruleop.errors import RuleopError
 from ruleop.merge.equality import canonical
 from ruleop.merge.fields import FieldSet
+from ruleop.names import RESERVED_PREFIX
 
-ANNOTATION = "ruleop.dev/applied"
+ANNOTATION = f"{RESERVED_PREFIX}applied"
 
 _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this

@@ -25,8 +25,8 @@ from ruleop.merge.ignored import Ignored, ignored_at, with_live_places
 from ruleop.merge.learned import Answers, Learned, order_of
 from ruleop.merge.lists import MergeError, arranged, item_keys, item_path, member_key, wanted_items, wanted_members
 from ruleop.merge.normalise import without_nulls
-from ruleop.merge.quantity import quantity_equal
 from ruleop.merge.whole import left_out, stands_for
+from ruleop.schema.quantity import quantity_equal
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.merge.equality import same
-from ruleop.merge.quantity import quantity_equal
+from ruleop.schema.quantity import quantity_equal
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.names import RESERVED_PREFIX
 from ruleop.planning.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 
@@ -144,7 +145,7 @@ class Observed:
     kinds: Kinds
     now: str = "1970-01-01T00:00:00Z"  # RFC 3339, as Kubernetes writes it
     seed: bytes = b""  # of random_password
-    finalizer: str = "ruleop.dev/ruleop"
+    finalizer: str = f"{RESERVED_PREFIX}ruleop"
     partial: Collection[ObjectKey] = ()  # in the way of children, and known by their metadata only
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's

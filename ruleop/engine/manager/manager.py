@@ -51,6 +51,7 @@ from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.event_recorder import EventRecorder, Happening
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
+from ruleop.names import RESERVED_PREFIX
 from ruleop.permissions import grant, place
 from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
@@ -278,7 +279,7 @@ class Manager:
             clock=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             ticks=time.monotonic,
             seed=lambda: secrets.token_bytes(32),
-            finalizer=f"ruleop.dev/{self.options.name}",
+            finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             dry_run=self.options.dry_run,
         )
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import SERVER_METADATA, GroupKind, Kind
-from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
+from ruleop.names import RESERVED_PREFIX, SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.schema.table import builtin_resource
 from ruleop.templating.compile.hints import has_templates
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.templating import StringTemplate, YamlNode
 
-OWN_PREFIX = "ruleop.dev/"
 REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
     {
         "generateName": "give it a name: without one ruleop could not find it again",
@@ -132,7 +131,7 @@ def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str
     for name in ("labels", "annotations"):
         below = _member(metadata, name)
         for key, site in below.key_sites.items() if below is not None else ():
-            if key.startswith(OWN_PREFIX):
+            if key.startswith(RESERVED_PREFIX):
                 yield f"metadata.{name}['{key}']", site
 
 

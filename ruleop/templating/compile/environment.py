@@ -23,7 +23,7 @@ from ruleop.errors import Site
 from ruleop.templating.compile.compiler import PASSES, Generator
 from ruleop.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
-from ruleop.templating.filters.quantity import Exact
+from ruleop.templating.filters.exact_numbers import Exact
 from ruleop.templating.filters.registry import build_filters, build_tests
 from ruleop.templating.values.budget import MAX_RANGE, METER, Exhausted
 from ruleop.templating.values.data import Lazy

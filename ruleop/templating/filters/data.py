@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from ruleop.kinds import SERVER_METADATA
-from ruleop.names import MAX_LABEL, is_label
+from ruleop.names import MAX_LABEL, RESERVED_PREFIX, is_label
+from ruleop.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.templating.filters.lists import identity
-from ruleop.templating.filters.quantity import Exact, in_unit, parse_quantity
 from ruleop.templating.tree.yaml_writer import yaml_text
 from ruleop.templating.values.budget import METER, weigh
 from ruleop.templating.values.data import plain, scalar_text
@@ -140,7 +140,6 @@ def b64decode(value: Any) -> str:
 
 
 _NOT_STABLE = SERVER_METADATA | {"ownerReferences"}
-_OURS = "ruleop.dev/"
 
 
 def sha256(value: Any, length: int = 64) -> str:
@@ -161,7 +160,7 @@ def _stable(data: Any) -> Any:
     metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _NOT_STABLE}
     for marks in ("labels", "annotations"):
         if isinstance(metadata.get(marks), dict):
-            metadata[marks] = {key: value for key, value in metadata[marks].items() if not key.startswith(_OURS)}
+            metadata[marks] = {key: value for key, value in metadata[marks].items() if not key.startswith(RESERVED_PREFIX)}
             if not metadata[marks]:
                 del metadata[marks]
     return {**{key: value for key, value in data.items() if key != "status"}, "metadata": metadata}
@@ -186,8 +185,8 @@ def dns_label(value: Any, *others: Any) -> str:
 
 
 def quantity(value: Any, unit: str | None = None) -> Exact | int:
-    number = parse_quantity(value)
-    return number if unit is None else in_unit(number, unit)
+    amount = exact_quantity(value)
+    return amount if unit is None else in_unit(amount, unit)
 
 
 def condition(value: Any, type_: str) -> str:

@@ -19,7 +19,7 @@ from ruleop.templating.filters import data as data_filters
 from ruleop.templating.filters import lists as list_filters
 from ruleop.templating.filters import sets as set_filters
 from ruleop.templating.filters import text as text_filters
-from ruleop.templating.filters.quantity import Exact
+from ruleop.templating.filters.exact_numbers import Exact
 from ruleop.templating.values.budget import METER, Exhausted
 from ruleop.templating.values.data import View, scalar_text
 from ruleop.templating.values.faults import Fault
