@@ -1,4 +1,5 @@
-"""Kubernetes quantities as exact numbers: `1000m`, `1` and `1.0` are one amount of CPU, `1024Mi` and `1Gi` one of memory.
+"""Kubernetes quantities as exact numbers: `1000m`, `1` and `1.0` are one amount of CPU, `1024Mi` and `1Gi` one of
+memory.
 
 The API server rewrites quantities into a canonical form for built-in kinds and leaves them as they are in custom
 resources. Either way a different spelling is not a different amount: a merge that compared text would send the same

@@ -29,7 +29,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.lists import item_key, item_keys
 from ruleop.schema.crds import parse_crd
-from ruleop.schema.derived import DERIVED
+from ruleop.schema.derived_fields import DERIVED
 from ruleop.schema.quantity import quantity_equal
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import builtin_shape

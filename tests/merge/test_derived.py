@@ -1,4 +1,4 @@
-"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived`, and the exceptions."""
+"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived_fields`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.schema.derived import DERIVED
+from ruleop.schema.derived_fields import DERIVED
 from ruleop.schema.table import builtin_shape
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, same, three_way
-from ruleop.merge.conflicts import conflict
+from ruleop.merge.conflicts import conflicting_field
 from ruleop.merge.lists import item_key
 from tests.merge.shapes import SERVICE, SERVICE_PORTS
 
@@ -32,7 +32,7 @@ def valid(items) -> bool:
     """Whether the API server takes the list: its keys and its other unique fields are unique."""
     keys = [key_of(item) for item in items]
     pairs = ((one, other) for at, one in enumerate(items) for other in items[:at])
-    return len(set(keys)) == len(keys) and all(conflict(one, other, SERVICE_PORTS) is None for one, other in pairs)
+    return len(set(keys)) == len(keys) and all(conflicting_field(one, other, SERVICE_PORTS) is None for one, other in pairs)
 
 
 def a_port(numbers, names, *, of_server: bool):
@@ -134,7 +134,7 @@ def test_items_of_others_survive_unless_they_hold_the_place_of_one_of_ours_that_
         if key_of(item) in recorded | desired or item in result:
             continue
         assert recorded - present, "no recorded item was missing"
-        assert any(conflict(item, ours, SERVICE_PORTS) for ours in missing)
+        assert any(conflicting_field(item, ours, SERVICE_PORTS) for ours in missing)
 
 
 @MANY

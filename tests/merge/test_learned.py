@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.merge import Learned, create_fields, merge_patch, three_way
-from ruleop.merge.learned import MOST_PLACES
+from ruleop.merge.learned import MAX_DIFFERENCES
 from ruleop.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import ENV, SET, TEXT, TEXTS, keyed, struct
 
@@ -148,12 +148,12 @@ def test_what_the_server_adds_is_nothing_to_learn():
 
 
 def test_learning_is_bounded_and_never_changes_what_was_learned_before():
-    sent = {f"n{number}": 1 for number in range(MOST_PLACES * 2)}
+    sent = {f"n{number}": 1 for number in range(MAX_DIFFERENCES * 2)}
     many = Learned.NOTHING.learn(sent, {}, UNKNOWN)
-    assert len(many) == MOST_PLACES
+    assert len(many) == MAX_DIFFERENCES
     assert len(Learned.NOTHING) == 0
     many.learn({"a": 1}, {"a": 1}, UNKNOWN)
-    assert len(many) == MOST_PLACES
+    assert len(many) == MAX_DIFFERENCES
 
 
 def test_nothing_of_a_value_is_kept():

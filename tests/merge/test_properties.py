@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ruleop.merge import FieldSet, Learned, Record, as_sent, create_fields, decode, encode, merge_patch, parse_path, same, three_way
-from ruleop.merge.at_rest import at_rest
-from ruleop.merge.at_rest import holds as holds_at_a_glance
 from ruleop.merge.fields import MapFields
+from ruleop.merge.in_sync import holds as holds_at_a_glance
+from ruleop.merge.in_sync import is_in_sync
 from ruleop.merge.learned import _differences
 from ruleop.merge.lists import item_key
 from ruleop.schema.shape import Shape
@@ -305,10 +305,10 @@ def test_a_glance_sees_what_a_closer_look_finds(t):
         glance, closer = three_way(live, t.wanted, applied, t.shape), three_way(live, t.wanted, applied, t.shape, ignore=notes)
         assert same(glance.object, closer.object)
         assert glance.fields == closer.fields
-        if at_rest(live, t.wanted, MapFields(applied.root.members, created=False), t.shape):
+        if is_in_sync(live, t.wanted, MapFields(applied.root.members, created=False), t.shape):
             assert closer.object is live
             assert closer.fields == applied
-    assert at_rest(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), "what was just created is at rest"
+    assert is_in_sync(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), "what was just created is at rest"
 
 
 @MANY

@@ -230,27 +230,23 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     twice = containers({"name": "a", "ports": [port, {"name": "x", "containerPort": 81}, {**port, "protocol": "TCP"}]})
     place = "spec.template.spec.containers[name=a].ports[2]: "
     for live in (None, {}, containers({"name": "a"}), containers({"name": "a", "ports": [port]})):
-        assert refusal(twice, DEPLOYMENT, live) == place + "an item with containerPort=80,protocol=TCP stands in this list already"
+        assert refusal(twice, DEPLOYMENT, live) == place + "an item with containerPort=80,protocol=TCP is already in this list"
     assert refusal(containers({"name": "a"}, {"image": "x"}), DEPLOYMENT) == (
-        "spec.template.spec.containers[1]: the item has no name, and items of this list are told apart by name"
+        "spec.template.spec.containers[1]: the item has no name; items of this list are identified by name"
     )
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "ip"))) == (
-        "ports[0]: the item has no port and no ip, and items of this list are told apart by port, ip"
+        "ports[0]: the item has no port and no ip; items of this list are identified by port, ip"
     )
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "protocol", protocol="TCP"))) == (
-        "ports[0]: the item has no port, and items of this list are told apart by port, protocol"
+        "ports[0]: the item has no port; items of this list are identified by port, protocol"
     )
-    assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list are mappings known by port"
+    assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list must be mappings with port"
     assert (
-        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port")))
-        == "ports[0]: the keys of an item (port) must be plain values"
+        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: the keys of an item (port) must be scalars"
     )
+    assert refusal({"s": ["a", "b", "a"]}, struct(s=SET)) == "s[2]: the same value is already in this list, which the API declares as a set"
     assert (
-        refusal({"s": ["a", "b", "a"]}, struct(s=SET)) == "s[2]: the same value stands in this list already, and the API declares it a set"
-    )
-    assert (
-        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on")))
-        == "p[1]: an item with on=true stands in this list already"
+        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on"))) == "p[1]: an item with on=true is already in this list"
     )
     error = MergeError("", "wrong")
     assert str(error) == "wrong"

@@ -776,7 +776,7 @@ conditions:
 """),
         [
             'watches.yaml:5:14: the condition "Ready" is ruleop\'s own: choose another type',
-            'watches.yaml:7:14: the condition "Fine" is there twice',
+            'watches.yaml:7:14: the condition "Fine" is a duplicate',
             'watches.yaml:8:7: a condition needs the key "type"',
             'watches.yaml:9:14: "type" must be text, and is the number 3: put it in quotes',
         ],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.kinds import GroupKind, Kind
-from ruleop.schema.fields import shape_at
 from ruleop.schema.shape import Unique
+from ruleop.schema.shape_fields import shape_at
 from ruleop.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.schema.fields import shape_at, unknown_to_shape
-from ruleop.schema.findings import Finding, Path, SchemaError, format_path
+from ruleop.schema.schema_findings import FieldPath, Finding, SchemaError, format_path
 from ruleop.schema.shape import Shape
+from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.table import builtin_shape
 
 
@@ -37,16 +37,16 @@ def test_fields_that_a_kind_does_not_have_are_named_with_what_was_meant():
         },
     }
     assert [str(finding) for finding in unknown_to_shape(obj, deployment)] == [
-        "metadata.annotation: is not a known field (did you mean annotations?)",
-        "spec.replica: is not a known field (did you mean replicas?)",
-        "spec.template.spec.containers[1].imagee: is not a known field (did you mean image?)",
+        "metadata.annotation: is an unknown field (did you mean annotations?)",
+        "spec.replica: is an unknown field (did you mean replicas?)",
+        "spec.template.spec.containers[1].imagee: is an unknown field (did you mean image?)",
     ]
 
 
 def test_where_a_kind_is_open_no_field_is_unknown():
     anything = Shape()
     open_object = Shape(type="object", fields={"a": Shape(type="object", fields={"b": anything})}, preserve_unknown=True)
-    assert unknown_to_shape({"x": {"y": 1}, "a": {"b": {"z": 1}, "c": 2}}, open_object) == [Finding(("a", "c"), "is not a known field")]
+    assert unknown_to_shape({"x": {"y": 1}, "a": {"b": {"z": 1}, "c": 2}}, open_object) == [Finding(("a", "c"), "is an unknown field")]
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", values=anything)) == []
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", fields={"x": anything})) == []
     assert unknown_to_shape({"x": {"y": 1}}, Shape(type="object", fields={"x": Shape(type="scalar")})) == []
@@ -63,7 +63,7 @@ def test_where_a_kind_is_open_no_field_is_unknown():
         (("a\n",), "['a\n']"),
     ],
 )
-def test_a_place_is_written_as_users_write_it_in_rules(path: Path, text: str):
+def test_a_place_is_written_as_users_write_it_in_rules(path: FieldPath, text: str):
     assert format_path(path) == text
 
 

@@ -9,7 +9,7 @@ from ruleop.rules.checks.watches import is_builtin
 from ruleop.rules.findings import Findings, meant
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
-from ruleop.schema.findings import Path, SchemaError
+from ruleop.schema.schema_findings import FieldPath, SchemaError
 from ruleop.schema.structural import has_room
 from ruleop.schema.table import builtin_kinds, builtin_release
 from ruleop.templating import YamlNode, read_resources
@@ -52,7 +52,7 @@ def _read(node: YamlNode, findings: Findings) -> CustomResourceDefinition | None
     return crd
 
 
-def _site(node: YamlNode, path: Path) -> Site:
+def _site(node: YamlNode, path: FieldPath) -> Site:
     """Where the value at a path stands, or the nearest one around it that is there."""
     site = node.site
     for part in path:

@@ -63,7 +63,7 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
         if word.text in OWN_CONDITIONS:
             findings.mistake("taken-name", f'the condition "{word.text}" is ruleop\'s own: choose another type', word.site)
         elif word.text in seen:
-            findings.mistake("taken-name", f'the condition "{word.text}" is there twice', word.site)
+            findings.mistake("taken-name", f'the condition "{word.text}" is a duplicate', word.site)
         seen.add(word.text)
 
 

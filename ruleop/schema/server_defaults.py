@@ -1,10 +1,12 @@
-"""What the API server makes of fields of its own kinds without its documents saying so, by the names of its types.
+"""Defaults of built-in kinds that the OpenAPI documents of the API server do not declare, by the names of its types.
 
-From the SetDefaults functions of k8s.io/kubernetes/pkg/apis and the types of k8s.io/api. Only what matters to a merge is here:
+From the SetDefaults functions of k8s.io/kubernetes/pkg/apis and the types of k8s.io/api. Only defaults that matter to a
+merge are here:
 
-- what is filled in inside of lists and maps that are replaced as a whole; elsewhere a field more in what is live is no difference;
-- the empty values that people write (`value: ""`, `hostNetwork: false`), which the server does not keep: the field is no pointer, so that
-  there is no telling them from an absent one. Where it is a pointer (`privileged`, `replicas`), empty and absent are two things.
+- those inside lists and maps that are replaced as a whole; elsewhere an additional live field is not a difference;
+- empty values that people write (`value: ""`, `hostNetwork: false`) and the server does not keep: the field is not a
+  pointer in Go, so an empty value and a missing one are the same. Where the field is a pointer (`privileged`,
+  `replicas`), they differ.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _ADMISSION, _NETWORKING = "io.k8s.api.admissionregistration.v1", "io.k8s.api.net
 _READ_ONLY = {"readOnly": False}
 _COUNT_ONE = {"allocationMode": "ExactCount", "count": 1}
 
-FILLED_IN: Mapping[str, Mapping[str, Any]] = {
+SERVER_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     f"{_ADMISSION}.MatchResources": {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}},
     f"{_ADMISSION}.NamedRuleWithOperations": {"scope": "*"},
     f"{_ADMISSION}.RuleWithOperations": {"scope": "*"},
@@ -36,7 +38,11 @@ FILLED_IN: Mapping[str, Mapping[str, Any]] = {
     f"{_CORE}.EnvVar": {"value": ""},
     f"{_CORE}.NFSVolumeSource": _READ_ONLY,
     f"{_CORE}.ObjectFieldSelector": {"apiVersion": "v1"},
-    f"{_CORE}.PersistentVolumeClaim": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}},
+    f"{_CORE}.PersistentVolumeClaim": {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "status": {"phase": "Pending"},
+    },
     f"{_CORE}.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem", "volumeName": ""},
     f"{_CORE}.PersistentVolumeClaimVolumeSource": _READ_ONLY,
     f"{_CORE}.PersistentVolumeSpec": {"storageClassName": ""},

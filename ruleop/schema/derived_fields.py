@@ -1,18 +1,22 @@
 """Fields that the API server fills in from other fields of the same object and then keeps.
 
-The server fills them in when they are missing, not when their source changes. So the value that it derived from an earlier source
-stays: a `serviceAccountName` cannot be removed beside the `serviceAccount` that was copied from it, and a NetworkPolicy whose egress
-rules are removed denies all egress, because of its `policyTypes`. A merge needs to know what such a field would be
-(`ruleop.merge.derived`).
+The server fills them in when they are missing, not when their source changes. So the value that it derived from an
+earlier source stays: a `serviceAccountName` cannot be removed beside the `serviceAccount` that was copied from it, and
+a NetworkPolicy whose egress rules are removed denies all egress, because of its `policyTypes`. A merge needs to know
+the value that the server would derive now (`ruleop.merge.derived_updates`).
 
-Taken from the conversions and SetDefaults functions of k8s.io/kubernetes/pkg/apis and the strategies of pkg/registry. A field belongs
-here if its value depends on another field that may change. What the server fills in regardless is in `ruleop.schema.filled`. Not here:
+The table is taken from the conversions and SetDefaults functions of k8s.io/kubernetes/pkg/apis and the strategies of
+pkg/registry. A field belongs here if its value depends on another field that may change. Defaults that depend on
+nothing are in `ruleop.schema.server_defaults`. Not here:
 
-- what the server itself updates: a Service's node ports, traffic policies and addresses when its `type` changes, and its
-  `sessionAffinityConfig`; the members of a Deployment's `strategy`, which exclude each other by the API's declaration;
-- what is immutable, like its source: a Job's `completions`; a kind's `singular` and `listKind`; a Pod's `requests` (from its limits),
-  `hostPort` (from hostNetwork) and `imagePullPolicy`. Pod templates have no default for requests;
-- what lies in a list that is replaced as a whole, and is filled in again: the items of a LimitRange, an autoscaler's metrics.
+- fields that the server itself updates: a Service's node ports, traffic policies and addresses when its `type` changes,
+  and its `sessionAffinityConfig`; the members of a Deployment's `strategy`, which exclude each other by the API's
+  declaration;
+- fields that are immutable, like their source: a Job's `completions`; a kind's `singular` and `listKind`; a Pod's
+  `requests` (from its limits), `hostPort` (from hostNetwork) and `imagePullPolicy`. Pod templates have no default for
+  requests;
+- fields inside a list that is replaced as a whole, and so filled in again: the items of a LimitRange, an autoscaler's
+  metrics.
 """
 
 from __future__ import annotations
@@ -26,14 +30,14 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
 ANYTHING: Final[Any] = object()
-"""The value is decided by the server alone and cannot be computed here."""
+"""Only the server can compute the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """One field of a type. `value` computes it from the map that holds it and from the object of that type; None if the server leaves it
-    out. `within` is the path from the type to that map; a list on the path stands for each of its items. `restored`: when an update
-    removes the field, the server restores the old value."""
+    """One field of a type. `value` computes it from the map that holds it and from the object of that type; None if the
+    server leaves it out. `within` is the path from the type to that map; a list on the path stands for each of its
+    items. `restored`: when an update removes the field, the server restores the old value."""
 
     field: str
     value: Callable[[Object, Object], JSON]
@@ -64,12 +68,12 @@ def _policy_types(spec: Object, _: Object) -> JSON:
     return ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def _rolls(strategy: Object) -> bool:
+def _is_rolling_update(strategy: Object) -> bool:
     return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
 
-def _in_rolling_update(**defaults: JSON) -> Callable[[Object, Object], JSON]:
-    return lambda strategy, _: defaults if _rolls(strategy) else None
+def _for_rolling_update(**defaults: JSON) -> Callable[[Object, Object], JSON]:
+    return lambda strategy, _: defaults if _is_rolling_update(strategy) else None
 
 
 def _family_policy(spec: Object, _: Object) -> JSON:
@@ -79,10 +83,10 @@ def _family_policy(spec: Object, _: Object) -> JSON:
 
 
 def _labels_of_template(spec: Object, _: Object) -> JSON:
-    found: JSON = spec
+    labels: JSON = spec
     for name in ("template", "metadata", "labels"):
-        found = found.get(name) if type(found) is dict else None
-    return found or None
+        labels = labels.get(name) if type(labels) is dict else None
+    return labels or None
 
 
 _CORE = "io.k8s.api.core.v1"
@@ -103,7 +107,8 @@ DERIVED: Mapping[str, tuple[Derived, ...]] = {
     f"{_CORE}.ImageVolumeSource": (Derived("pullPolicy", _pull_policy("reference")),),
     # "Egress" without rules denies all egress; rules without "Egress" have no effect.
     "io.k8s.api.networking.v1.NetworkPolicySpec": (Derived("policyTypes", _policy_types),),
-    # An older and a newer name, each filled in from the other. Both are immutable, and the server says so only if both are removed.
+    # An older and a newer name, each filled in from the other. Both are immutable, and the server says so only if both
+    # are removed.
     f"{_CORE}.PersistentVolumeClaimSpec": (
         Derived("dataSource", _copy_of("dataSourceRef")),
         Derived("dataSourceRef", _copy_of("dataSource")),
@@ -111,17 +116,22 @@ DERIVED: Mapping[str, tuple[Derived, ...]] = {
     f"{_CORE}.ServiceSpec": (
         # The server releases an address only for `type: ExternalName`; else it restores both.
         Derived("clusterIPs", lambda spec, _: [spec["clusterIP"]] if spec.get("clusterIP") else None),
-        # RequireDualStack for a headless Service without selector, also in a cluster with one family, which rejects it beside a selector.
+        # RequireDualStack for a headless Service without selector, also in a cluster with one family, which rejects it
+        # beside a selector.
         Derived("ipFamilyPolicy", _family_policy, restored=True),
     ),
     # Beside `type: OnDelete`, rejected in a StatefulSet and without effect in a DaemonSet.
-    "io.k8s.api.apps.v1.StatefulSetUpdateStrategy": (Derived("rollingUpdate", _in_rolling_update(partition=0, maxUnavailable=1)),),
+    "io.k8s.api.apps.v1.StatefulSetUpdateStrategy": (
+        Derived("rollingUpdate", _for_rolling_update(partition=0, maxUnavailable=1)),
+    ),
     "io.k8s.api.apps.v1.DaemonSetUpdateStrategy": (
-        Derived("rollingUpdate", _in_rolling_update(maxUnavailable=1, maxSurge=0)),
-        Derived("maxUnavailable", lambda _, strategy: int(_rolls(strategy)), ("rollingUpdate",)),
+        Derived("rollingUpdate", _for_rolling_update(maxUnavailable=1, maxSurge=0)),
+        Derived("maxUnavailable", lambda _, strategy: int(_is_rolling_update(strategy)), ("rollingUpdate",)),
     ),
     # Rejected if it does not match the template's labels.
     f"{_CORE}.ReplicationControllerSpec": (Derived("selector", _labels_of_template),),
     # Aggregated by a controller; without the aggregation rule the permissions would stay.
-    "io.k8s.api.rbac.v1.ClusterRole": (Derived("rules", lambda role, _: ANYTHING if role.get("aggregationRule") else None),),
+    "io.k8s.api.rbac.v1.ClusterRole": (
+        Derived("rules", lambda role, _: ANYTHING if role.get("aggregationRule") else None),
+    ),
 }

@@ -1,7 +1,7 @@
-"""A remark about a place inside a document: what is wrong there, and where "there" is.
+"""A problem in a document: what is wrong, and the path of the field.
 
-This room sees parsed documents, never files. A finding therefore names its place by the path of keys and indexes that leads there;
-whoever read the file turns the same path into a file, a line and a column.
+This package works on parsed documents, not on files. The loader of the file turns the path into a file, a line and a
+column.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 from ruleop.errors import RuleopError
 
-Path: TypeAlias = tuple[str | int, ...]
+FieldPath: TypeAlias = tuple[str | int, ...]
 """The keys and list indexes that lead to a value; () is the document itself."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
-def format_path(path: Path) -> str:
-    """The path as users write it in rules: spec.ports[0].name, metadata.annotations['a/b']."""
+def format_path(path: FieldPath) -> str:
+    """The path in the syntax of the rules: spec.ports[0].name, metadata.annotations['a/b']."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -33,9 +33,9 @@ def format_path(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a document."""
+    """One problem in a document."""
 
-    path: Path
+    path: FieldPath
     message: str
 
     @property
@@ -47,8 +47,8 @@ class Finding:
 
 
 class SchemaError(RuleopError):
-    """A document that cannot be understood at all. Holds the finding, so that the reader of the file can add its line."""
+    """A document that cannot be parsed. Holds the finding, so that the loader of the file can add its line."""
 
-    def __init__(self, path: Path, message: str) -> None:
+    def __init__(self, path: FieldPath, message: str) -> None:
         self.finding = Finding(path, message)
         super().__init__(str(self.finding))
