@@ -87,7 +87,7 @@ def test_a_file_is_looked_for_from_here_and_the_project_only_hinted_at(project, 
     [
         ("a: [\n", "site.yaml:2:1: error: not YAML: "),
         ("a: b: c\n", "site.yaml:1:5: error: not YAML: a second `: ` in one value"),
-        ("a: 1\na: 2\n", 'site.yaml:2:1: error: the key "a" stands here twice'),
+        ("a: 1\na: 2\n", 'site.yaml:2:1: error: duplicate key "a"'),
         ("- a\n", "site.yaml:1:1: error: an object is a mapping with apiVersion, kind and metadata\n"),
         ("kind: Site\n", "site.yaml:1:1: error: an object needs apiVersion, as text\n"),
         ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: an object needs apiVersion, as text\n"),

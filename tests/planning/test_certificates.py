@@ -219,7 +219,7 @@ def test_none_of_it_may_name_an_object(slot: str) -> None:
 
 CA = "{% set ca = genCA('ca') %}\n{% set other = genCA('other') %}\n{% set leaf = genSelfSignedCert('leaf') %}\n"
 WRONG = {
-    "genCA()": "needs cn, too",
+    "genCA()": "cn is missing",
     "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
     "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
     "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",

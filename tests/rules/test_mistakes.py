@@ -93,7 +93,7 @@ reach: cluster
 reach: cluster
 """),
         [
-            'watches.yaml:5:3: the key "reach" stands here twice: the first is on line 4',
+            'watches.yaml:5:3: duplicate key "reach": the first is on line 4',
         ],
     ),
     Row(
@@ -1048,9 +1048,9 @@ children:
 reach: x
 """),
         [
-            "watches.yaml:5:8: the anchor &a is refused: say a repeated value once under `vars` or `let`",
+            "watches.yaml:5:8: anchors are not allowed (&a): define a repeated value once under `vars` or `let`",
             "watches.yaml:5:22: there is no templates/gone.yaml",
-            "watches.yaml:6:8: the alias *a is refused: write the value out, or say it once under `vars` or `let`",
+            "watches.yaml:6:8: aliases are not allowed (*a): write the value out, or define it once under `vars` or `let`",
             'watches.yaml:6:8: the child "b" must be a mapping, and is empty',
             'watches.yaml:7:10: "reach" must be "namespace" or "cluster", and is the text "x"',
         ],

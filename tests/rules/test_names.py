@@ -74,7 +74,7 @@ children:
             'watches.yaml:5:72: "Release" is not known in the child "a": write metadata.name and metadata.namespace',
             'watches.yaml:5:105: "Values" is not known in the child "a": write spec.x',
             'watches.yaml:5:126: "ansible_operator_meta" is not known in the child "a": write metadata.name and metadata.namespace',
-            "watches.yaml:6:86: there is no function \"lookup\": read objects of the cluster through `observe` in the watch, a file of templates/ by `file('x')`, the environment by `vars`",
+            "watches.yaml:6:86: there is no function \"lookup\": read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, the environment with `vars`",
             "watches.yaml:6:118: there is no function \"include\": write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`",
             "watches.yaml:6:143: there is no function \"hasKey\": write `'key' in x`, or `x.key is defined`",
             "watches.yaml:7:86: there is no function \"default\": write `x | default('a')`",

@@ -14,11 +14,11 @@ from tests.templating.rendering import HERE, documents, evaluate, library, rende
 # What each origin says when its absence is used; `a` is there and has no `b`.
 ABSENT: dict[str, tuple[Any, type[Exception], str]] = {
     "given": (view("a", {"x": 1}), RenderError, r"a\.b\S* is not set \(a has x\); use `default\(...\)`"),
-    "later": (view("a", {"x": 1}, Origin.LATER), Waiting, r"a\.b\S* is not there yet"),
-    "live": (view("a", {"x": 1}, Origin.LIVE), RenderError, r"a\.b\S* does not exist now, and `live` waits for nothing"),
-    "unwanted": (Unwanted("a"), RenderError, r"a\.b\S* has no value because the child a is not wanted"),
+    "later": (view("a", {"x": 1}, Origin.LATER), Waiting, r"a\.b\S* is not available yet"),
+    "live": (view("a", {"x": 1}, Origin.LIVE), RenderError, r"a\.b\S* does not exist, and `live` does not wait"),
+    "unwanted": (Unwanted("a"), RenderError, r"a\.b\S* is undefined because `when` of the child a is false"),
     "broken": (Broken("a", Fault("a burnt down")), RenderError, r"a burnt down"),
-    "waiting": (Broken("a", NotThereYet("a (Secret/x)")), Waiting, r"a \(Secret/x\) is not there yet"),
+    "waiting": (Broken("a", NotThereYet("a (Secret/x)")), Waiting, r"a \(Secret/x\) is not available yet"),
 }
 
 USES = [
@@ -196,7 +196,7 @@ def lenient_tree(source: str, value: Any) -> Any:
 def test_live_finds_objects_and_says_what_does_not_exist():
     live = view("live", {"app": {"spec": {"replicas": 3}}}, Origin.LIVE)
     assert library().expression("live.app.spec.replicas", HERE).value({"live": live}) == 3
-    with pytest.raises(RenderError, match=r"live\.db\.spec does not exist now"):
+    with pytest.raises(RenderError, match=r"live\.db\.spec does not exist, and"):
         library().expression("live.db.spec", HERE).value({"live": live})
 
 
@@ -246,7 +246,7 @@ class TestLazy:
 
         lazy = Lazy("v", force)
         for _ in range(2):
-            with pytest.raises(expected, match=r"it broke|db is not there yet") as caught:
+            with pytest.raises(expected, match=r"it broke|db is not available yet") as caught:
                 library().expression("v", HERE).evaluate({"v": lazy})
             assert caught.value.site == getattr(error, "site", None) or caught.value.site == HERE
         assert library().expression("v is defined", HERE).evaluate({"v": lazy}) is False
@@ -265,7 +265,7 @@ class TestLazy:
     def test_one_that_needs_itself_says_so(self):
         lazies: dict[str, Lazy] = {}
         lazies["v"] = Lazy("v", lambda: library().expression("v + 1", HERE).value(lazies))
-        with pytest.raises(RenderError, match="v needs itself"):
+        with pytest.raises(RenderError, match="v depends on itself"):
             library().expression("v", HERE).value(lazies)
 
     def test_a_view_may_hold_one_at_its_top(self):
@@ -276,10 +276,10 @@ def test_an_absent_value_says_its_kind_to_a_developer_and_nothing_else():
     assert repr(Missing("a")) == "<Missing>"
     assert isinstance(OMIT.step("x").fault(), Fault)
     assert str(Missing("a").step("b").fault()) == "a.b is not set; use `default(...)` if it may be missing"
-    assert str(NotLive("live.a").step("b").fault()).startswith("live.a.b does not exist now")
+    assert str(NotLive("live.a").step("b").fault()).startswith("live.a.b does not exist, and")
     assert str(Unknown("no such thing").step("x").fault()) == "no such thing"
-    assert str(Unknown(name="x").fault()) == "x has no value here"
-    assert str(Later("a").step(0).step("b c").fault()) == "a[0]['b c'] is not there yet"
+    assert str(Unknown(name="x").fault()) == "x is undefined here"
+    assert str(Later("a").step(0).step("b c").fault()) == "a[0]['b c'] is not available yet"
     for use in (bool, len, iter, str, hash, int, float):
         with pytest.raises(Fault):
             use(Missing("a"))

@@ -106,7 +106,7 @@ def test_omit_null_and_an_if_without_else_leave_out_their_field(source, expected
 @pytest.mark.parametrize("nothing", ABSENT)
 @pytest.mark.parametrize("source", ["a: x@", "a: 'x @'", "a: @-@", "a: |\n  x=@\n", "a: |\n  x\n  @\n  z\n", "@: 1", "x@: 1", "'@': 1"])
 def test_omit_and_null_inside_longer_text_are_errors(source, nothing):
-    with pytest.raises(RenderError, match=r"null inside longer text|leaves its field out"):
+    with pytest.raises(RenderError, match=r"null inside longer text|omits its field"):
         render(source.replace("@", "{{ " + nothing + " }}"), v={"n": None})
 
 
@@ -138,9 +138,9 @@ def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_l
     ("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)]
 )
 def test_a_key_that_is_there_already_is_an_error(source, line):
-    with pytest.raises(RenderError, match=r"there already|twice") as caught:
+    with pytest.raises(RenderError, match=r"duplicate key") as caught:
         render(source, v={"x": 1}, k="x")
-    assert caught.value.site.line == line or "twice" in caught.value.message
+    assert caught.value.site.line == line or "spread above" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_key_that_is_there_already_is_an_error(source, line):
     [("a:\n  - 1\n  {{ v }}\n", {"x": 1}), ("a:\n  b: 1\n  {{ v }}\n", [1]), ("a:\n  b: 1\n  {{ v }}\n", "text"), ("a:\n  - 1\n  {{ v }}\n", 5)],
 )  # fmt: skip
 def test_what_does_not_fit_its_neighbours_is_named(source, value):
-    with pytest.raises(RenderError, match=r"main.j2:3: \{\{ v \}\} stands alone on its line among entries of another sort"):
+    with pytest.raises(RenderError, match=r"main.j2:3: \{\{ v \}\} is alone on its line among entries of another type"):
         render(source, v=value)
 
 
@@ -239,7 +239,7 @@ def test_booleans_and_numbers_print_as_yaml_has_them():
 @pytest.mark.parametrize("source", ["a: @", "a: x@", "a:\n  @", "a: {{ [v] }}"])
 def test_a_number_that_json_cannot_hold_is_an_error(expression, source):
     source = source.replace("@", "{{ " + expression + " }}").replace("[v]", f"[{expression}]")
-    with pytest.raises(RenderError, match="a number that JSON cannot hold"):
+    with pytest.raises(RenderError, match="a number that JSON cannot represent"):
         render(source)
 
 

@@ -7,13 +7,13 @@ import re
 import pytest
 
 from ruleop.templating import Library, RuleErrors
-from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, REFUSED, TESTS, instead_of
+from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, NOT_OFFERED, TESTS, instead_of
 from ruleop.templating.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
 KNOWN = Library({}).environment.filters
 MACRO = "write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`"
-OBSERVE = "read objects of the cluster through `observe` in the watch, a file of templates/ by `file('x')`, the environment by `vars`"
+OBSERVE = "read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, the environment with `vars`"
 DOT = "a name cannot begin with a dot: write spec.x, not .Values.x"
 EQUALS = "write `x == y` to compare, and `{% set x = y %}` to give a value a name"
 SYNTAX = {
@@ -42,7 +42,7 @@ SYNTAX = {
     "{{ .Chart.Version }}": "write vars.x, with `vars` in watches.yaml, not .Chart.x",
     '{{ .Files.Get "x" }}': "write `file('x')`, not .Files.Get",
     '{{ .Capabilities.APIVersions.Has "x" }}': "write `has_kind('group/v1', 'Kind')`, not .Capabilities",
-    "{{ $x }}": "$ has no meaning in an expression: write spec.x, not $x or .Values.x",
+    "{{ $x }}": "$ is not valid in an expression: write spec.x, not $x or .Values.x",
     "{{- $x := spec.y -}}": "write `{% set x = y %}`, not `$x := y`",
     "{{/* why */}}": "write a comment as `{# ... #}`",
     '{{ define "labels" }}': "write `{% macro labels() %}` and `{% endmacro %}`",
@@ -119,7 +119,7 @@ def test_what_is_said_can_be_written():
     library = Library({"file.j2": "", "x": ""})
     assert {name for name in KNOWN if name.isidentifier()} == FILTER_NAMES
     assert not set(FILTERS) & set(KNOWN)
-    assert not set(REFUSED) & set(KNOWN)
+    assert not set(NOT_OFFERED) & set(KNOWN)
     assert not set(TESTS) & set(library.environment.tests)
     assert not set(FUNCTIONS) & {*KNOWN, *NAMES} - {"list"}
     for told in (*FILTERS.values(), *TESTS.values(), *FUNCTIONS.values(), *NAMES.values(), *(instead_of(name) for name in FILTER_NAMES)):

@@ -51,10 +51,14 @@ def test_what_is_not_a_mapping_is_an_error_with_its_place_and_expression(value, 
 @pytest.mark.parametrize(
     ("source", "place", "message"),
     [
-        ('team: blue\n"{{ l }}":\n', "watches.yaml:2:1", '{{ l }}: spreading this adds the key "team", which is there already'),
-        ('"{{ l }}":\nteam: blue\n', "watches.yaml:2:1", 'the key "team" stands here twice: what is spread above adds it too'),
-        ('"{{ l }}":\n"{{ l | combine({}) }}":\n', "watches.yaml:2:1", '{{ l | combine({}) }}: spreading this adds the key "team"'),
-        ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this makes a key that is there already"),
+        ('team: blue\n"{{ l }}":\n', "watches.yaml:2:1", '{{ l }}: spreading this adds the duplicate key "team"'),
+        ('"{{ l }}":\nteam: blue\n', "watches.yaml:2:1", 'duplicate key "team": the mapping that is spread above adds it too'),
+        (
+            '"{{ l }}":\n"{{ l | combine({}) }}":\n',
+            "watches.yaml:2:1",
+            '{{ l | combine({}) }}: spreading this adds the duplicate key "team"',
+        ),
+        ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this results in a duplicate key"),
     ],
 )
 def test_a_key_that_is_there_already_is_an_error(source, place, message):

@@ -187,7 +187,7 @@ def test_a_template_that_holds_a_reserved_character_is_refused_with_its_line():
 
 
 def test_half_a_surrogate_pair_in_a_template_is_refused_not_a_crash():
-    with pytest.raises(RenderError, match=r"main.j2:1: not YAML: half of a surrogate pair"):
+    with pytest.raises(RenderError, match=r"main.j2:1: not YAML: unpaired surrogate"):
         documents("a: \ud800")
 
 
@@ -220,9 +220,9 @@ def test_the_cache_of_parsed_texts_is_bounded_in_number_and_size(monkeypatch):
     monkeypatch.setattr(type(skeletons), "MAX_COUNT", 3)
     for number in range(6):
         template.render(scope({"v": number}))
-    assert len(skeletons.known) == 3
+    assert len(skeletons.cache) == 3
     monkeypatch.setattr(type(skeletons), "MAX_CHARACTERS", 100)
     for number in range(20):
         template.render(scope({"v": number}))
-        assert skeletons.characters == sum(map(len, skeletons.known))
+        assert skeletons.characters == sum(map(len, skeletons.cache))
         assert skeletons.characters <= 100

@@ -211,7 +211,7 @@ class ChildTable(Table):
     template: Templated[TextTemplate] | None = key("template", TemplateFile(), "The file below templates/ that renders it.")
     object: Templated[Tree] | None = key("object", Grown(mapping=True), "Instead of template: the object, with templates in its strings.")
     when: Templated[Expression] | None = key("when", Bare(), "Whether it is wanted at all; over the CR, vars, let and observed objects.")
-    wait_for: Templated[Expression] | None = key("waitFor", Bare(), "While this is false or not there yet, the child stays as it is.")
+    wait_for: Templated[Expression] | None = key("waitFor", Bare(), "While this is false or not available yet, the child stays as it is.")
     for_each: Templated[Expression] | None = key("forEach", Bare(), "A list or mapping: one object per item.")
     item_name: Word | None = key("as", Text(NAME, "a name that begins with a lowercase letter"), "What an item is called, instead of item.")
     depends_on: tuple[Word, ...] = key("dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[])
@@ -257,7 +257,9 @@ class ConditionTable(Table):
     DEFINITION: ClassVar[str] = "condition"
 
     type: Word | None = key("type", Text(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True)
-    status: Templated[Expression] | None = key("status", Bare(), "Whether it is True or False; not there yet is Unknown.", required=True)
+    status: Templated[Expression] | None = key(
+        "status", Bare(), "Whether it is True or False; not available yet is Unknown.", required=True
+    )
     reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
     message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
 

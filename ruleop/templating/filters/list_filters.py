@@ -1,4 +1,4 @@
-"""Filters over lists and mappings. With an `attribute`, an item that does not have it is skipped."""
+"""Filters of lists and mappings. With an `attribute`, items that do not have it are skipped."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import orjson
 from ruleop.templating.values.budget import METER
 from ruleop.templating.values.data import plain, scalar_text
 from ruleop.templating.values.faults import Fault
-from ruleop.templating.values.lookup import Entry, Group, field_of, reach
+from ruleop.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.templating.values.operators import comparable, given, operate
-from ruleop.templating.values.undefined import Absent, Unknown
+from ruleop.templating.values.undefined import UndefinedValue, Unknown
 
 
 def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:
     """The attribute of each item that has it."""
     for item in values:
         found = reach(item, attribute)
-        if not isinstance(found, Absent):
+        if not isinstance(found, UndefinedValue):
             yield found
 
 
@@ -27,21 +27,26 @@ def _names(attribute: Any) -> list[Any]:
     return attribute.split(",") if isinstance(attribute, str) else [attribute]
 
 
-def _order(attribute: Any, case_sensitive: bool) -> Callable[[Any], Any]:
+def _sort_key(attribute: Any, case_sensitive: bool) -> Callable[[Any], Any]:
     names = _names(attribute)
 
     def key(item: Any) -> Any:
         found = [item] if attribute is None else [reach(item, name) for name in names]
-        shown = [value.lower() if isinstance(value, str) and not case_sensitive else value for value in map(comparable, map(given, found))]
+        shown = [
+            value.lower() if isinstance(value, str) and not case_sensitive else value
+            for value in map(comparable, map(given, found))
+        ]
         return shown[0] if len(shown) == 1 else tuple(shown)
 
     return key
 
 
-def _having(value: Iterable[Any], attribute: Any) -> list[Any]:
+def _items_with(value: Iterable[Any], attribute: Any) -> list[Any]:
     if attribute is None:
         return list(value)
-    return [item for item in value if not any(isinstance(reach(item, name), Absent) for name in _names(attribute))]
+    return [
+        item for item in value if not any(isinstance(reach(item, name), UndefinedValue) for name in _names(attribute))
+    ]
 
 
 def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = False) -> list[Any]:
@@ -50,17 +55,17 @@ def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = Fals
 
 
 def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
-    return _sorted(_having(value, attribute), _order(attribute, case_sensitive), reverse=bool(reverse))
+    return _sorted(_items_with(value, attribute), _sort_key(attribute, case_sensitive), reverse=bool(reverse))
 
 
 def identity(value: Any) -> bytes:
-    """What two items share that are the same JSON."""
+    """Canonical JSON of an item: equal for items that are the same JSON."""
     return orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS)
 
 
 def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
-    order, seen, result = _order(attribute, case_sensitive), set(), []
-    for item in _having(value, attribute):
+    order, seen, result = _sort_key(attribute, case_sensitive), set(), []
+    for item in _items_with(value, attribute):
         key = identity(order(item))
         if key not in seen:
             seen.add(key)
@@ -69,17 +74,17 @@ def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = 
 
 
 def least(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
-    items = _having(value, attribute)
-    return min(items, key=_order(attribute, case_sensitive)) if items else _nothing("min")
+    items = _items_with(value, attribute)
+    return min(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("min")
 
 
 def greatest(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
-    items = _having(value, attribute)
-    return max(items, key=_order(attribute, case_sensitive)) if items else _nothing("max")
+    items = _items_with(value, attribute)
+    return max(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("max")
 
 
 def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
-    """The sum of numbers; lists are put behind one another."""
+    """The sum of numbers, or the concatenation of lists."""
     items = list(value) if attribute is None else list(attributes(value, attribute))
     if isinstance(start, (list, tuple)):
         result = list(start)
@@ -96,15 +101,15 @@ def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
 
 
 def first(value: Any) -> Any:
-    return next(iter(value), _nothing("first"))
+    return next(iter(value), _empty_list("first"))
 
 
 def last(value: Any) -> Any:
     items = list(value)
-    return items[-1] if items else _nothing("last")
+    return items[-1] if items else _empty_list("last")
 
 
-def _nothing(name: str) -> Absent:
+def _empty_list(name: str) -> UndefinedValue:
     return Unknown(f"{name}: the list is empty; use `default(...)` if it may be", name=name)
 
 
@@ -115,29 +120,29 @@ def reverse(value: Any) -> Any:
 def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sensitive: bool = False) -> list[Group]:
     def key_of(item: Any) -> Any:
         found = reach(item, attribute)
-        return default if isinstance(found, Absent) and default is not None else found
+        return default if isinstance(found, UndefinedValue) and default is not None else found
 
     def order(item: Any) -> Any:
         key = comparable(given(key_of(item)))
         return key.lower() if isinstance(key, str) and not case_sensitive else key
 
     groups: dict[bytes, list[Any]] = {}
-    for item in _sorted([item for item in value if not isinstance(key_of(item), Absent)], order):
+    for item in _sorted([item for item in value if not isinstance(key_of(item), UndefinedValue)], order):
         groups.setdefault(identity(order(item)), []).append(item)
     return [Group(key_of(members[0]), members) for members in groups.values()]
 
 
-def items(value: Any) -> list[Entry]:
+def items(value: Any) -> list[MappingEntry]:
     if isinstance(value, Mapping):
-        return list(map(Entry._make, value.items()))
+        return list(map(MappingEntry._make, value.items()))
     raise Fault("items takes a mapping")
 
 
-def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[Entry]:
+def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[MappingEntry]:
     position = {"key": 0, "value": 1}.get(by)
     if position is None:
         raise Fault("dictsort: by is 'key' or 'value'")
-    order = _order(None, case_sensitive)
+    order = _sort_key(None, case_sensitive)
     return _sorted(items(value), lambda entry: order(entry[position]), reverse=bool(reverse))
 
 
@@ -150,7 +155,7 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
 
 
 def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> dict[str, Any]:
-    """The other way about; of two equal keys the later counts."""
+    """The inverse of dict2items; the later of two equal keys wins."""
     if isinstance(value, (str, Mapping)):
         raise Fault("items2dict takes a list")
     return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
@@ -168,7 +173,7 @@ def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[l
 
 
 def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[list[Any]]:
-    """The items in so many columns; the first ones hold one more where it does not come out even."""
+    """The items in `slices` columns. If the number of items is not a multiple, the first columns have one more."""
     items, count = list(value), int(slices)
     METER.items(count)
     if count < 1:

@@ -1,4 +1,4 @@
-"""Filters that make text of text."""
+"""Filters of text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.lookup import reach
 from ruleop.templating.values.methods import joined_by
 from ruleop.templating.values.text import Dump, Indent, Text
-from ruleop.templating.values.undefined import Absent
+from ruleop.templating.values.undefined import UndefinedValue
 
 
 def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
     by = width_ if isinstance(width_, str) else " " * width(width_, "an indentation")
     width(len(by), "an indentation")
-    wish = Indent(by, bool(first), bool(blank))
-    return value.indented(wish) if isinstance(value, (Text, Dump)) else wish.apply(scalar_text(value))
+    indentation = Indent(by, bool(first), bool(blank))
+    return value.indented(indentation) if isinstance(value, (Text, Dump)) else indentation.apply(scalar_text(value))
 
 
 def trim(value: Any, chars: str | None = None) -> Any:
@@ -39,9 +39,9 @@ def trim(value: Any, chars: str | None = None) -> Any:
 
 
 def join(value: Any, d: str = "", attribute: Any = None) -> str:
-    """The items as one text; with `attribute`, that of each item that has it."""
+    """The items joined into text; with `attribute`, the attributes of the items that have it."""
     if attribute is not None:
-        value = [found for item in value if not isinstance(found := reach(item, attribute), Absent)]
+        value = [found for item in value if not isinstance(found := reach(item, attribute), UndefinedValue)]
     return joined_by(d, value)
 
 
@@ -49,14 +49,20 @@ def center(value: Any, width_: int = 80) -> str:
     return scalar_text(value).center(width(width_, "a width"))
 
 
-def wordwrap(value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True) -> str:
+def wordwrap(
+    value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
+) -> str:
     text = scalar_text(value)
     METER.spend(len(text))
     lines, columns = text.splitlines(), int(width_)
-    if break_long_words:  # each line that is cut off a word copies the rest of it
+    if break_long_words:  # cutting a long word copies its rest for every line
         METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
-        width=columns, expand_tabs=False, replace_whitespace=False, break_long_words=break_long_words, break_on_hyphens=break_on_hyphens
+        width=columns,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=break_long_words,
+        break_on_hyphens=break_on_hyphens,
     )
     return joined_by(wrapstring, [piece for line in lines for piece in wrapper.wrap(line) or [""]])
 
@@ -72,7 +78,7 @@ def quote(value: Any) -> str:
 def shell_quote(value: Any) -> str:
     text = scalar_text(value)
     if "\0" in text:
-        raise Fault("shell_quote: no shell can take a NUL character")
+        raise Fault("shell_quote: the text contains a NUL character")
     return shlex.quote(text)
 
 
@@ -98,7 +104,7 @@ def _path(name: str, value: Any) -> str:
     return value
 
 
-# -- regular expressions: RE2, whose time for one match is linear in the text whatever the pattern ---------------------------------------
+# -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 
 _GROUP = re.compile(r"\\(?:g<(\w+)>|([0-9]{1,3}))")
 _LONG_COUNT = re.compile(r"\{(?:\d*,)?(?:[89]|\d\d+)\}")
@@ -112,14 +118,14 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error:
-        raise Fault("not a regular expression of RE2 (which has no lookaround and no backreferences)") from None
+        raise Fault("not a valid RE2 regular expression (RE2 has no lookaround and no backreferences)") from None
 
 
 class Flags(NamedTuple):
-    """How a pattern is read."""
+    """Flags of a pattern."""
 
     ignorecase: bool = False
-    multiline: bool = False  # ^ and $ are the ends of each line
+    multiline: bool = False  # ^ and $ match at each line
 
     def __str__(self) -> str:
         letters = ("i" if self.ignorecase else "") + ("m" if self.multiline else "")
@@ -129,13 +135,14 @@ class Flags(NamedTuple):
 def _pattern(pattern: Any, flags: Flags) -> Any:
     text = f"{flags}{scalar_text(pattern)}"
     if len(text) > 4096:
-        raise Exhausted("a regular expression of more than 4,096 characters")
+        raise Exhausted("the regular expression has more than 4,096 characters")
     return _compiled(text)
 
 
 def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
-    """Each match may have looked at all of the rest (`a.*z|a`), at 2 ns a byte by RE2's automaton; without a repetition, at no more than
-    the pattern is long. A pattern that counts can make so many states that RE2 falls back on a search that is slower by far."""
+    """The matches, each of which is charged for scanning all of the rest (`a.*z|a`), at 2 ns a byte in RE2's automaton,
+    if the pattern has repetitions. Counted repetitions may have so many states that RE2 falls back to a much slower
+    search."""
     compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
     METER.spend(size * compiled.programsize >> 9)
@@ -147,12 +154,12 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
 
 
 def regex_match(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Whether the pattern is found anywhere; anchor it with ^ and $."""
+    """Whether the pattern matches anywhere in the text; anchor it with ^ and $."""
     return next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None) is not None
 
 
 def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False) -> Any:
-    """The first match, or a list of the groups that are asked for; null where there is none."""
+    """The first match, or a list of the given groups of it; null if there is no match."""
     references = [_GROUP.fullmatch(scalar_text(group)) for group in groups]
     if None in references:
         raise Fault(r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'")
@@ -165,16 +172,18 @@ def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = Fals
         raise Fault("regex_search: the pattern has no such group") from None
 
 
-def regex_replace(value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False) -> str:
+def regex_replace(
+    value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
+) -> str:
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
     for match in _matches(pattern, text, Flags(ignorecase, multiline)):
         try:
-            instead = match.expand(new)
+            expanded = match.expand(new)
         except (re2.error, LookupError, ValueError):
             raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
-        pieces += [text[at : match.start()], instead]
+        pieces += [text[at : match.start()], expanded]
         at = match.end()
-        length += len(instead)
+        length += len(expanded)
         if length > MAX_TEXT:
             METER.text(length)
     METER.text(length + len(text))
@@ -182,7 +191,7 @@ def regex_replace(value: Any, pattern: str, replacement: str, *, ignorecase: boo
 
 
 def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
-    """All matches: the text of each, or of its group, or a list of its groups."""
+    """All matches: the text of each, the text of its only group, or a list of its groups."""
     found: list[Any] = []
     for match in _matches(pattern, scalar_text(value), Flags(ignorecase, multiline)):
         if len(found) >= MAX_ITEMS:

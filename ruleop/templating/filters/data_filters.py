@@ -1,4 +1,4 @@
-"""Filters that change the form of data: merged, dumped, parsed, encoded, hashed, named."""
+"""Filters that merge, dump, parse, encode and hash data, and make names of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 from ruleop.kinds import SERVER_METADATA
 from ruleop.names import MAX_LABEL, RESERVED_PREFIX, is_label
 from ruleop.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
-from ruleop.templating.filters.lists import identity
+from ruleop.templating.filters.list_filters import identity
 from ruleop.templating.tree.yaml_writer import yaml_text
 from ruleop.templating.values.budget import METER, weigh
 from ruleop.templating.values.data import plain, scalar_text
@@ -23,9 +23,10 @@ from ruleop.templating.values.text import Dump, Text
 
 
 def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = "replace") -> dict[str, Any]:
-    """Mappings in one; of two values the later counts, and two mappings are combined in turn unless `recursive` is false."""
+    """The mappings merged into one. The later of two values wins; nested mappings are merged too unless `recursive` is
+    false."""
     if list_merge not in _LIST_MERGES:
-        raise Fault("combine: list_merge is replace, keep, append, prepend, append_rp or prepend_rp")
+        raise Fault("combine: list_merge must be replace, keep, append, prepend, append_rp or prepend_rp")
     result: dict[str, Any] = {}
     for given in map(plain, (value, *others)):
         for each in given if isinstance(given, list) else [given]:
@@ -33,26 +34,28 @@ def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = 
     return result
 
 
-def _combined(one: Any, two: Any, recursive: bool, lists: Callable[[list[Any], list[Any]], list[Any]]) -> dict[str, Any]:
+def _combined(
+    one: Any, two: Any, recursive: bool, lists: Callable[[list[Any], list[Any]], list[Any]]
+) -> dict[str, Any]:
     if not isinstance(one, dict) or not isinstance(two, dict):
         raise Fault("combine takes mappings")
     METER.spend(len(one) + len(two))
     result = dict(one)
     for key, value in two.items():
-        mine = result.get(key)
-        if recursive and isinstance(mine, dict) and isinstance(value, dict):
-            result[key] = _combined(mine, value, recursive, lists)
-        elif isinstance(mine, list) and isinstance(value, list):
-            METER.items(len(mine) + len(value))
-            result[key] = lists(mine, value)
+        existing = result.get(key)
+        if recursive and isinstance(existing, dict) and isinstance(value, dict):
+            result[key] = _combined(existing, value, recursive, lists)
+        elif isinstance(existing, list) and isinstance(value, list):
+            METER.items(len(existing) + len(value))
+            result[key] = lists(existing, value)
         else:
             result[key] = value
     return result
 
 
 def _without(items: list[Any], others: list[Any]) -> list[Any]:
-    gone = set(map(identity, others))
-    return [item for item in items if identity(item) not in gone]
+    removed = set(map(identity, others))
+    return [item for item in items if identity(item) not in removed]
 
 
 _LIST_MERGES: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
@@ -63,26 +66,29 @@ _LIST_MERGES: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
     "append_rp": lambda old, new: _without(old, new) + new,
     "prepend_rp": lambda old, new: new + _without(old, new),
 }
-"""What becomes of two lists, by the names that Ansible has for it."""
+"""How two lists are merged, by Ansible's names."""
 
 
-# -- truth -------------------------------------------------------------------------------------------------------------------------------
+# -- booleans ----------------------------------------------------------------------------------------------------------
 
-_TRUTHS = {**dict.fromkeys(("true", "yes", "on", "y", "t", "1"), True), **dict.fromkeys(("false", "no", "off", "n", "f", "0", ""), False)}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "y", "t", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "n", "f", "0", ""), False),
+}
 
 
 def boolean(value: Any) -> bool | None:
-    """What people write for true and false, as a boolean; null stays null."""
+    """Common spellings of true and false as a boolean; null stays null."""
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in _TRUTHS:
-        return _TRUTHS[value.lower()]
+    if isinstance(value, str) and value.lower() in _BOOLEANS:
+        return _BOOLEANS[value.lower()]
     if isinstance(value, (int, float)) and value in {0, 1}:
         return bool(value)
-    raise Fault("bool takes true, yes, on, y, t, 1 and false, no, off, n, f, 0, as text or not")
+    raise Fault("bool takes true, yes, on, y, t, 1, false, no, off, n, f or 0")
 
 
-# -- other forms -------------------------------------------------------------------------------------------------------------------------
+# -- conversions -------------------------------------------------------------------------------------------------------
 
 
 def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
@@ -90,7 +96,7 @@ def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
     try:
         return orjson.dumps(data, option=option)
     except TypeError as error:  # orjson's only error: nesting, an integer beyond 64 bits, a lone surrogate
-        raise Fault(f"this value has no JSON form ({error})") from None
+        raise Fault(f"this value cannot be written as JSON ({error})") from None
 
 
 def to_yaml(value: Any) -> Dump:
@@ -139,7 +145,7 @@ def b64decode(value: Any) -> str:
         raise Fault("b64decode: not base64 of UTF-8 text") from None
 
 
-_NOT_STABLE = SERVER_METADATA | {"ownerReferences"}
+_UNSTABLE_METADATA = SERVER_METADATA | {"ownerReferences"}
 
 
 def sha256(value: Any, length: int = 64) -> str:
@@ -154,13 +160,17 @@ def sha256(value: Any, length: int = 64) -> str:
 
 
 def _stable(data: Any) -> Any:
-    """An object without what others write into it: its status, and metadata that the server or ruleop set."""
-    if not (isinstance(data, dict) and "apiVersion" in data and "kind" in data and isinstance(data.get("metadata"), dict)):
+    """An object without its status and without metadata that the server or ruleop sets."""
+    if not (
+        isinstance(data, dict) and "apiVersion" in data and "kind" in data and isinstance(data.get("metadata"), dict)
+    ):
         return data
-    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _NOT_STABLE}
+    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _UNSTABLE_METADATA}
     for marks in ("labels", "annotations"):
         if isinstance(metadata.get(marks), dict):
-            metadata[marks] = {key: value for key, value in metadata[marks].items() if not key.startswith(RESERVED_PREFIX)}
+            metadata[marks] = {
+                key: value for key, value in metadata[marks].items() if not key.startswith(RESERVED_PREFIX)
+            }
             if not metadata[marks]:
                 del metadata[marks]
     return {**{key: value for key, value in data.items() if key != "status"}, "metadata": metadata}
@@ -171,8 +181,9 @@ _HASHED = re.compile(r".*-h[a-z2-7]{13}\Z", re.DOTALL)
 
 
 def dns_label(value: Any, *others: Any) -> str:
-    """The parts joined by `-`, as a valid name of at most 63 characters. Where that would lose something (a capital, a dot, too many
-    characters, or which dash parts what) a hash of the parts is added, so that two inputs of as many parts never get one name."""
+    """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
+    upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
+    number of parts never have the same name."""
     parts = [scalar_text(part) for part in (value, *others)]
     joined = "-".join(parts)
     exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)
@@ -190,7 +201,7 @@ def quantity(value: Any, unit: str | None = None) -> Exact | int:
 
 
 def condition(value: Any, type_: str) -> str:
-    """The status of an object's condition; Unknown where it has no such condition."""
+    """The status of an object's condition; Unknown if it has no such condition."""
     data = plain(value)
     if not isinstance(data, Mapping):
         raise Fault("condition takes an object")
