@@ -96,7 +96,7 @@ def _text(file: str, folder: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{Site(file, line)}: is no UTF-8 text") from None
+        raise UsageError(f"{Site(file, line)}: is not valid UTF-8") from None
 
 
 def _objects(node: YamlNode, text: str) -> Iterator[Document]:

@@ -92,7 +92,7 @@ def _read(files: Iterable[str]) -> Mapping[str, str]:
         except OSError as error:
             raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise UsageError(f"{name}: is no UTF-8 text") from None
+            raise UsageError(f"{name}: is not valid UTF-8") from None
         for number, line in enumerate(text.splitlines(), 1):
             said = line.strip()
             if not said or said.startswith("#"):

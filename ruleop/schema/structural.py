@@ -75,7 +75,7 @@ def unknown_fields(obj: Object, schema: Schema) -> tuple[FieldPath, ...]:
     return tuple(_removed_paths(obj, prune(obj, schema), ()))
 
 
-def has_room(schema: Schema, path: tuple[str, ...]) -> bool:
+def declares(schema: Schema, path: tuple[str, ...]) -> bool:
     """Whether the server keeps a value at this path of a custom resource. A list on the path stands for its items."""
     current: Schema | None = _as_resource(schema)
     free = False

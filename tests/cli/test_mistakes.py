@@ -59,7 +59,7 @@ def test_a_link_or_a_folder_in_the_place_of_the_rules_is_said(project, ruleop):
     rules = project.root / "watches.yaml"
     rules.unlink()
     rules.symlink_to("watches.yaml")
-    assert ruleop("check").out == "watches.yaml: error: this link leads nowhere\n1 error.\n"
+    assert ruleop("check").out == "watches.yaml: error: this link is broken\n1 error.\n"
     rules.unlink()
     rules.mkdir()
     assert ruleop("check").out == "watches.yaml: error: cannot be read: it is a folder\n1 error.\n"
@@ -169,16 +169,16 @@ def test_a_project_with_mistakes_plans_nothing_and_shows_them(project, ruleop):
 def test_files_that_are_no_text(project, ruleop):
     (project.root / "site.yaml").write_bytes(b"a: 1\nb: \xff\n")
     ran = ruleop("plan", "-f", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: is no UTF-8 text\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: is not valid UTF-8\n")
     ran = ruleop("check", "--env-file", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: is no UTF-8 text\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: is not valid UTF-8\n")
 
 
 def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     ran = ruleop("check")
     assert ran.status == 2
-    assert "templates/web.yaml.j2:1: error: is no UTF-8 text\n" in ran.out
+    assert "templates/web.yaml.j2:1: error: is not valid UTF-8\n" in ran.out
 
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])

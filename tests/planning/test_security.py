@@ -79,7 +79,7 @@ def test_a_cluster_scoped_cr_has_to_say_where():
     assert "needs a namespace, and a cluster-scoped CR has none" in world.plan().problems[0].message
 
 
-WHERE = 'the observed resource "o" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-scoped: set `namespace`'
 
 
 @pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
@@ -100,9 +100,9 @@ def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: st
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "generateName": ("x-", "metadata.generateName, which is refused: give it a name"),
+    "generateName": ("x-", "metadata.generateName, which is refused: set metadata.name"),
     "ownerReferences": ([], "metadata.ownerReferences, which is refused: ruleop writes the owner itself"),
-    "finalizers": (["x/y"], "metadata.finalizers, which is refused: they belong to whoever removes them"),
+    "finalizers": (["x/y"], "metadata.finalizers, which is refused: only the controller that removes a finalizer may set it"),
     **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
     "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: those below ruleop.dev/ are ruleop's own"),
     "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: those below ruleop.dev/ are ruleop's own"),

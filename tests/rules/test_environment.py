@@ -28,12 +28,12 @@ children:
 """),
         [
             "watches.yaml:5:8: the variable A is not set: set it, or write a default, ${A:-default}",
-            'watches.yaml:7:8: the variable C must be a number, as its default is; a default in quotes makes it text: ${C:-"2"}',
-            "watches.yaml:8:8: the variable D must be true or false, as its default is",
+            'watches.yaml:7:8: the variable C must be a number, like its default; put the default in quotes for text: ${C:-"2"}',
+            "watches.yaml:8:8: the variable D must be true or false, like its default",
             'watches.yaml:9:8: "x-${A}-${}" holds a `${` that is neither ${NAME} nor ${NAME:-default}',
             "watches.yaml:9:8: the variable A is not set: set it, or write a default, ${A:-default}",
             "watches.yaml:10:13: the variable A is not set: set it, or write a default, ${A:-default}",
-            "watches.yaml:11:8: warning: vars are constants and hold no templates, so this is plain text: say it under `let`",
+            "watches.yaml:11:8: warning: vars are constants without templates, so this is plain text: use `let`",
             "watches.yaml:12:15: warning: ${A} is read from the environment only in `vars`: here it is plain text",
             "watches.yaml:12:37: warning: ${B:-x} is read from the environment only in `vars`: here it is plain text",
             "watches.yaml:14:33: warning: ${A} is read from the environment only in `vars`: here it is plain text",
@@ -105,12 +105,12 @@ def test_the_value_of_a_variable_is_never_shown() -> None:
 def test_a_value_that_is_no_text_is_refused() -> None:
     """An environment holds bytes; what of them is no UTF-8 would be no text of an object."""
     assert said(watch("vars: {a: '${A}', b: 'x${A:-y}'}"), environ={"A": os.fsdecode(b"\xff")}) == [
-        "watches.yaml:4:13: the variable A is no UTF-8 text",
-        "watches.yaml:4:24: the variable A is no UTF-8 text",
+        "watches.yaml:4:13: the variable A is not valid UTF-8",
+        "watches.yaml:4:24: the variable A is not valid UTF-8",
     ]
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 400, "1e999"])
 def test_a_number_that_json_cannot_hold_is_none(value: str) -> None:
     (line,) = said(watch("vars: {a: '${A:-1}'}"), environ={"A": value})
-    assert "the variable A must be a number, as its default is" in line
+    assert "the variable A must be a number, like its default" in line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.rules.projects import Row, said, table, watch
 
 JOB = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 60}}"
-SAID = "warning: with `ttlSecondsAfterFinished` the Job is deleted when it is done, and then made and run again: leave it out"
+SAID = "warning: with `ttlSecondsAfterFinished` the finished Job is deleted, and then ruleop creates and runs it again: remove the field"
 SPEC = """\
 metadata: {name: a}
 spec:

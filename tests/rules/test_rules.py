@@ -293,7 +293,7 @@ def test_errors_print_one_mistake_a_line_and_keep_warnings_apart() -> None:
 
 
 def test_a_project_without_watches_yaml_says_so() -> None:
-    with pytest.raises(ProjectErrors, match=r"watches\.yaml: there is no such file"):
+    with pytest.raises(ProjectErrors, match=r"watches\.yaml: no such file"):
         build_project({}, root="/project", environ={})
 
 

@@ -44,20 +44,20 @@ validate:
   - {rule: creds.data.x == 'a', message: "{{ creds.data.x }}"}
 """),
         [
-            "watches.yaml:15:12: `creds.data.password` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:16:12: `creds` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:19:12: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:21:21: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:22:21: `all.*` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:23:12: `worse` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:24:12: `own.data.a` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:24:29: `live.own.stringData` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:25:12: `all.*.data` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:25:12: `all` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:26:12: `creds.*` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-            "watches.yaml:30:28: `creds.data.x` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:30:62: `creds.data.x` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:32:48: `creds.data.x` would show the data of a Secret in `validate`: show its metadata, or whether it is there",
+            "watches.yaml:15:12: `creds.data.password` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:16:12: `creds` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:19:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:21:21: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:22:21: `all.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:23:12: `worse` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:24:12: `own.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:24:29: `live.own.stringData` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:25:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:25:12: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:26:12: `creds.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:30:28: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists",
         ],
     ),
     Row(
@@ -68,7 +68,7 @@ observe:
 status: s.yaml
 """),
         [
-            "templates/s.yaml:2:7: `creds.data.x` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "templates/s.yaml:2:7: `creds.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
         ],
         files={
             "templates/s.yaml": """\
@@ -100,14 +100,14 @@ conditions:
   - {type: I, status: "spec.x | default(all)"}
 """),
         [
-            "templates/p.yaml:1:7: `all` would show the data of a Secret in `status`: show its metadata, or whether it is there",
+            "templates/p.yaml:1:7: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "templates/p.yaml:2:10: `status` cannot read `live.`, only the CR, vars, let and observed objects",
-            "watches.yaml:14:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:17:36: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:18:46: `whole` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:19:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:20:26: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
-            "watches.yaml:21:43: `all` would show the data of a Secret in `conditions`: show its metadata, or whether it is there",
+            "watches.yaml:14:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:17:36: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:18:46: `whole` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:19:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:20:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:21:43: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
         ],
         files={
             "templates/s.yaml": """\
@@ -146,7 +146,7 @@ MIXED = {"templates/mixed.yaml": SERVICE + "---\napiVersion: v1\nkind: Secret\nm
 def shown(expression: str) -> bool:
     """Whether a status of this expression is let through."""
     lines = said(watch(SECRETS + f"status:\n  a: {json.dumps(expression)}\n"), MIXED)
-    assert all("would show the data of a Secret" in line for line in lines)
+    assert all("would expose the data of a Secret" in line for line in lines)
     return not lines
 
 

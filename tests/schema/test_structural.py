@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.schema.structural import default, drop_unknown, has_room, is_kept, prune, schema_at, unknown_fields
+from ruleop.schema.structural import declares, default, drop_unknown, is_kept, prune, schema_at, unknown_fields
 from ruleop.schema.validation import validate
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}
@@ -205,7 +205,7 @@ def test_there_is_room_where_the_server_would_keep_a_value(path: tuple[str, ...]
         pod={**tree(spec={"type": "object"}), "x-kubernetes-embedded-resource": True},
     )
     schema = tree(status=status)
-    assert has_room(schema, path) is room
+    assert declares(schema, path) is room
     # The promise behind it: what there is room for survives.
     value: Any = "v"
     for name in reversed(path[1:]):

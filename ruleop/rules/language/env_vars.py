@@ -1,6 +1,6 @@
-"""${NAME} and ${NAME:-default} in `vars`: the only way by which the environment reaches a rule.
+"""${NAME} and ${NAME:-default} in `vars`, the only access of rules to environment variables.
 
-What was read is recorded, because it belongs to the project's digest: with another environment it is another project.
+The variables that are read are recorded, because their values are part of the digest of the project.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from ruleop.rules.findings import Findings
     from ruleop.templating import YamlNode
 
-# A default ends at the first `}`, unless it is in quotes.
+# A default ends at the first `}` outside of quotes.
 REFERENCE = re.compile(r"""\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-("[^"]*"|'[^']*'|[^}]*))?\}""", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(slots=True)
-class Environment:
-    """The variables, and which of them were looked at."""
+class EnvVars:
+    """The environment variables, and those that were read."""
 
     variables: Mapping[str, str]
     read: dict[str, str | None] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Reads the constants of a rule, with the environment's values in their strings."""
+    """Reads the constants of a rule, and substitutes environment variables in their strings."""
 
-    environment: Environment
+    environment: EnvVars
     findings: Findings
 
     def read(self, node: YamlNode) -> JSON:
@@ -60,44 +60,54 @@ class Constants:
         if "${" in rest:
             self._mistake(f'"{text}" holds a `${{` that is neither ${{NAME}} nor ${{NAME:-default}}', site)
         if "{{" in rest or "{%" in rest:
-            self.findings.warning("elsewhere", "vars are constants and hold no templates, so this is plain text: say it under `let`", site)
+            self.findings.warning(
+                "elsewhere", "vars are constants without templates, so this is plain text: use `let`", site
+            )
         if whole := REFERENCE.fullmatch(text):
             return self._value(whole, site)
-        return REFERENCE.sub(lambda match: self._printed(match, site), text)
+        return REFERENCE.sub(lambda match: self._replacement(match, site), text)
 
     def _value(self, match: re.Match[str], site: Site) -> JSON:
-        """A reference that is the whole value: of the type of its default, if that is an unquoted number or boolean."""
+        """The value of a string that is a single reference. It has the type of its default, if that is an unquoted
+        number or boolean."""
         name, default = match[1], match[2]
-        found = self._found(name, default, site)
+        value = self._resolve(name, default, site)
         if default is None:
-            return found
+            return value
         if default in _BOOLEANS:
-            if found.lower() in _BOOLEANS:
-                return _BOOLEANS[found.lower()]
-            self._mistake(f"the variable {name} must be true or false, as its default is", site)
+            if value.lower() in _BOOLEANS:
+                return _BOOLEANS[value.lower()]
+            self._mistake(f"the variable {name} must be true or false, like its default", site)
         elif _NUMBER.fullmatch(default):
             with contextlib.suppress(NotJson):
-                if _NUMBER.fullmatch(found.strip()):
-                    return resolve_scalar(found.strip())
+                if _NUMBER.fullmatch(value.strip()):
+                    return resolve_scalar(value.strip())
             self._mistake(
-                f'the variable {name} must be a number, as its default is; a default in quotes makes it text: ${{{name}:-"{default}"}}',
+                (
+                    f"the variable {name} must be a number, like its default; "
+                    f'put the default in quotes for text: ${{{name}:-"{default}"}}'
+                ),
                 site,
             )
-        return found
+        return value
 
-    def _printed(self, match: re.Match[str], site: Site) -> str:
-        return self._found(match[1], match[2], site)
+    def _replacement(self, match: re.Match[str], site: Site) -> str:
+        return self._resolve(match[1], match[2], site)
 
-    def _found(self, name: str, default: str | None, site: Site) -> str:
+    def _resolve(self, name: str, default: str | None, site: Site) -> str:
         value = self.environment.get(name)
-        if value is not None and not is_text(value):
-            self._mistake(f"the variable {name} is no UTF-8 text", site)
+        if value is not None and not is_utf8(value):
+            self._mistake(f"the variable {name} is not valid UTF-8", site)
             return ""
-        # As in a shell, `:-` is also for what is set but empty.
+        # As in a shell, `:-` also applies to empty values.
         if value or (value is not None and default is None):
             return value
         if default is not None:
-            return default[1:-1] if default[:1] in ("'", '"') and default[-1:] == default[:1] and len(default) > 1 else default
+            return (
+                default[1:-1]
+                if default[:1] in ("'", '"') and default[-1:] == default[:1] and len(default) > 1
+                else default
+            )
         self._mistake(f"the variable {name} is not set: set it, or write a default, ${{{name}:-default}}", site)
         return ""
 
@@ -105,8 +115,8 @@ class Constants:
         self.findings.mistake("environment", message, site)
 
 
-def is_text(value: str) -> bool:
-    """Python keeps the bytes of a variable, or of a file's name, that are no UTF-8 as halves of surrogate pairs."""
+def is_utf8(value: str) -> bool:
+    """Whether a variable or the name of a file is valid UTF-8. Python represents other bytes as unpaired surrogates."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
