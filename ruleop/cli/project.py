@@ -75,7 +75,7 @@ def is_unreadable(errors: ProjectErrors) -> bool:
 
 def _look(root: Path) -> None:
     if not root.is_dir():
-        found = "is a file: name the project's folder" if root.exists() else "there is no such folder"
+        found = "is a file: name the project's folder" if root.exists() else "no such folder"
         raise UsageError(f"{root}: {found}")
     if not (root / WATCHES).exists() and not (root / WATCHES).is_symlink():
         above = next((parent for parent in root.resolve().parents if (parent / WATCHES).is_file()), None)

@@ -32,7 +32,7 @@ _Path: TypeAlias = tuple[str | ItemKey, ...]
 _Difference: TypeAlias = tuple[_Path, str, str]
 
 MAX_DIFFERENCES = 256  # per object, to bound memory; a server that changes more than this has stored another object
-_MISSING = "absent"
+_MISSING = "missing"
 
 
 @dataclass(slots=True, eq=False)

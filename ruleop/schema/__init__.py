@@ -1,4 +1,4 @@
-"""What the API says about kinds: which fields there are, what they may hold, and how they merge.
+"""The API's declarations of kinds: their fields, valid values, and how they merge.
 
 There are two descriptions, and most questions need only one of them:
 

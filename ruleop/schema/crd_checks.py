@@ -235,7 +235,7 @@ def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
     if isinstance(schema.get("items"), list):
         yield Finding((*path, "items"), "must be one schema, not a list of them")
     if schema.get("uniqueItems"):
-        yield Finding((*path, "uniqueItems"), "must not be true; x-kubernetes-list-type: set says the same")
+        yield Finding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield Finding((*path, "x-kubernetes-preserve-unknown-fields"), "must be true or left out")
     pattern = schema.get("pattern")

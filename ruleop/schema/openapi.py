@@ -6,7 +6,7 @@ that both merges agree:
 - `x-kubernetes-list-type` and `-list-map-keys` define the type of a list; only where they are missing,
   `x-kubernetes-patch-strategy: merge` does, as a map by its one patch-merge-key, or as a set without one. (Where both
   are present, the patch extensions are wrong: ports are keyed by two fields.)
-- extensions stand on the property, beside the `allOf` that refers to the type, and override those of the type itself: a
+- extensions are on the property, beside the `allOf` that refers to the type, and override those of the type itself: a
   PersistentVolume's claimRef is granular although ObjectReference is atomic.
 - an object without declarations is free-form.
 

@@ -38,7 +38,7 @@ def make_pipe(file: Path) -> None:
         (["render", "-f", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
         (["plan", "-f", "site.yaml", "--with", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
         (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
-        (["check", "-C", "none"], "ruleop: none: there is no such folder\n"),
+        (["check", "-C", "none"], "ruleop: none: no such folder\n"),
         (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
         (["check", "--env-file", "none.env"], "ruleop: none.env: cannot be read: No such file or directory\n"),
         (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: a line is NAME=value, a comment after #, or empty\n"),

@@ -111,7 +111,7 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
-        (["-C", "none"], "none: there is no such folder"),
+        (["-C", "none"], "none: no such folder"),
         (["-C", "templates"], "templates is no project: it has no watches.yaml"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None
 
 
 def test_a_missing_folder_and_a_missing_file_are_said(tmp_path: Path) -> None:
-    assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: there is no such folder"]
+    assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: no such folder"]
     assert refused(tmp_path) == ["watches.yaml: no such file: it contains the rules of a project"]
 
 
@@ -291,4 +291,4 @@ def test_an_include_that_leads_out_is_not_read(root: Path) -> None:
 
 def test_an_include_of_a_missing_file_is_a_mistake(root: Path) -> None:
     write(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
-    assert refused(root) == ['watches.yaml:1:11: there is no file "x.yaml"']
+    assert refused(root) == ['watches.yaml:1:11: the file "x.yaml" does not exist']

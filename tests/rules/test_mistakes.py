@@ -17,7 +17,7 @@ from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, said, table, watch
 
 THIRTY_LINES = [
-    "templates/broken.yaml:4: there is no filter toYaml; here it is to_yaml",
+    "templates/broken.yaml:4: unknown filter toYaml; use to_yaml",
     "watches.yaml:2:10: the variable IMAGE is not set: set it, or write a default, ${IMAGE:-default}",
     'watches.yaml:3:9: the variable SIZE must be a number, like its default; put the default in quotes for text: ${SIZE:-"3"}',
     'watches.yaml:5:3: a let cannot be named "spec", which is reserved by ruleop: choose another name',
@@ -34,7 +34,7 @@ THIRTY_LINES = [
     'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
     'watches.yaml:22:7: a child cannot be named "loop", which is reserved by Jinja: choose another name',
     'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one namespace',
-    "watches.yaml:24:24: there is no templates/gone.yaml",
+    "watches.yaml:24:24: templates/gone.yaml does not exist",
     'watches.yaml:25:32: a child has both "template" and "object": remove one of them',
     'watches.yaml:26:16: a child needs "template" or "object"',
     "watches.yaml:27:38: `when` cannot read the child `gone`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
@@ -425,7 +425,7 @@ children:
   a: {template: b.yaml}
 """),
         [
-            'watches.yaml:5:19: there is no templates/b.yaml (did you mean "a.yaml"?)',
+            'watches.yaml:5:19: templates/b.yaml does not exist (did you mean "a.yaml"?)',
         ],
         files={
             "templates/bb.yaml": """\
@@ -475,7 +475,7 @@ children:
   a: {template: a.yaml, when: spec.x | toYaml}
 """),
         [
-            "watches.yaml:5:33: there is no filter toYaml; here it is to_yaml",
+            "watches.yaml:5:33: unknown filter toYaml; use to_yaml",
         ],
     ),
     Row(
@@ -816,7 +816,7 @@ status:
         "status template",
         watch("status: b.yaml"),
         [
-            'watches.yaml:4:11: there is no templates/b.yaml (did you mean "a.yaml"?)',
+            'watches.yaml:4:11: templates/b.yaml does not exist (did you mean "a.yaml"?)',
         ],
     ),
     Row(
@@ -853,7 +853,7 @@ watches:
 
 """,
         [
-            'watches.yaml:1:11: there is no file "rules/b.yaml" (did you mean "rules/a.yaml"?)',
+            'watches.yaml:1:11: the file "rules/b.yaml" does not exist (did you mean "rules/a.yaml"?)',
         ],
         files={
             "rules/a.yaml": """\
@@ -967,12 +967,12 @@ validate: [{rule: "spec.x >", message: "{{ x"}]
         [
             "watches.yaml:4:12: template syntax: unexpected end of template, expected 'end of print statement'",
             "watches.yaml:4:33: template syntax: Expected an expression, got 'end of statement block'",
-            "watches.yaml:4:45: there is no filter nope",
+            "watches.yaml:4:45: unknown filter nope",
             'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one namespace',
             "watches.yaml:6:37: template syntax: unexpected '}'",
             'watches.yaml:7:5: a child cannot be named "b": watches.yaml:4:25 has a let of that name; all ids and lets share one namespace',
             "watches.yaml:7:66: template syntax: expected name or number",
-            "watches.yaml:8:15: there is no filter b64enc; here it is b64encode",
+            "watches.yaml:8:15: unknown filter b64enc; use b64encode",
             "watches.yaml:9:21: template syntax: unexpected 'end of print statement'",
             "watches.yaml:9:42: template syntax: unexpected end of template, expected 'end of print statement'",
         ],
@@ -1049,7 +1049,7 @@ reach: x
 """),
         [
             "watches.yaml:5:8: anchors are not allowed (&a): define a repeated value once under `vars` or `let`",
-            "watches.yaml:5:22: there is no templates/gone.yaml",
+            "watches.yaml:5:22: templates/gone.yaml does not exist",
             "watches.yaml:6:8: aliases are not allowed (*a): write the value out, or define it once under `vars` or `let`",
             'watches.yaml:6:8: the child "b" must be a mapping, not empty',
             'watches.yaml:7:10: "reach" must be "namespace" or "cluster", not the text "x"',

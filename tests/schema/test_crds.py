@@ -353,7 +353,7 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
         ({"type": "string", "pattern": "^a$"}, []),
         (
             {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-            ["uniqueItems: must not be true; x-kubernetes-list-type: set says the same"],
+            ["uniqueItems: must not be true; use x-kubernetes-list-type: set"],
         ),
         (
             {"type": "object", "x-kubernetes-preserve-unknown-fields": False},

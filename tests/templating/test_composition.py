@@ -28,13 +28,13 @@ class TestIncludes:
     def test_one_may_be_missing_where_that_is_said(self):
         assert render("a: 1\n{% include 'no' ignore missing %}\nb: 2") == {"a": 1, "b": 2}
         assert render("{% include ['no', 'i'] %}", {"i": "a: 1"}) == {"a": 1}
-        with pytest.raises(RuleErrors, match=r"templates/main.j2:2: there is no templates/lables \(did you mean labels\?\)"):
+        with pytest.raises(RuleErrors, match=r"templates/main.j2:2: templates/lables does not exist \(did you mean labels\?\)"):
             documents("a: 1\n{% include 'lables' %}", {"labels": ""})
         with pytest.raises(RenderError, match="none of these templates exists"):
             render("a: 1\n{% include ['no', 'nope'] %}")
 
     def test_one_in_an_include_is_found_too(self):
-        with pytest.raises(RuleErrors, match=r"templates/i:1: there is no templates/deeper"):
+        with pytest.raises(RuleErrors, match=r"templates/i:1: templates/deeper does not exist"):
             documents("{% include 'i' %}", {"i": "{% include 'deeper' %}"})
 
     def test_it_may_hold_documents(self):
@@ -206,7 +206,7 @@ class TestFiles:
 
     def test_what_is_named_has_to_exist_before_anything_runs(self):
         for word in ("file", "render"):
-            with pytest.raises(RuleErrors, match=r"templates/main.j2:2: there is no templates/nginx.cnf \(did you mean nginx.conf\?\)"):
+            with pytest.raises(RuleErrors, match=r"templates/main.j2:2: templates/nginx.cnf does not exist \(did you mean nginx.conf\?\)"):
                 documents(f"a: 1\nb: {{{{ {word}('nginx.cnf') }}}}", {"nginx.conf": ""})
 
     def test_templates_may_render_one_another_to_a_depth_of_twenty(self):

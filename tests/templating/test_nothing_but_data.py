@@ -111,7 +111,7 @@ def test_private_names_of_an_import_stay_private():
 
 
 def test_a_file_outside_of_the_project_does_not_exist_even_if_it_does():
-    with pytest.raises(RenderError, match=r"there is no such file below templates/"):
+    with pytest.raises(RenderError, match=r"no such file below templates/"):
         render("a: {{ file(spec.name) }}", spec={"name": "../../../etc/hostname"})
 
 

@@ -97,19 +97,19 @@ def test_of_several_mistakes_the_first_is_said():
         ("a: 1\n{{ 1 + }}", "main.j2:2: template syntax: "),
         ("a: {{ v", "main.j2:1: template syntax: unexpected end of template"),
         ("{% if v %}\na: 1\n", "main.j2:2: template syntax: .*endif"),
-        ("a: 1\n{% fi %}", r"main.j2:2: there is no tag \{% fi %\}"),
+        ("a: 1\n{% fi %}", r"main.j2:2: unknown tag \{% fi %\}"),
         ("{% if v %}\n{% endfor %}", "main.j2:2: there is no tag .* endfor|main.j2:2.*endfor"),
-        ("a: {{ .Values.x }}", "main.j2:1: template syntax: a name cannot begin with a dot: write spec.x"),
+        ("a: {{ .Values.x }}", "main.j2:1: template syntax: a name cannot start with a dot: write spec.x"),
         ("a: {{ $x }}", r"main.j2:1: template syntax: \$ is not valid"),
-        ("a: {{ v | toYaml | nindent(4) }}", "main.j2:1: there is no filter toYaml; here it is to_yaml"),
-        ("\na: {{ v | nindent(4) }}", "main.j2:2: there is no filter nindent; here it is indent"),
-        ("a: {{ v | b64enc }}", "here it is b64encode"),
+        ("a: {{ v | toYaml | nindent(4) }}", "main.j2:1: unknown filter toYaml; use to_yaml"),
+        ("\na: {{ v | nindent(4) }}", "main.j2:2: unknown filter nindent; use indent"),
+        ("a: {{ v | b64enc }}", "use b64encode"),
         ("a: {{ v | safe }}", "the filter safe is not offered: it is for HTML"),
         ("a: {{ v | attr('x') }}", r"the filter attr is not offered: use a\['b'\]"),
         ("a: {{ [1] | random }}", "use random_password in a create-only child"),
-        ("a: {{ v | uper }}", r"there is no filter uper \(did you mean upper\?\)"),
-        ("a: {{ 1 if v is strin }}", r"there is no test strin \(did you mean string\?\)"),
-        ("a: {{ 1 if v is callable }}", "there is no test callable"),
+        ("a: {{ v | uper }}", r"unknown filter uper \(did you mean upper\?\)"),
+        ("a: {{ 1 if v is strin }}", r"unknown test strin \(did you mean string\?\)"),
+        ("a: {{ 1 if v is callable }}", "unknown test callable"),
         ("{% include v %}", "main.j2:1: the name in include must be literal text"),
         ("\n{% import v ~ 'x' as y %}", "main.j2:2: the name in import must be literal text"),
         ("{% from v import y %}", "the name in import must be literal text"),
@@ -155,7 +155,7 @@ def test_all_files_of_a_template_are_checked_and_all_mistakes_said_at_once():
     with pytest.raises(RuleErrors) as caught:
         Library({"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}).text_mapping("a")
     assert sorted(mistake.site.path for mistake in caught.value.mistakes) == ["templates/b", "templates/b", "templates/c"]
-    with pytest.raises(RuleErrors, match=r"templates/nope: there is no such template \(did you mean none\?\)"):
+    with pytest.raises(RuleErrors, match=r"templates/nope: no such template \(did you mean none\?\)"):
         Library({"none": ""}).text("nope")
 
 

@@ -106,7 +106,7 @@ def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> 
         findings.mistake("out-of-place", reason, site, word=name, start=part.site)
     elif any(called == name for called, _ in part.compiled.calls):
         instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, _FUNCTIONS)
-        findings.mistake("unknown-name", f'there is no function "{name}"{instead}', site, word=name, start=part.site)
+        findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
     else:
         instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
         findings.mistake(

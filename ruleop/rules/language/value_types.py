@@ -293,7 +293,7 @@ class TemplateFile(Type[Templated[TextTemplate]]):
             return f'names are relative to templates/: write "{name.removeprefix("templates/")}"'
         if name.startswith("/") or ".." in name.split("/"):
             return f'"{name}" is outside of templates/'
-        return f"there is no templates/{name}{did_you_mean_quoted(name, templates)}"
+        return f"templates/{name} does not exist{did_you_mean_quoted(name, templates)}"
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))[A-Za-z0-9._/-]+$"}

@@ -58,7 +58,7 @@ KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
 LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
 REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
 NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
-ID = Text(NAME, "a name that begins with a lowercase letter")
+ID = Text(NAME, "a name that starts with a lowercase letter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class ChildTable(Table):
     )
     for_each: Templated[Expression] | None = key("forEach", BareExpression(), "A list or mapping: one object per item.")
     item_name: Word | None = key(
-        "as", Text(NAME, "a name that begins with a lowercase letter"), "The name of an item, instead of item."
+        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
     )
     depends_on: tuple[Word, ...] = key(
         "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]

@@ -36,7 +36,7 @@ class _TooManyFilesError(Exception):
 def read_files(root: Path, findings: Findings) -> dict[str, str]:
     """The texts of a project's files by their relative paths, with / between the parts."""
     if not root.is_dir():
-        findings.mistake("unreadable", "there is no such folder", Site(str(root)))
+        findings.mistake("unreadable", "no such folder", Site(str(root)))
         return {}
     return _Reader(root, findings).read()
 

@@ -72,7 +72,9 @@ def included(words: Iterable[Word], files: Iterable[str], findings: Findings) ->
         elif not found:
             others = [path for path in known if not path.startswith(("templates/", "crds/"))]
             findings.mistake(
-                "missing-file", f'there is no file "{word.text}"{did_you_mean_quoted(word.text, others)}', word.site
+                "missing-file",
+                f'the file "{word.text}" does not exist{did_you_mean_quoted(word.text, others)}',
+                word.site,
             )
         yield from (path for path in found if path not in taken)
         taken.update(found)

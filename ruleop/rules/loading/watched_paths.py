@@ -36,7 +36,7 @@ class Place:
         """Whether an event of this file or folder may change the project."""
         if path == self.folder:
             return True
-        # Files of editors. The ..data of a ConfigMap begins with two dots.
+        # Files of editors. The ..data of a ConfigMap starts with two dots.
         if path.name.endswith("~") or (path.name.startswith(".") and not path.name.startswith("..")):
             return False
         return any(fnmatchcase(path.name, pattern) for pattern in self.names)

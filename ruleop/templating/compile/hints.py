@@ -85,11 +85,11 @@ def _unknown_name(what: str, name: str, line: int, known: Iterable[str]) -> Iter
         return
     last = name.rpartition(".")[2]  # Ansible's names may have the prefix of a collection
     if replacement := last if last in known else (TESTS.get(last) if what == "test" else None) or other_filter(last):
-        yield line, f"there is no {what} {name}; here it is {replacement}"
+        yield line, f"unknown {what} {name}; use {replacement}"
     elif what == "filter" and name in NOT_OFFERED:
         yield line, f"the filter {name} is not offered: {NOT_OFFERED[name]}"
     else:
-        yield line, f"there is no {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
+        yield line, f"unknown {what} {name}{did_you_mean(name, (each for each in known if each.isidentifier()))}"
 
 
 def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
@@ -98,7 +98,7 @@ def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
     if instead := syntax_hint(text, error.lineno):
         return f"template syntax: {instead}"
     if match := _TAG.match(message):
-        return f"there is no tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
+        return f"unknown tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
     return f"template syntax: {message}"
 
 

@@ -201,7 +201,7 @@ class Library:
         path = self.prefix + name
         text = self.texts.get(name)
         if text is None:
-            raise mistake(f"there is no such template{did_you_mean(name, self.texts)}", Site(path))
+            raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
         check_reserved(text, Site(path), lines=True)
         tree = self._parse(text, path)
         attach_places(tree, self.environment.printed(), path)
@@ -281,7 +281,7 @@ class Library:
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
             RuleError(
-                f"there is no {self.prefix}{each.name}{did_you_mean(each.name, self.texts)}",
+                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
                 Site(site.path, each.line) if not site.line else site,
             )
             for each in named
@@ -368,7 +368,7 @@ class Library:
     def _file(self, name: Any) -> str:
         text = self.texts.get(scalar_text(name))
         if text is None:
-            raise Fault(f"there is no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
         METER.text(len(text))
         return text
 

@@ -133,7 +133,7 @@ _FOREIGN_SYNTAX = (
     (r"\.Capabilities\b", f"{NAMES['Capabilities']}, not .Capabilities"),
     (r"\$", "$ is not valid in an expression: write spec.x, not $x or .Values.x"),
     (r"\?\.", "write `x.y | default('')`, not `x?.y`"),
-    (r"(?<![\w\])\"])\.\s*[A-Za-z]", "a name cannot begin with a dot: write spec.x, not .Values.x"),
+    (r"(?<![\w\])\"])\.\s*[A-Za-z]", "a name cannot start with a dot: write spec.x, not .Values.x"),
     (r"&&", "write `x and y`, not `x && y`"),
     (r"\|\|", "write `x or y`, not `x || y`"),
     (r"!==", "write `x != y`, not `x !== y`"),
@@ -165,11 +165,11 @@ def _find_hint(text: str) -> str:
     if (first := _FIRST_WORD.match(text)) and first[1] in _GO_KEYWORDS:
         return _GO_KEYWORDS[first[1]]
     if (piped := _PIPED_WITH_VALUE.search(text)) and (name := FILTERS.get(piped[1], piped[1])) in FILTER_NAMES:
-        return f"the arguments of a filter stand in brackets: write `x | {name}{_ARGUMENT.get(name, '(y)')}`"
+        return f"the arguments of a filter must be in brackets: write `x | {name}{_ARGUMENT.get(name, '(y)')}`"
     for word in _WORD_AND_VALUE.finditer(_TAG.sub("", text)):
         if hint := instead_of(word[1]):
             return (
-                f"there is no function {word[1]}: {hint}"
+                f"unknown function {word[1]}: {hint}"
                 if word[1] not in FILTER_NAMES
                 else f"{word[1]} is a filter: {hint}"
             )

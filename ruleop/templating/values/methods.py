@@ -22,7 +22,7 @@ def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str
     method = METHODS.get((type_name(obj), name))
     if method is None:
         known = sorted(known for kind, known in METHODS if kind == type_name(obj))
-        raise Fault(f"there is no method {name}() here" + (f"; there are {', '.join(known)}" if known else ""))
+        raise Fault(f"unknown method {name}()" + (f"; use one of {', '.join(known)}" if known else ""))
     try:
         return method(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
     except (TypeError, ValueError, LookupError):
