@@ -55,7 +55,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_was_answered_once_is_no_difference(name):
+def test_a_learned_answer_is_not_a_difference(name):
     sent, answered = ANSWERS[name]
     assert merge_patch(answered, three_way(answered, sent, create_fields(sent, SHAPE), SHAPE).object), "without learning it is one"
     merged, live = after(sent, answered)
@@ -131,7 +131,7 @@ def test_an_item_that_the_server_dropped_is_sent_again_when_it_changes_whatever_
     assert after(sent, answered)[0].object is answered
 
 
-def test_a_value_that_the_server_now_takes_as_it_is_is_no_longer_excused():
+def test_an_answer_does_not_apply_after_the_server_accepts_the_value():
     learned = Learned.NOTHING.learn({"text": "x"}, {"text": "X"}, SHAPE)
     assert len(learned) == 1
     learned = learned.learn({"text": "x"}, {"text": "x"}, SHAPE)
@@ -161,7 +161,7 @@ def test_nothing_of_a_value_is_kept():
     assert "hunter" not in repr(learned) + repr(learned.answers)
 
 
-def test_a_key_that_the_answer_holds_twice_counts_once():
+def test_a_duplicate_key_in_the_answer_counts_once():
     sent, answered = (
         {"env": [{"name": "A", "value": "1"}]},
         {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"value": "x"}]},

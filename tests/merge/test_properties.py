@@ -167,7 +167,7 @@ def patched(target, patch):
 
 @MANY
 @given(triples())
-def test_everything_wanted_is_there(t):
+def test_every_desired_value_is_in_the_result(t):
     assert holds(merged(t).object, t.wanted, t.shape)
 
 
@@ -193,7 +193,7 @@ def test_without_a_record_nothing_is_lost(t):
 
 @MANY
 @given(triples())
-def test_fields_given_up_are_gone(t):
+def test_fields_that_are_no_longer_desired_are_removed(t):
     """But for the keys of items that stay, and for containers that were there before us or that others put something into."""
     given_up = set(fields_in(t.before, t.shape)) - set(fields_in(t.wanted, t.shape))
     left = given_up & set(fields_in(merged(t).object, t.shape))
@@ -390,7 +390,7 @@ def without(fields: FieldSet, name: str) -> FieldSet:
 
 @MANY
 @given(triples(), st.data())
-def test_an_answer_that_holds_all_that_was_sent_teaches_nothing(t, data):
+def test_an_answer_with_all_sent_values_is_not_learned(t, data):
     """The quick look and the close one agree: where the first sees nothing to learn, there is nothing."""
     answer = data.draw(st.sampled_from([t.live, t.wanted, {**t.live, **t.wanted}, three_way(t.live, t.wanted, t.applied, t.shape).object]))
     if holds_at_a_glance(answer, t.wanted, t.shape):

@@ -29,7 +29,7 @@ def test_what_we_want_is_set_and_what_others_set_stays():
     assert merge({"a": 1, "theirs": 2}, {"a": 3, "b": 4}, {"a": 1}) == {"a": 3, "theirs": 2, "b": 4}
 
 
-def test_what_we_gave_up_goes_even_when_somebody_changed_it_since():
+def test_a_field_that_is_no_longer_desired_is_removed_even_if_others_changed_it():
     assert merge({"a": 9, "theirs": 2}, {}, {"a": 1}) == {"theirs": 2}
 
 
@@ -81,7 +81,7 @@ def test_a_port_without_protocol_is_the_tcp_port_on_either_side(live_port, wante
     assert merged == {"spec": {"ports": [{**live_port, **wanted_port, "nodePort": 30053}]}}, "no key is ever taken from an item that stays"
 
 
-def test_a_port_of_another_protocol_in_the_place_of_ours_is_not_ours():
+def test_a_port_of_another_protocol_is_another_item():
     theirs, ours = {"port": 53, "protocol": "UDP", "name": "theirs"}, {"port": 53, "name": "ours"}
     live, wanted = {"spec": {"ports": [theirs]}}, {"spec": {"ports": [ours]}}
     assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [theirs, ours]}}
@@ -92,7 +92,7 @@ def test_a_union_that_is_an_item_keeps_its_keys():
     assert merge({"l": [{"k": 1, "p": "x", "a": 1}]}, {"l": [{"k": 1, "b": 2}]}, None, shape) == {"l": [{"k": 1, "p": "x", "b": 2}]}
 
 
-def test_a_removed_environment_variable_goes_and_nothing_else():
+def test_only_the_removed_environment_variable_is_removed():
     def app(*env):
         return containers({"name": "app", "env": list(env)})
 
@@ -151,7 +151,7 @@ def test_a_value_of_another_kind_is_replaced(live, wanted):
     assert merge({"a": live}, {"a": [{"k": 2}]}, None, shape) == {"a": [*(live if type(live) is list else []), {"k": 2}]}
 
 
-def test_nulls_in_what_we_want_mean_absent():
+def test_nulls_in_the_desired_state_mean_missing():
     live = {"a": 1, "m": {"x": 1}, "l": [{"x": 1}]}
     merged = three_way(
         live, {"a": None, "m": {"x": 1, "y": None}, "l": [{"x": 1, "y": None}]}, create_fields({"m": {"x": 1}}, UNKNOWN), UNKNOWN
@@ -178,7 +178,7 @@ def test_a_change_deep_in_an_atomic_list_is_a_change():
     assert merge({"l": [[1]]}, {"l": [[2]]}) == {"l": [[2]]}
 
 
-def test_quantities_compare_by_amount_wherever_the_schema_says_so():
+def test_quantities_compare_by_amount_where_the_schema_declares_them():
     def limited(**limits):
         return containers({"name": "app", "resources": {"limits": limits}})
 
@@ -269,7 +269,7 @@ def test_a_refusal_never_shows_a_member_of_a_set():
     assert "hunter2" not in str(caught.value)
 
 
-def test_keys_that_live_holds_twice_are_tolerated():
+def test_duplicate_live_keys_are_tolerated():
     shape = struct(env=ENV)
     live = {"env": [{"name": "X", "value": "1"}, {"name": "A", "value": "1"}, {"name": "X", "value": "2"}]}
     assert merge(live, {"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "1"}]}, shape) is live

@@ -61,7 +61,7 @@ def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None
     assert load(root).digest == before
 
 
-def test_a_missing_folder_and_a_missing_file_are_said(tmp_path: Path) -> None:
+def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path: Path) -> None:
     assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: no such folder"]
     assert refused(tmp_path) == ["watches.yaml: no such file: it contains the rules of a project"]
 
@@ -110,7 +110,7 @@ def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
     assert refused(root) == ["templates/more: this link points outside of the project folder: only files inside are read"]
 
 
-def test_a_sibling_whose_name_begins_like_the_folder_is_outside(root: Path) -> None:
+def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
     write(root, {"templates-old/x.yaml": "x"})
     (root / "templates/x.yaml").symlink_to(root / "templates-old/x.yaml")
     assert refused(root) == ["templates/x.yaml: this link points outside of the project folder: only files inside are read"]
@@ -157,7 +157,7 @@ def test_templates_may_itself_be_a_link(root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/pipe", "crds/pipe.yaml", "rules/pipe.yaml"])
-def test_what_is_no_file_is_not_opened(root: Path, path: str) -> None:
+def test_only_regular_files_are_opened(root: Path, path: str) -> None:
     write(root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
     (root / path).unlink(missing_ok=True)
     os.mkfifo(root / path)
@@ -185,7 +185,7 @@ def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkey
 @pytest.mark.parametrize(
     ("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")]
 )
-def test_what_cannot_be_read_is_not_said_to_be_missing(root: Path, path: str, data: bytes, message: str) -> None:
+def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, data: bytes, message: str) -> None:
     write(root, {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
     (root / path).write_bytes(data)
     assert [line for line in refused(root) if "there is no" in line or path in line] == [path + message]
@@ -196,7 +196,7 @@ def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.
     assert f"{root}: the project has more than 2 files" in refused(root)
 
 
-def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_read_permission_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(file: Path, most: int) -> bytes:
         if file.name == "a.yaml":
             raise PermissionError(13, "Permission denied")

@@ -1074,7 +1074,7 @@ conditions:
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -1085,7 +1085,7 @@ def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(wa
     assert "watches.yaml: the project has no watches; write `watches: []` if that is intended" in said(watches)
 
 
-def test_that_nothing_is_watched_can_be_said_in_so_many_words() -> None:
+def test_an_explicit_empty_list_of_watches_is_allowed() -> None:
     """As before an operator is uninstalled."""
     assert said("watches: []\n") == ["watches.yaml:1:10: warning: the project has no watches: no custom resources are managed"]
     assert load("watches: []\n").rules == ()
@@ -1138,7 +1138,7 @@ watches:
 """
 
 
-def test_thirty_mistakes_are_said_at_once() -> None:
+def test_thirty_mistakes_are_reported_at_once() -> None:
     files = {"templates/broken.yaml": SERVICE + "x: {{ spec.x | toYaml }}\n"}
     with pytest.raises(ProjectErrors) as caught:
         load(THIRTY, files, {"SIZE": "x"})
@@ -1168,7 +1168,7 @@ def slips(word: str) -> st.SearchStrategy[str]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
-def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject) -> None:
+def test_a_misspelled_key_is_reported_with_the_intended_one(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from([WatchTable, ChildTable]))
     names = {known.name for _, known in keys(table)}
     meant = data.draw(st.sampled_from(sorted(name for name in names if len(name) > 4)))
@@ -1178,7 +1178,7 @@ def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject
     assert line.endswith(f'unknown key "{slip}" in {table.TITLE} (did you mean "{meant}"?)')
 
 
-def test_every_key_says_what_it_is() -> None:
+def test_every_key_has_a_description() -> None:
     for each in TABLES:
         for _, known in keys(each):
             assert known.doc.endswith((".", ")")), f"{each.DEFINITION}.{known.name}"

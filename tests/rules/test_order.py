@@ -74,7 +74,7 @@ x: {% for i in a.list %}{{ i.x }}{% endfor %}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -146,7 +146,7 @@ def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
 
 
 @given(graphs())
-def test_an_order_keeps_every_link_and_leaves_out_exactly_what_a_cycle_holds_up(graph: dict[str, list[str]]) -> None:
+def test_an_order_respects_every_link_and_omits_exactly_keys_on_or_after_a_cycle(graph: dict[str, list[str]]) -> None:
     order = topological(graph)
     place = {name: number for number, name in enumerate(order)}
     assert len(place) == len(order)

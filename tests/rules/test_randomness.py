@@ -100,5 +100,5 @@ metadata: {name: x}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said

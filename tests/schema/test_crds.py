@@ -104,7 +104,7 @@ def found_in_spec(spec: dict[str, Any]) -> list[str]:
     return [line.removeprefix(f"{ROOT}.properties.spec").removeprefix(".") for line in lines]
 
 
-def test_a_crd_says_how_its_kind_is_called_and_served():
+def test_a_crd_has_the_names_and_versions_of_its_kind():
     crd = parse_crd(CRD)
     assert (crd.group, crd.kind, crd.plural, crd.name) == ("cache.example.com", "Memcached", "memcacheds", "memcacheds.cache.example.com")
     assert (crd.singular, crd.list_kind) == ("memcached", "MemcachedList"), "as the server fills them in"
@@ -209,7 +209,7 @@ def test_a_version_without_a_schema_has_the_shape_of_any_resource():
         ),
     ],
 )
-def test_what_is_no_crd_is_refused_with_the_place(crd: dict[str, Any], message: str):
+def test_a_document_that_is_not_a_crd_is_an_error_with_its_path(crd: dict[str, Any], message: str):
     with pytest.raises(SchemaError) as caught:
         parse_crd(crd)
     assert str(caught.value) == message == str(caught.value.finding)

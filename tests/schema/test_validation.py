@@ -59,7 +59,7 @@ def test_null_needs_permission_and_never_fits_an_enum():
     assert messages(None, {"type": "string", "nullable": True, "enum": ["a", None]}) == ['spec: must be one of "a", null, not null']
 
 
-def test_messages_say_what_and_where():
+def test_messages_have_the_path_and_the_problem():
     schema = {
         "type": "object",
         "required": ["size", "mode"],
@@ -275,12 +275,12 @@ def test_formats_of_texts(text: str, name: str, accepted: bool):
     assert accepts(text, {"type": "string", "format": name}) is accepted
 
 
-def test_a_format_of_text_says_nothing_of_other_types():
+def test_a_format_of_strings_does_not_apply_to_other_types():
     assert accepts("x", {"x-kubernetes-int-or-string": True, "type": "integer", "format": "date"})
     assert messages("x", {"type": "string", "format": "date"}) == ['spec: must be a date, not "x"']
 
 
-def test_what_is_there_three_times_is_told_once_as_the_server_does():
+def test_an_item_that_occurs_three_times_is_reported_once():
     schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
     assert messages([0, 0, 0], schema) == ["spec[1]: repeats item 0, but each may occur only once"]
 

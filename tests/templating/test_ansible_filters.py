@@ -86,7 +86,7 @@ SAYINGS = {
 
 
 @pytest.mark.parametrize("expression", SAYINGS)
-def test_a_mistake_is_said_in_plain_words(expression):
+def test_a_mistake_has_a_plain_message(expression):
     with pytest.raises(RenderError) as caught:
         evaluate(expression, **NAMES)
     assert caught.value.message == f"{{{{ {expression} }}}}: {SAYINGS[expression]}"

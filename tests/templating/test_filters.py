@@ -123,7 +123,7 @@ def test_a_dns_label_carries_a_hash_when_something_is_lost(parts):
     assert len(name) <= 63
 
 
-def test_a_filter_says_what_is_wrong_with_its_arguments():
+def test_a_filter_reports_invalid_arguments():
     for expression, message in [
         ("5 | truncate('x')", "truncate"), ("'a' | upper(1)", "upper: it takes no more arguments"), ("[1] | join(5, 6, 7)", "join: it takes 2 arguments here"), ("l | sort(nope=1)", "sort: unknown argument nope"),
         ("'a\x00' | shell_quote", "contains a NUL"), ("[1] | map('nope')", "the name of an existing filter"), ("[1] | select('nope')", "unknown test"), ("{} | first", "the list is empty"),

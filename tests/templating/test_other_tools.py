@@ -85,13 +85,13 @@ SYNTAX = {
 
 
 @pytest.mark.parametrize("source", SYNTAX)
-def test_text_that_cannot_be_parsed_says_what_to_write(source):
+def test_a_syntax_error_of_another_tool_has_a_hint(source):
     with pytest.raises(RuleErrors) as caught:
         documents(f"a: 1\nb: {{{{ 'x' }}}} {source}\n")
     assert str(caught.value) == f"templates/main.j2:2: template syntax: {SYNTAX[source]}"
 
 
-def test_an_expression_of_watches_says_so_too():
+def test_an_expression_in_watches_yaml_has_the_same_hint():
     for source in ("spec.a && spec.b", "{{ spec.a && spec.b }}"):
         with pytest.raises(RuleErrors, match="template syntax: write `x and y`, not `x && y`"):
             Library({}).expression(source, HERE)
@@ -115,7 +115,7 @@ def test_filters_and_tests_of_other_tools_lead_to_those_that_there_are(source):
     assert str(caught.value) == f"templates/main.j2:1: {UNKNOWN[source]}"
 
 
-def test_what_is_said_can_be_written():
+def test_hints_are_valid_templates():
     library = Library({"file.j2": "", "x": ""})
     assert {name for name in KNOWN if name.isidentifier()} == FILTER_NAMES
     assert not set(FILTERS) & set(KNOWN)

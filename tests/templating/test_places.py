@@ -68,7 +68,7 @@ def test_a_mistake_has_its_file_and_line(case):
     assert not set("\ufdd0\ufdd1\ufdd2") & set(str(caught.value))
 
 
-def test_no_message_holds_a_value():
+def test_no_message_contains_a_value():
     secret = "TOP\nSECRET: {"  # noqa: S105 - that is the point
     for source in [
         "a: {{ v }}\nb: &x {{ v }}", "{{ v }}: 1\n{{ v }}: 2", "x{{ v }}: &a 1", "a: {{ v }}: {{ v }}", "a: {{ [v] }}x", "a: {{ v | int + v }}", "a: {{ v | from_json }}", "a: {{ v | from_yaml }}", "a: {{ v + 1 }}",
@@ -86,7 +86,7 @@ def test_no_message_holds_a_value():
         assert "SECRET" not in str(caught.value), source
 
 
-def test_of_several_mistakes_the_first_is_said():
+def test_the_first_of_several_mistakes_is_reported():
     with pytest.raises(RenderError, match=r"main.j2:2"):
         documents("a: 1\nb: &x 2\nc: &y 3\n")
 
@@ -151,7 +151,7 @@ def test_eighteen_loops_in_one_another_are_not_too_many():
     assert render("a: " + "{% for i in [1] %}" * 18 + "{{ i }}" + "{% endfor %}" * 18) == {"a": 1}
 
 
-def test_all_files_of_a_template_are_checked_and_all_mistakes_said_at_once():
+def test_all_files_of_a_template_are_checked_and_all_mistakes_reported_at_once():
     with pytest.raises(RuleErrors) as caught:
         Library({"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}).text_mapping("a")
     assert sorted(mistake.site.path for mistake in caught.value.mistakes) == ["templates/b", "templates/b", "templates/c"]
@@ -159,7 +159,7 @@ def test_all_files_of_a_template_are_checked_and_all_mistakes_said_at_once():
         Library({"none": ""}).text("nope")
 
 
-def test_templates_in_strings_say_the_site_of_the_string():
+def test_errors_in_string_templates_have_the_site_of_the_string():
     made = library()
     for source in (
         "{{ 1 + }}",

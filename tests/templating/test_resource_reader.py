@@ -97,7 +97,7 @@ def test_what_is_wrong_has_its_place(text, expected):
 # -- anchors -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_alias_stands_for_the_value_of_its_anchor():
+def test_an_alias_is_replaced_by_the_value_of_its_anchor():
     assert read("a: &x {b: [1]}\nc: *x\nd: [*x, &y z, *y]\n") == [{"a": {"b": [1]}, "c": {"b": [1]}, "d": [{"b": [1]}, "z", "z"]}]
 
 

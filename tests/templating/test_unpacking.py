@@ -67,7 +67,7 @@ SAYINGS = {
 
 
 @pytest.mark.parametrize("source", SAYINGS)
-def test_what_cannot_be_unpacked_says_what_to_write(source):
+def test_a_value_that_cannot_be_unpacked_has_a_hint(source):
     with pytest.raises(RenderError) as caught:
         render(f"a: 1\n{source}\n", **NAMES, cr={"spec": {"a-b": LABELS}})
     assert str(caught.value).endswith(SAYINGS[source])

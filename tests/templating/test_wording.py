@@ -52,7 +52,7 @@ PYTHONS = re.compile(
 
 
 @pytest.mark.parametrize("expression", SAYINGS)
-def test_a_mistake_is_told_in_the_words_of_templates(expression):
+def test_a_type_error_is_reported_in_the_terms_of_templates(expression):
     with pytest.raises(RenderError) as caught:
         evaluate(expression, **NAMES)
     told = caught.value.message.removeprefix(f"{{{{ {expression} }}}}: ")

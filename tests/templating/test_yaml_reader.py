@@ -135,7 +135,7 @@ def test_nodes_know_their_places_and_how_they_were_written():
     assert items[0].value["c"].site == Site("f.yaml", 3, 9)
 
 
-def test_places_can_be_told_by_somebody_who_knows_better():
+def test_a_caller_can_map_places():
     _, mistakes = read_yaml("a: 1\nb: *x", "f.yaml", locate=lambda line, column: Site("other", line + 10, column))
     assert mistakes[0].site == Site("other", 12, 4)
 

@@ -49,7 +49,7 @@ USES = [
 
 @pytest.mark.parametrize("origin", ABSENT)
 @pytest.mark.parametrize("use", USES)
-def test_using_what_is_absent_is_an_error_or_a_wait(use, origin):
+def test_using_an_undefined_value_is_an_error_or_a_wait(use, origin):
     value, error, message = ABSENT[origin]
     with pytest.raises(error, match=message) as caught:
         library().expression(use, HERE).evaluate({"a": value})
@@ -68,7 +68,7 @@ def test_using_what_is_absent_is_an_error_or_a_wait(use, origin):
         "{% for i in [a.b] %}\nx: {{ i }}\n{% endfor %}", "{% set ns = namespace(v=a.b) %}\nx: {{ ns.v }}", "{% if x is defined and a.b %}\n{% endif %}{% if a.b == 1 %}{% endif %}",
     ],
 )  # fmt: skip
-def test_a_template_file_neither_swallows_nor_prints_what_is_absent(source, origin):
+def test_a_template_file_neither_drops_nor_prints_undefined_values(source, origin):
     value, error, message = ABSENT[origin]
     with pytest.raises(error, match=message) as caught:
         Library({"main.j2": source}).text_mapping("main.j2").render({"a": value})
@@ -154,7 +154,7 @@ def test_an_item_without_the_attribute_is_skipped(expression, origin):
         ("[] | max", "max: the list is empty; use `default(...)` if it may be"),
     ],
 )
-def test_messages_say_the_way_and_the_nearest_field_and_never_a_value(expression, message):
+def test_messages_have_the_path_and_a_similar_field_and_never_a_value(expression, message):
     spec = {"autoscaling": {"min": 1}, "list": [{"name": "n"}], "empty": {}, "key": "TOP-SECRET", "text": "TOP-SECRET"}
     with pytest.raises(RenderError) as caught:
         evaluate(expression, spec=spec)
@@ -193,7 +193,7 @@ def lenient_tree(source: str, value: Any) -> Any:
     return library().tree(node).evaluate({"a": value}, lenient=True)
 
 
-def test_live_finds_objects_and_says_what_does_not_exist():
+def test_live_finds_objects_and_reports_missing_ones():
     live = view("live", {"app": {"spec": {"replicas": 3}}}, Origin.LIVE)
     assert library().expression("live.app.spec.replicas", HERE).value({"live": live}) == 3
     with pytest.raises(RenderError, match=r"live\.db\.spec does not exist, and"):
@@ -205,7 +205,7 @@ def test_a_name_that_a_branch_did_not_set_has_no_value():
         render("{% if false %}{% set x = 1 %}{% endif %}\na: {{ x }}")
 
 
-def test_required_says_its_own_words_but_waits_all_the_same():
+def test_required_has_its_own_message_but_still_waits():
     for missing in ("a.b", "none", "''"):
         with pytest.raises(RenderError, match="say which database"):
             evaluate(f"{missing} | required('say which database')", a={})
@@ -272,7 +272,7 @@ class TestLazy:
         assert render("a: {{ v }}", v={"x": Lazy("x", lambda: 3), "q": view("q", {"r": 1})}) == {"a": {"x": 3, "q": {"r": 1}}}
 
 
-def test_an_absent_value_says_its_kind_to_a_developer_and_nothing_else():
+def test_the_repr_of_an_undefined_value_is_only_its_type():
     assert repr(Missing("a")) == "<Missing>"
     assert isinstance(OMIT.step("x").fault(), Fault)
     assert str(Missing("a").step("b").fault()) == "a.b is not set; use `default(...)` if it may be missing"
@@ -285,7 +285,7 @@ def test_an_absent_value_says_its_kind_to_a_developer_and_nothing_else():
             use(Missing("a"))
 
 
-def test_trees_of_watches_yaml_say_the_site_of_the_string():
+def test_errors_in_trees_have_the_site_of_the_string():
     with pytest.raises(RenderError) as caught:
         tree('a: 1\nb:\n  - "{{ v.x }}"\n', v={})
     assert (caught.value.site.path, caught.value.site.line, caught.value.site.column) == ("watches.yaml", 3, 5)

@@ -102,7 +102,7 @@ def test_every_place_of_a_rule_counts(watch):
     assert observed("x", **watch) == {"many"}
 
 
-def test_a_field_that_is_asked_for_all_the_same_is_told_and_not_waited_for():
+def test_reading_another_field_of_a_metadata_only_object_is_an_internal_error():
     one, many = ({"metadata": {"name": "x"}} for _ in range(2))
     names = {"one": partial_view("one", one), "many": partial_view("many", [many])}
     assert evaluate("one.metadata.name ~ many[0].metadata.name", **names) == "xx"

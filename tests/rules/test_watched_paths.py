@@ -109,6 +109,6 @@ def test_rules_that_cannot_be_read_are_watched_all_the_same(root: Path, text: st
         ("", True),
     ],
 )
-def test_a_place_knows_what_concerns_the_project(path: str, concerns: bool) -> None:
+def test_a_place_ignores_events_of_unrelated_files(path: str, concerns: bool) -> None:
     place = Place(Path("/project"), ("watches.yaml", "..data"))
     assert place.concerns(Path("/project") / path) is concerns

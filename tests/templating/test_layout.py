@@ -137,7 +137,7 @@ def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_l
 @pytest.mark.parametrize(
     ("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)]
 )
-def test_a_key_that_is_there_already_is_an_error(source, line):
+def test_a_duplicate_key_is_an_error(source, line):
     with pytest.raises(RenderError, match=r"duplicate key") as caught:
         render(source, v={"x": 1}, k="x")
     assert caught.value.site.line == line or "spread above" in caught.value.message
@@ -147,7 +147,7 @@ def test_a_key_that_is_there_already_is_an_error(source, line):
     ("source", "value"),
     [("a:\n  - 1\n  {{ v }}\n", {"x": 1}), ("a:\n  b: 1\n  {{ v }}\n", [1]), ("a:\n  b: 1\n  {{ v }}\n", "text"), ("a:\n  - 1\n  {{ v }}\n", 5)],
 )  # fmt: skip
-def test_what_does_not_fit_its_neighbours_is_named(source, value):
+def test_a_slot_that_does_not_match_its_neighbours_is_reported(source, value):
     with pytest.raises(RenderError, match=r"main.j2:3: \{\{ v \}\} is alone on its line among entries of another type"):
         render(source, v=value)
 

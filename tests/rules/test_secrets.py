@@ -128,7 +128,7 @@ q: {% if live is defined %}1{% endif %}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -170,7 +170,7 @@ def shown(expression: str) -> bool:
         "{{ spec.data.password }}",
     ],
 )
-def test_what_is_no_data_may_be_shown(expression: str) -> None:
+def test_metadata_of_a_secret_may_be_copied(expression: str) -> None:
     assert shown(expression)
 
 
@@ -235,7 +235,7 @@ children:
 """
 
 
-def test_a_child_holds_secret_data_if_more_than_a_name_of_a_secret_becomes_part_of_it():
+def test_a_child_that_reads_more_than_the_name_of_a_secret_contains_secret_data():
     text = HOLDERS.replace("  ready: {", "  names: {").replace("  items: {", "  each: {")
     (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
     holders = {child.id for child in rule.every_child() if child.secret}

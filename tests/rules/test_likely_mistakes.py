@@ -37,11 +37,11 @@ validate:
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
-def test_a_host_is_no_expression_even_if_it_begins_with_an_id() -> None:
+def test_a_host_name_that_starts_with_an_id_is_not_an_expression() -> None:
     text = """
     children:
       app: {template: a.yaml}

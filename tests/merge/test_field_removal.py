@@ -30,7 +30,7 @@ def pod(**spec):
 META = struct(metadata=struct(name=TEXT, labels=TEXTS))
 
 
-def test_an_open_map_loses_our_keys_and_goes_when_it_is_empty():
+def test_an_open_map_loses_applied_keys_and_is_removed_when_empty():
     wanted = {"metadata": {"name": "x"}}
     created = {"metadata": {"name": "x", "labels": {"a": "1"}}}
     assert created_then(created, wanted, created=created, shape=META) == wanted
@@ -38,19 +38,19 @@ def test_an_open_map_loses_our_keys_and_goes_when_it_is_empty():
     assert created_then(shared, wanted, created=created, shape=META) == {"metadata": {"name": "x", "labels": {"theirs": "2"}}}
 
 
-def test_a_map_that_nobody_declared_is_an_open_map():
+def test_an_undeclared_map_is_an_open_map():
     assert created_then({"x": {"a": {"b": 1}}}, {}, created={"x": {"a": {"b": 1}}}, shape=UNKNOWN) == {}
     assert created_then({"x": {"a": {"b": 1}, "theirs": 1}}, {}, created={"x": {"a": {"b": 1}}}, shape=UNKNOWN) == {"x": {"theirs": 1}}
 
 
-def test_a_declared_struct_that_we_created_goes_with_the_defaults_in_it():
+def test_a_created_struct_is_removed_with_its_defaults():
     probe = {"httpGet": {"path": "/", "port": 80}}
     created = pod(containers=[{"name": "app", "livenessProbe": probe}])
     live = pod(containers=[{"name": "app", "livenessProbe": {**probe, "periodSeconds": 10}}])
     assert created_then(live, pod(containers=[{"name": "app"}]), created=created, shape=DEPLOYMENT) == pod(containers=[{"name": "app"}])
 
 
-def test_an_item_that_we_created_goes_with_everything_in_it():
+def test_a_created_item_is_removed_with_everything_in_it():
     app, sidecar = {"name": "app", "image": "x"}, {"name": "sidecar"}
     live = pod(containers=[{**app, "imagePullPolicy": "Always", "env": [{"name": "INJECTED"}]}, sidecar])
     assert created_then(live, pod(containers=[]), created=pod(containers=[app]), shape=DEPLOYMENT) == pod(containers=[sidecar])
@@ -79,14 +79,14 @@ def test_an_item_that_was_there_before_us_loses_our_fields_and_keeps_its_keys():
     assert bare == pod(containers=[{"name": "app"}])
 
 
-def test_what_we_create_inside_an_item_of_others_is_ours():
+def test_a_container_created_inside_an_item_of_others_is_marked():
     existing = pod(containers=[{"name": "app"}])
     adopted = pod(containers=[{"name": "app", "securityContext": {"runAsUser": 1}}])
     live = pod(containers=[{"name": "app", "securityContext": {"runAsUser": 1, "capabilities": {"drop": ["ALL"]}}}])
     assert adopted_then(live, existing, adopted=adopted, existing=existing, shape=DEPLOYMENT) == existing
 
 
-def test_what_we_created_inside_an_item_of_others_goes_with_our_fields():
+def test_a_container_created_inside_an_item_of_others_is_removed_with_the_applied_fields():
     existing = pod(containers=[{"name": "app"}])
     adopted = pod(containers=[{"name": "app", "livenessProbe": {"httpGet": {"port": 80}}}])
     live = pod(containers=[{"name": "app", "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 10}}])
@@ -95,7 +95,7 @@ def test_what_we_created_inside_an_item_of_others_goes_with_our_fields():
 
 
 @pytest.mark.parametrize(("shape", "mine", "theirs"), [(SET, "a", "b"), (ENV, {"name": "a"}, {"name": "b"})])
-def test_a_list_loses_our_items_and_goes_when_it_is_empty_and_was_ours(shape, mine, theirs):
+def test_a_created_list_loses_applied_items_and_is_removed_when_empty(shape, mine, theirs):
     shape = struct(l=shape)
     assert created_then({"l": [mine, theirs]}, {}, created={"l": [mine]}, shape=shape) == {"l": [theirs]}
     assert created_then({"l": [mine]}, {}, created={"l": [mine]}, shape=shape) == {}
@@ -110,14 +110,14 @@ def test_a_list_that_was_there_before_us_stays_when_it_is_empty():
     assert adopted == {"s": [], "e": []}
 
 
-def test_marks_last_while_the_container_is_wanted_and_there():
+def test_marks_are_kept_while_the_container_is_desired_and_live():
     wanted, fewer = pod(securityContext={"runAsUser": 1, "fsGroup": 2}), pod(securityContext={"runAsUser": 1})
     first = three_way(wanted, fewer, create_fields(wanted, DEPLOYMENT), DEPLOYMENT)
     assert first.object == fewer
     assert three_way(first.object, pod(), first.fields, DEPLOYMENT).object == pod()
 
 
-def test_a_container_that_somebody_removed_and_we_make_again_is_ours():
+def test_a_container_that_was_removed_and_created_again_is_marked():
     existing = pod(securityContext={})
     first = three_way(existing, pod(securityContext={"runAsUser": 1}), None, DEPLOYMENT)
     again = three_way(pod(), pod(securityContext={"runAsUser": 1}), first.fields, DEPLOYMENT)
@@ -131,7 +131,7 @@ def test_something_else_in_the_place_of_our_container_is_theirs():
         assert created_then(theirs, {}, created=created, shape=shape) == theirs
 
 
-def test_a_field_of_ours_goes_whatever_it_has_become():
+def test_an_applied_field_is_removed_whatever_its_value():
     created = {"a": 1, "l": [1]}
     assert created_then({"a": {"b": 1}, "l": "text"}, {}, created=created, shape=UNKNOWN) == {}
 
@@ -155,7 +155,7 @@ def test_containers_within_containers_that_others_made():
     assert three_way(existing, {}, first.fields, shape).object is existing, "gone already"
 
 
-def test_what_was_given_up_is_forgotten():
+def test_removed_fields_leave_the_record():
     created = pod(containers=[{"name": "app"}], securityContext={"fsGroup": 1})
     merged = three_way(created, {}, create_fields(created, DEPLOYMENT), DEPLOYMENT)
     assert merged.object == {}

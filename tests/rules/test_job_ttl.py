@@ -47,5 +47,5 @@ finalize:
 
 
 @table(*ROWS)
-def test_each_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_warnings_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files) == row.said

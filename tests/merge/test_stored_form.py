@@ -52,12 +52,12 @@ def claims(*extra):
     return {"spec": {"volumeClaimTemplates": [one]}}, {"spec": {"volumeClaimTemplates": [filled]}}
 
 
-def test_what_the_server_fills_into_a_claims_template_is_no_difference():
+def test_defaults_in_a_claim_template_are_not_a_difference():
     assert at_rest(*claims(), STATEFUL_SET)
 
 
 @pytest.mark.parametrize("extra", [("storageClassName", "fast"), ("volumeMode", "Block")], ids=["more", "another"])
-def test_what_somebody_else_put_into_it_is_one(extra):
+def test_a_field_of_others_in_a_claim_template_is_a_difference(extra):
     wanted, live = claims(extra)
     assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object["spec"] == wanted["spec"]
 
@@ -103,7 +103,7 @@ def test_defaults_of_a_custom_kind_inside_a_list_that_is_replaced_as_a_whole():
     [{"env": []}, {"args": []}, {"resources": {"limits": {}}}, {"workingDir": ""}, {"stdin": False}, {"ports": []}],
     ids=lambda empty: next(iter(empty)),
 )
-def test_what_is_empty_and_what_is_absent_are_one_where_the_server_cannot_tell_them_apart(empty):
+def test_empty_and_missing_are_equal_where_the_server_does_not_distinguish_them(empty):
     assert at_rest(pod(**empty), pod(**({"resources": {}} if "resources" in empty else {})), STATEFUL_SET)
 
 
@@ -111,7 +111,7 @@ def test_an_empty_value_of_an_item():
     assert at_rest(pod(env=[{"name": "A", "value": ""}]), pod(env=[{"name": "A"}]), STATEFUL_SET)
 
 
-def test_where_empty_and_absent_are_two_things_an_empty_value_that_is_gone_is_put_back():
+def test_where_empty_and_missing_differ_a_removed_empty_value_is_restored():
     """`privileged: false` is not the same as saying nothing, nor is an empty map of a custom kind."""
     wanted = pod(securityContext={"privileged": False})
     live = pod(securityContext={})
@@ -119,17 +119,17 @@ def test_where_empty_and_absent_are_two_things_an_empty_value_that_is_gone_is_pu
     assert not at_rest({"spec": {"rules": []}}, {"spec": {}}, CUSTOM)
 
 
-def test_an_empty_value_that_somebody_filled_is_emptied_again():
+def test_an_empty_desired_value_that_others_filled_is_emptied_again():
     wanted, live = pod(workingDir="", args=[]), pod(workingDir="/x", args=["a"])
     assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object == wanted
 
 
-def test_a_default_that_somebody_changed_beside_our_fields_is_theirs():
+def test_a_default_that_others_changed_is_left_alone():
     """Only in what is replaced as a whole is a field more any of our business."""
     assert at_rest({"spec": {"serviceName": "s"}}, {"spec": {"serviceName": "s", "podManagementPolicy": "Parallel"}}, STATEFUL_SET)
 
 
-def test_what_was_left_out_and_is_given_up_leaves_the_record():
+def test_an_omitted_value_that_is_no_longer_desired_leaves_the_record():
     wanted = pod(workingDir="", image="x")
     live = pod(image="x")
     fields = create_fields(wanted, STATEFUL_SET)

@@ -43,7 +43,7 @@ def test_a_protocol_that_was_changed_by_hand_is_put_right_where_the_rule_leaves_
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES))
 
 
-def test_the_item_is_put_right_where_it_stands_and_those_of_others_stay():
+def test_the_edited_item_is_restored_in_place_and_items_of_others_are_kept():
     mesh = as_served({"name": "mesh", "port": 15000})
     live = ports(as_served(METRICS), mesh, as_served(POSTGRES, port=6000))
     wanted = ports(METRICS, POSTGRES)
@@ -77,7 +77,7 @@ def test_the_only_port_of_a_service_may_be_without_a_name(live_name, wanted_name
     assert merge(live, wanted, wanted) == ports({"port": 5432, "protocol": "TCP", **live_name, **wanted_name})
 
 
-def test_a_port_without_a_name_among_several_is_nobodys_in_particular():
+def test_a_port_without_a_name_among_several_is_not_matched():
     wanted = ports({"port": 5432})
     a, b = as_served(METRICS, name="a"), as_served(METRICS, name="b", port=9188)
     assert merge(ports(a, b), wanted, wanted) == ports(a, b, {"port": 5432})
@@ -97,19 +97,19 @@ def test_an_edit_together_with_a_change_of_the_rule():
     assert merged.fields == create_fields(ports({**POSTGRES, "port": 7000}), SERVICE), "and goes as a whole when it is given up"
 
 
-def test_what_the_item_no_longer_wants_goes_with_the_edit():
+def test_fields_that_are_no_longer_desired_are_removed_with_the_edit():
     live = ports(as_served(POSTGRES, port=6000))
     assert merge(live, ports({"name": "postgres", "port": 5432}), ports(POSTGRES)) == ports(
         {"name": "postgres", "port": 5432, "protocol": "TCP"}
     )
 
 
-def test_without_a_record_nothing_is_taken_for_ours():
+def test_without_a_record_no_item_counts_as_edited():
     live = ports(as_served(POSTGRES, port=6000))
     assert merge(live, ports(POSTGRES), None) == ports(as_served(POSTGRES, port=6000), POSTGRES)
 
 
-def test_while_ours_is_there_an_item_of_others_is_not_taken_for_it():
+def test_while_the_desired_item_is_live_no_item_of_others_counts_as_edited():
     live = ports(as_served(POSTGRES, name="x"), as_served(POSTGRES, port=6000))
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES), as_served(POSTGRES, port=6000))
 
@@ -120,12 +120,12 @@ def test_an_item_that_we_recorded_is_not_taken_for_another():
     assert merge(live, ports(POSTGRES), ports(POSTGRES, METRICS)) == ports(POSTGRES)
 
 
-def test_an_item_with_another_name_is_not_ours():
+def test_an_item_with_another_name_does_not_count_as_edited():
     live = ports(as_served(POSTGRES, port=6000, name="other"))
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES, port=6000, name="other"), POSTGRES)
 
 
-def test_an_item_that_is_ignored_is_not_taken_for_ours():
+def test_an_ignored_item_does_not_count_as_edited():
     live = ports(as_served(POSTGRES, port=6000))
     assert merge(live, ports(POSTGRES), ports(POSTGRES), ignore=[parse_path("spec.ports[port=6000]")]) == ports(
         as_served(POSTGRES, port=6000), POSTGRES
@@ -159,12 +159,12 @@ def test_the_port_of_a_container_by_its_name():
     )
 
 
-def test_the_patch_says_only_the_list():
+def test_the_patch_contains_only_the_list():
     live = ports(as_served(POSTGRES, port=6000), clusterIP="10.0.0.1")
     assert merge_patch(live, merge(live, ports(POSTGRES), ports(POSTGRES))) == ports(as_served(POSTGRES))
 
 
-def test_what_others_made_stays_theirs_when_the_item_is_given_up_later():
+def test_fields_of_others_are_kept_when_the_item_is_removed_later():
     """An item that was there before us was recorded as such, and is after the repair."""
     existing = three_way(ports(as_served(POSTGRES)), ports(POSTGRES), None, SERVICE)
     repaired = three_way(ports(as_served(POSTGRES, port=6000)), ports(POSTGRES), existing.fields, SERVICE)

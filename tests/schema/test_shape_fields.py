@@ -24,7 +24,7 @@ def test_a_place_in_a_shape_may_leave_out_lists():
     assert shape_at(shape, ("any", 0)) is None
 
 
-def test_fields_that_a_kind_does_not_have_are_named_with_what_was_meant():
+def test_unknown_fields_are_reported_with_the_intended_name():
     deployment = builtin_shape(Kind("apps", "v1", "Deployment"))
     assert deployment is not None
     obj = {
@@ -67,7 +67,7 @@ def test_a_place_is_written_as_users_write_it_in_rules(path: FieldPath, text: st
     assert format_path(path) == text
 
 
-def test_a_finding_says_where_and_what():
+def test_a_finding_has_its_path_and_message():
     assert str(Finding(("spec", "size"), "is required")) == "spec.size: is required"
     assert str(Finding((), "is empty")) == "is empty"
     error = SchemaError(("kind",), "is wrong")

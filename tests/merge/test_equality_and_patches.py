@@ -73,7 +73,7 @@ def test_integers_beyond_64_bits_and_odd_texts_are_values_too():
         ({"a": None}, {"a": 1}, {"a": 1}),
     ],
 )
-def test_a_merge_patch_says_the_difference_and_no_more(live, merged, patch):
+def test_a_merge_patch_contains_only_the_difference(live, merged, patch):
     assert merge_patch(live, merged) == patch
     assert same(merge_patch(live, merged), patch)
 
@@ -120,7 +120,7 @@ def test_string_data_means_nothing_elsewhere(kind):
     assert normalise_wanted(wanted, kind) == wanted
 
 
-def test_the_rules_of_a_cluster_role_that_is_aggregated_are_not_ours():
+def test_the_rules_of_an_aggregated_cluster_role_are_left_to_the_server():
     kind = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     aggregated = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}
@@ -145,7 +145,7 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
     ("number", "stored"),
     [(2.0, 2), (-0.0, 0), (0.5, 0.5), (1e3, 1000), (-(2.0**63), -(2**63)), (2.0**63, 2.0**63), (1e21, 1e21), (True, True), ("2.0", "2.0")],
 )
-def test_a_custom_resource_holds_a_number_without_a_fraction_as_an_integer(number, stored):
+def test_a_custom_resource_has_whole_numbers_as_integers(number, stored):
     """Go writes the float 2 as `2`, and that is an integer to whoever reads it."""
     wanted = {"spec": {"n": number, "l": [number, {"n": number}]}}
     assert same(normalise_wanted(wanted, WIDGET), {"spec": {"n": stored, "l": [stored, {"n": stored}]}})

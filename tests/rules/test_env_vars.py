@@ -44,7 +44,7 @@ children:
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -102,7 +102,7 @@ def test_the_value_of_a_variable_is_never_shown() -> None:
     assert "hunter" not in "".join(lines)
 
 
-def test_a_value_that_is_no_text_is_refused() -> None:
+def test_a_value_that_is_not_valid_utf8_is_an_error() -> None:
     """An environment holds bytes; what of them is no UTF-8 would be no text of an object."""
     assert said(watch("vars: {a: '${A}', b: 'x${A:-y}'}"), environ={"A": os.fsdecode(b"\xff")}) == [
         "watches.yaml:4:13: the variable A is not valid UTF-8",
