@@ -1,39 +1,76 @@
-"""What the operator costs on a real API server, beside a bare client and a hand-written Go operator, all in one run.
+"""What the operator costs on a real API server, beside a bare client and a Go operator written by hand.
 
-    make bench-cluster        or        python bench/cluster.py --n 500 --operators bare,go,go-reports,ruleop
+Each operator gets an API server of its own (etcd, kube-apiserver, no controllers), the kind App, and the same actions
+from `bench/driver`. Each action starts when everything is settled, and the operator's CPU and requests are counted
+until everything is settled again. So statuses and events that an operator writes later count too. Settled means: all
+children and statuses are as desired, and for some seconds the operator makes no request and uses next to no CPU.
 
-Each gets an API server of its own (etcd, kube-apiserver, no controllers), the App kind, and the same work from `driver/`: create, status
-changes, spec edits, drift, single edits, rest. The Go operator runs twice: as it is, and reporting what ruleop reports (conditions,
-observedGeneration, an event), so that work is compared with as much work. The machine is shared: compare within one run, and prefer CPU
-and request counts to seconds.
+The Go operator runs twice: as it is usually written, and reporting what ruleop reports (conditions, observedGeneration,
+an event), so that the same amount of work is compared. Compare within one run, and trust CPU and requests more than
+seconds: other programs use the machine too.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT.parent / "tests"))
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+sys.path.insert(0, str(ROOT))
 
-from controlplane.cluster import ControlPlane  # noqa: E402
+from bench.cluster_table import LABELS, Measured, Run, calmest, markdown  # noqa: E402
+from tests.controlplane.cluster import ControlPlane  # noqa: E402
 
-NOTHING = 0.05  # of what is measured; a multiple of less says nothing
-PHASES = "create,status,update,drift,paced,idle"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PHASES = {
+    "create": "Apps are created, with a Deployment and a Service each (always measured)",
+    "status": "the Deployments become ready, and the Apps show it",
+    "edit": "the Apps' image and replicas change",
+    "drift": "somebody else edits the Deployments; the operator reverts it",
+    "recreate": "somebody else deletes the Services; the operator creates them again",
+    "single": "one App is edited every 200 ms",
+    "idle": "nothing happens",
+}
+BARE_PHASES = ("create", "status", "edit")  # what a client can do without an operator
+OPERATORS = {
+    "bare": "no operator: the client writes the children itself",
+    "go": "controller-runtime, as it is usually written",
+    "go-reporting": "the same, reporting as much as ruleop",
+    "ruleop": "ruleop, with the rules of this folder",
+}
 
 
-def built(name: str) -> Path:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to measure, from the command line."""
+
+    only: list[str]
+    phases: list[str]
+    apps: int
+    quiet: float
+    idle: int
+    rounds: int
+    json: Path | None
+
+
+def build(name: str) -> Path:
     """A Go program of this folder, built into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ruleop" / "bench"
     cache.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["go", "build", "-o", str(cache / name), "."], cwd=ROOT / name, check=True, env={**os.environ, "CGO_ENABLED": "0"})
+    command = ["go", "build", "-o", str(cache / name), "."]
+    subprocess.run(command, cwd=BENCH / name, check=True, env={**os.environ, "CGO_ENABLED": "0"})
     return cache / name
 
 
@@ -44,124 +81,106 @@ def json_kubeconfig(plane: ControlPlane, folder: Path) -> Path:
     return path
 
 
-def operator(name: str, kubeconfig: Path, folder: Path) -> subprocess.Popen[bytes] | None:
+def operator_command(name: str) -> list[str]:
+    """How an operator is started; it finds the API server by KUBECONFIG."""
+    if name == "ruleop":
+        flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
+        flags += ["--operator-namespace", "default", "--log-level", "warning"]
+        return [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT), *flags]
+    return [str(build("baseline-go")), *(["-reports"] if name == "go-reporting" else [])]
+
+
+@contextlib.contextmanager
+def running(name: str, kubeconfig: Path, log: Path) -> Iterator[int | None]:
+    """An operator's process id, while it runs; None without an operator."""
+    if name == "bare":
+        yield None
+        return
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    log = (folder / f"{name}.log").open("wb")
-    if name == "go":
-        command = [str(built("baseline-go"))]
-    elif name == "go-reports":
-        command = [str(built("baseline-go")), "-reports"]
-    elif name == "ruleop":
-        command = [sys.executable, "-m", "ruleop", "run", "-C", str(ROOT.parent)]
-        command += ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
-        command += ["--operator-namespace", "default", "--log-level", "warning"]
-    else:
-        return None
-    return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-
-
-def run(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    driver = built("driver")
-    with tempfile.TemporaryDirectory() as scratch, ControlPlane(controllers=False, audit=False) as plane:
-        folder = Path(scratch)
-        kubeconfig = json_kubeconfig(plane, folder)
-        plane.define(ROOT / "crd" / "app.yaml")
-        started = operator(name, kubeconfig, folder)
+    with log.open("wb") as output:
+        command = operator_command(name)
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
         try:
-            time.sleep(arguments.start)
-            command = [
-                str(driver),
-                "--kubeconfig",
-                str(kubeconfig),
-                "--n",
-                str(arguments.n),
-                "--name",
-                name,
-                "--idle",
-                f"{arguments.idle}s",
-            ]
-            command += ["--phases", "bare" if name == "bare" else arguments.phases]
-            command += ["--apiserver-pid", str(plane.process("kube-apiserver").pid), "--etcd-pid", str(plane.process("etcd").pid)]
-            if started is not None:
-                command += ["--pid", str(started.pid), "--warmup", "20s"]
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def driver_command(name: str, options: Options, pid: int | None, plane: ControlPlane) -> list[str]:
+    """How the driver measures this operator."""
+    phases = [phase for phase in options.phases if name != "bare" or phase in BARE_PHASES]
+    command = [str(build("driver")), f"--apps={options.apps}", f"--actions={','.join(phases)}"]
+    command += [f"--quiet={options.quiet}s", f"--idle={options.idle}s"]
+    command += [f"--apiserver-pid={plane.process('kube-apiserver').pid}", f"--etcd-pid={plane.process('etcd').pid}"]
+    command += ["--bare"] if pid is None else [f"--pid={pid}"]
+    return command + (["--reports"] if name in ("go-reporting", "ruleop") else [])
+
+
+def run(name: str, options: Options) -> dict[str, Any]:
+    """The driver's figures for one operator, on an API server of its own."""
+    print(f"\n{LABELS[name]}: {OPERATORS[name]}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as scratch, ControlPlane(controllers=False, audit=False) as plane:
+        kubeconfig = json_kubeconfig(plane, Path(scratch))
+        plane.define(BENCH / "crd" / "app.yaml")
+        log = Path(scratch) / "operator.log"
+        with running(name, kubeconfig, log) as pid:
+            command = [*driver_command(name, options, pid, plane), f"--kubeconfig={kubeconfig}"]
             done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
-            if done.returncode:
-                sys.stderr.write((folder / f"{name}.log").read_text(errors="replace")[-4000:])
-                raise SystemExit(f"the driver failed for {name}")
-            return dict(json.loads(done.stdout))
-        finally:
-            if started is not None:
-                started.terminate()
-                try:
-                    started.wait(20)
-                except subprocess.TimeoutExpired:
-                    started.kill()
+        if done.returncode:
+            if log.exists():
+                sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            raise SystemExit(f"{name} could not be measured")
+        return dict(json.loads(done.stdout))
 
 
-def show(results: dict[str, dict[str, Any]]) -> None:
-    heads = ("s", 8), ("per s", 8), ("p50 ms", 9), ("p99 ms", 9), ("op. CPU ms", 12), ("RSS MiB", 9), ("API CPU ms", 12), ("requests", 10)
-    print(f"\n{'phase':<18}{'operator':<12}" + "".join(f"{head:>{width}}" for head, width in heads))
-    phases = list(dict.fromkeys(phase["phase"] for result in results.values() for phase in result["phases"]))
-    for phase in phases:
-        for name, result in results.items():
-            for row in result["phases"]:
-                if row["phase"] == phase:
-                    print(_row(phase, name, row))
+def choice(known: dict[str, str], text: str) -> list[str]:
+    """Names from a comma-separated list, in the order in which they are known."""
+    names = text.split(",")
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: unknown; one or more of {','.join(known)}")
+    return [name for name in known if name in names]
 
 
-def show_ratios(results: dict[str, dict[str, Any]], measured: str = "ruleop") -> None:
-    """Within one run the machine's moods mostly cancel out, so these are the figures to compare from run to run."""
-    rows = {(name, row["phase"].removeprefix("bare_")): row for name, result in results.items() for row in result["phases"]}
-    for other in [name for name in results if name != measured and measured in results]:
-        print(f"\n{measured} as a multiple of {other}\n{'phase':<18}{'speed':>8}{'p50':>8}{'op. CPU':>10}{'API CPU':>10}{'requests':>10}")
-        for phase in [phase for name, phase in rows if name == measured and (other, phase) in rows]:
-            ours, theirs = _figures(rows[measured, phase]), _figures(rows[other, phase])
-            cells = ("speed", 8), ("p50", 8), ("cpu", 10), ("api", 10), ("requests", 10)
-            print(f"{phase:<18}" + "".join(f"{_ratio(ours[cell], theirs[cell]):>{width}}" for cell, width in cells))
-
-
-def _ratio(ours: float, theirs: float) -> str:
-    return f"{ours / theirs:.2f}" if theirs > NOTHING else "-"
-
-
-def _figures(row: dict[str, Any]) -> dict[str, float]:
-    """Of one phase, per App."""
-    items, seconds = max(1, row.get("items") or 1), row.get("seconds") or 0.0
-    return {
-        "seconds": seconds,
-        "speed": items / seconds if seconds else 0.0,
-        "p50": (row.get("latency_ms") or {}).get("p50", 0.0),
-        "p99": (row.get("latency_ms") or {}).get("p99", 0.0),
-        "cpu": ((row.get("operator") or {}).get("cpu_settled_s") or 0.0) * 1000 / items,
-        "rss": (row.get("operator") or {}).get("rss_mib", 0.0),
-        "api": ((row.get("apiserver") or {}).get("cpu_settled_s") or 0.0) * 1000 / items,
-        "requests": sum((row.get("requests") or {}).values()) / items,
-    }
-
-
-def _row(phase: str, name: str, row: dict[str, Any]) -> str:
-    of = _figures(row)
-    cells = (
-        f"{of['seconds']:>8.2f}{of['speed']:>8.0f}{of['p50']:>9.1f}{of['p99']:>9.1f}",
-        f"{of['cpu']:>12.2f}{of['rss']:>9.0f}{of['api']:>12.2f}{of['requests']:>10.2f}",
+def parse() -> Options:
+    """The command line."""
+    listed = [*(f"  {name:<14}{what}" for name, what in OPERATORS.items()), "", "phases:"]
+    listed += [f"  {name:<14}{what}" for name, what in PHASES.items()]
+    short = "a short run:\n  python bench/cluster.py --only ruleop,go-reporting --apps 300 --phases create,drift"
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="\n".join(["operators:", *listed, "", short]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return f"{phase:<18}{name:<12}{''.join(cells)}"
+    operators, phases = partial(choice, OPERATORS), partial(choice, PHASES)
+    parser.add_argument("--only", type=operators, default=[*OPERATORS], help="operators to measure (default: all)")
+    parser.add_argument("--phases", type=phases, default=[*PHASES], help="phases to measure (default: all)")
+    parser.add_argument("--apps", type=int, default=500, help="number of Apps (default: 500)")
+    parser.add_argument("--quiet", type=float, default=3.0, help="seconds of quiet that count as settled (default: 3)")
+    parser.add_argument("--idle", type=int, default=30, help="seconds of the phase idle (default: 30)")
+    kept = "rounds; each figure is of the round in which other programs used the least CPU (default: 1)"
+    parser.add_argument("--rounds", type=int, default=1, help=kept)
+    parser.add_argument("--json", type=Path, help="also write all figures of the driver to this file")
+    options = Options(**vars(parser.parse_args()))
+    if "create" not in options.phases:
+        options.phases.insert(0, "create")
+    return options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--n", type=int, default=500, help="how many Apps")
-    parser.add_argument("--operators", default="bare,go,go-reports,ruleop")
-    parser.add_argument("--phases", default=PHASES)
-    parser.add_argument("--idle", type=int, default=30, help="seconds of rest")
-    parser.add_argument("--start", type=float, default=4.0, help="seconds that an operator gets to start")
-    parser.add_argument("--json", type=Path, help="write all figures here")
-    arguments = parser.parse_args()
-    results = {name: run(name, arguments) for name in arguments.operators.split(",")}
-    show(results)
-    show_ratios(results)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1))
+    options = parse()
+    rounds = [{name: run(name, options) for name in options.only} for _ in range(options.rounds)]
+    if options.json:
+        options.json.write_text(json.dumps(rounds, indent=1))
+    print(markdown({name: calmest([measured(results[name]) for results in rounds]) for name in options.only}))
+
+
+def measured(result: dict[str, Any]) -> Run:
+    """The figures of one operator, by action."""
+    return {row["action"]: Measured.from_driver(row) for row in result["actions"]}
 
 
 if __name__ == "__main__":

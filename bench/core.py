@@ -1,8 +1,9 @@
-"""What the pure half costs, beside its budgets and beside the same work done naively. Prints; never asserts, for a shared machine wanders.
+"""What rendering, planning and merging cost, beside their budgets and beside a naive implementation of the same work.
 
     make bench        or        python bench/core.py
 
-The naive way is what one would write in an afternoon: Jinja to text, PyYAML's safe_load, jsonpatch to find out whether something changed.
+The naive implementation is Jinja to text, PyYAML's safe_load, and jsonpatch to find out whether something changed.
+Nothing is asserted: timings on a shared machine vary.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import copy
 import gc
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,14 +52,15 @@ def measure(work: Callable[[], object], *, seconds: float = 1.0) -> float:
 
 
 def live_of(project: Project, resource: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The App's children as a server would hold them, and the App with its status."""
+    """The App with its status, and its children as an API server would return them."""
     rule = choose_rule(project.rules, resource)
     assert rule is not None
     made = plan(rule, resource, Observed(FixedObjects(), OfflineKinds(project)))
     live = []
     for number, action in enumerate(made.actions):
         obj = json.loads(json.dumps(action.object))  # type: ignore[union-attr]
-        obj["metadata"] |= {"uid": f"00000000-0000-0000-0000-00000000000{number}", "resourceVersion": str(100 + number), "generation": 1}
+        uid = f"00000000-0000-0000-0000-00000000000{number}"
+        obj["metadata"] |= {"uid": uid, "resourceVersion": str(100 + number), "generation": 1}
         if obj["kind"] == "Deployment":
             replicas = obj["spec"]["replicas"]
             obj["status"] = {
@@ -76,7 +77,7 @@ def live_of(project: Project, resource: dict[str, Any]) -> tuple[dict[str, Any],
 
 
 class Naive:
-    """Jinja to text, text to YAML, and a JSON patch between what is live and what is wanted."""
+    """Jinja to text, text to YAML, and a JSON patch from the live object to the desired one."""
 
     def __init__(self) -> None:
         environment = jinja2.Environment(
@@ -85,20 +86,21 @@ class Naive:
         self.templates = [environment.get_template(f"app/{name}.yaml.j2") for name in ("deployment", "service")]
 
     def render(self, resource: dict[str, Any]) -> list[Any]:
-        return [yaml.safe_load(template.render(metadata=resource["metadata"], spec=resource["spec"])) for template in self.templates]
+        names = {"metadata": resource["metadata"], "spec": resource["spec"]}
+        return [yaml.safe_load(template.render(names)) for template in self.templates]
 
     def plan(self, resource: dict[str, Any], live: list[dict[str, Any]]) -> list[Any]:
         patches = []
-        for wanted, now in zip(self.render(resource), live, strict=True):
-            merged = overlaid(now, wanted)
+        for desired, now in zip(self.render(resource), live, strict=True):
+            merged = overlay(now, desired)
             patches.append(jsonpatch.make_patch(now, merged))
         return patches
 
 
-def overlaid(now: Any, wanted: Any) -> Any:
-    if isinstance(now, dict) and isinstance(wanted, dict):
-        return {**now, **{key: overlaid(now.get(key), value) for key, value in wanted.items()}}
-    return copy.deepcopy(wanted)
+def overlay(now: Any, desired: Any) -> Any:
+    if isinstance(now, dict) and isinstance(desired, dict):
+        return {**now, **{key: overlay(now.get(key), value) for key, value in desired.items()}}
+    return copy.deepcopy(desired)
 
 
 def main() -> None:
@@ -119,9 +121,9 @@ def main() -> None:
     shape = builtin_shape(Kind("apps", "v1", "Deployment"))
     assert shape is not None
     deployment = live[0]
-    wanted = {key: deployment[key] for key in ("apiVersion", "kind", "metadata", "spec")}
-    fields = create_fields(wanted, shape)
-    changed = copy.deepcopy(wanted)
+    desired = {key: deployment[key] for key in ("apiVersion", "kind", "metadata", "spec")}
+    fields = create_fields(desired, shape)
+    changed = copy.deepcopy(desired)
     changed["spec"]["replicas"] += 1
     changed["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
     naive = Naive()
@@ -133,18 +135,23 @@ def main() -> None:
             0.2,
             measure(lambda: naive.plan(resource, live)),
         ),
-        ("render + plan, changed", measure(lambda: plan(rule, edited, observed)), 1.0, measure(lambda: naive.plan(edited, live))),
+        (
+            "render + plan, changed",
+            measure(lambda: plan(rule, edited, observed)),
+            1.0,
+            measure(lambda: naive.plan(edited, live)),
+        ),
         (
             "merge a Deployment, nothing changed",
-            measure(lambda: three_way(deployment, wanted, fields, shape)),
+            measure(lambda: three_way(deployment, desired, fields, shape)),
             None,
-            measure(lambda: jsonpatch.make_patch(deployment, overlaid(deployment, wanted))),
+            measure(lambda: jsonpatch.make_patch(deployment, overlay(deployment, desired))),
         ),
         (
             "merge a Deployment, changed",
             measure(lambda: three_way(deployment, changed, fields, shape)),
             None,
-            measure(lambda: jsonpatch.make_patch(deployment, overlaid(deployment, changed))),
+            measure(lambda: jsonpatch.make_patch(deployment, overlay(deployment, changed))),
         ),
         ("load the project", measure(lambda: load_project(ROOT, environ={})), None, None),
     ]
@@ -152,7 +159,7 @@ def main() -> None:
 
 
 def show(rows: list[tuple[str, float, float | None, float | None]]) -> None:
-    print(f"{'what':<38}{'ms':>9}{'budget':>9}{'of it':>8}{'naive, ms':>12}{'ratio':>8}")
+    print(f"{'what':<38}{'ms':>9}{'budget':>9}{'used':>8}{'naive, ms':>12}{'ratio':>8}")
     for name, cost, budget, other in rows:
         share = f"{cost / budget:.0%}" if budget else ""
         ratio = f"{other / cost:.0f}x" if other else ""
@@ -160,4 +167,4 @@ def show(rows: list[tuple[str, float, float | None, float | None]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

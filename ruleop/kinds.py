@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
@@ -36,12 +37,11 @@ class Kind(NamedTuple):
 
     @classmethod
     def parse(cls, api_version: str, kind: str) -> Kind:
-        group, _, version = api_version.rpartition("/")
-        return cls(group, version, kind)
+        return _parsed(api_version, kind)
 
     @classmethod
     def of(cls, obj: Object) -> Kind:
-        return cls.parse(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+        return _parsed(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
 
     @property
     def api_version(self) -> str:
@@ -53,6 +53,13 @@ class Kind(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(api_version: str, kind: str) -> Kind:
+    """The kinds of a cluster are few, and asked for many times in each pass."""
+    group, _, version = api_version.rpartition("/")
+    return Kind(group, version, kind)
 
 
 class GroupKind(NamedTuple):

@@ -20,13 +20,14 @@ from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
+    from ruleop.planning import Kinds
     from ruleop.rules import Project
     from ruleop.schema.schema_findings import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def pass_options(command: F) -> F:
+def pass_options(command: F, *, required: bool = True) -> F:
     command = click.option(
         "--with",
         "existing",
@@ -35,7 +36,12 @@ def pass_options(command: F) -> F:
         help="A file or folder of objects that exist already, as `kubectl get -o yaml` prints them. Repeatable.",
     )(command)
     return click.option(
-        "-f", "files", multiple=True, required=True, metavar="PATH", help="A file or folder of custom resources; - is stdin. Repeatable."
+        "-f",
+        "files",
+        multiple=True,
+        required=required,
+        metavar="PATH",
+        help="A file or folder of custom resources; - is stdin. Repeatable.",
     )(command)
 
 
@@ -50,20 +56,25 @@ class Planned:
 @dataclass(frozen=True, slots=True)
 class Passes:
     folder: Folder
-    kinds: OfflineKinds
+    kinds: Kinds
     planned: list[Planned] = field(default_factory=list)
     refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # what the API server would not take
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but no rule selects it
 
 
-def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], existing: Sequence[str], *, seed: bytes, now: str) -> Passes:
-    """Plans each custom resource by itself; they see each other, and all that exists. What is wrong with one is said and stops no other."""
+def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
+    """Raises UsageError after a report of the project's mistakes."""
     where = Folder(folder)
     try:
-        project = load(where, env_files)
+        return where, load(where, env_files)
     except ProjectErrors as errors:
         remark(found.lines(errors.findings, where))
         raise UsageError(f"the project has {found.counted(found.count(errors.findings)[0], 'error')}: nothing can be planned") from None
+
+
+def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], existing: Sequence[str], *, seed: bytes, now: str) -> Passes:
+    """Plans each custom resource by itself; they see each other, and all that exists. What is wrong with one is said and stops no other."""
+    where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
     passes = Passes(where, kinds)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from ruleop.cli.passes import Passes, make_passes, pass_options
-from ruleop.cli.program import DONE, NO, Command
+from ruleop.cli.program import DONE, NO, Command, UsageError
 from ruleop.cli.project import project_options
+from ruleop.cli.replay import replay_pass
 from ruleop.cli.terminal import say, write
 from ruleop.offline.cluster import EPOCH
 from ruleop.report.plan_text import Line, as_json, show
@@ -19,16 +21,22 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@pass_options
+@partial(pass_options, required=False)
 @project_options
+@click.option("--replay", default="", metavar="FILE", help="Plan a pass that `ruleop run --record` has recorded, instead of -f.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
-def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...], output: str) -> int:
+def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...], replay: str, output: str) -> int:
     """Show what one reconcile of a custom resource would do.
 
     Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions. The operator runs
     the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: it has some.
     """
-    passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+    if bool(files) == bool(replay) or (replay and existing):
+        raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
+    if replay:
+        passes = replay_pass(folder, env_files, replay)
+    else:
+        passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
     if output == "json":
         write(_document(passes))
     else:

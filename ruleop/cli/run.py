@@ -71,6 +71,7 @@ def _flag(name: str, **settings: Any) -> Callable[[F], F]:
 @_flag("--prune-after-reload", default="30s", hidden=True)  # for tests, which cannot wait so long
 @_flag("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
 @_flag("--log-format", type=click.Choice(["text", "json"]), default=None, help="Format of the log. Default: text on a terminal, else json.")
+@_flag("--record", default="", metavar="DIR", help="Record each plan as a file in DIR, without Secrets, for `ruleop plan --replay`.")
 @_flag("--dry-run", is_flag=True, help="Log the writes that would be made, and write nothing.")
 @_flag(
     "--kube-api-qps", type=click.FloatRange(min=0), default=None, help="Maximum requests per second to the API server. Default: no limit."
@@ -100,6 +101,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         dry_run=bool(flags["dry_run"]),
         qps=flags["kube_api_qps"],  # type: ignore[arg-type]
         grace=_seconds(flags, "--graceful-shutdown-timeout"),
+        record=Path(str(flags["record"])) if flags["record"] else None,
         environ=dict(os.environ),
         variables=variables(env_files),
     )

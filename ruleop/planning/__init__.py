@@ -1,4 +1,4 @@
-"""The pure core: `plan(rule, resource, observed) -> Plan`."""
+"""The pure core: `plan(rule, resource, observed, history) -> Plan`."""
 
 from ruleop.planning.actions import (
     Action,
@@ -7,44 +7,57 @@ from ruleop.planning.actions import (
     Create,
     Delete,
     Event,
+    FieldConflict,
+    FinalizerAction,
     ObjectReport,
     Patch,
     Plan,
     Problem,
+    Read,
     RemoveFinalizer,
     Replace,
+    Requeue,
     ServerSideApply,
     State,
     StatusWrite,
     Wait,
 )
+from ruleop.planning.conditions import Condition, Conditions
+from ruleop.planning.history import History
 from ruleop.planning.marks import Owner
-from ruleop.planning.observed import Failed, Failure, FieldConflict, FixedObjects, KindInfo, Kinds, Objects, Observed, Refused, Served
+from ruleop.planning.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
+from ruleop.planning.outcome import Failed, Failure, Outcome
 from ruleop.planning.planner import choose_rule, plan
 
 __all__ = [
     "Action",
     "AddFinalizer",
     "ChildReport",
+    "Condition",
+    "Conditions",
     "Create",
     "Delete",
     "Event",
     "Failed",
     "Failure",
     "FieldConflict",
+    "FinalizerAction",
     "FixedObjects",
+    "History",
     "KindInfo",
     "Kinds",
     "ObjectReport",
     "Objects",
     "Observed",
+    "Outcome",
     "Owner",
     "Patch",
     "Plan",
     "Problem",
-    "Refused",
+    "Read",
     "RemoveFinalizer",
     "Replace",
+    "Requeue",
     "Served",
     "ServerSideApply",
     "State",

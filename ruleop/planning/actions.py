@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
-    from ruleop.kinds import JSON, Object, ObjectKey
+    from ruleop.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.merge import FieldSet
+    from ruleop.planning.conditions import Conditions
+    from ruleop.planning.targets import Target
+    from ruleop.planning.work import Work
+
+RESYNC: Final = "resync"
+"""Why a custom resource is reconciled although nothing has happened and nothing is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +84,22 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
+    key: ObjectKey  # of the CR
     finalizer: str
     needs: frozenset[str] = frozenset()
+    child: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
+    key: ObjectKey  # of the CR
     finalizer: str
     needs: frozenset[str] = frozenset()
+    child: ClassVar[str] = ""
 
 
-Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | AddFinalizer | RemoveFinalizer
+FinalizerAction: TypeAlias = AddFinalizer | RemoveFinalizer
+Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | FinalizerAction
 
 
 class State(Enum):
@@ -159,23 +170,58 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldConflict:
+    """Fields of a child that somebody repeatedly changes, and that are left as they are for now."""
+
+    key: ObjectKey
+    child: str
+    fields: frozenset[str]
+    message: str
+    new: bool  # it is noticed by this plan
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An object that has to be read live before more can be planned."""
+
+    key: ObjectKey
+    kind: Kind
+    why: Literal["conflicting", "managers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """When to reconcile again although no event comes."""
+
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
+    """All that a pass concludes."""
+
     resource: ObjectKey
     uid: str
     rule: str  # the rule's title
+    rule_digest: str = field(default="", repr=False)
+    generation: int | None = None  # of the resource
     actions: tuple[Action, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
-    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object) in apply order, as rendered
+    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object) in apply order
     problems: tuple[Problem, ...] = ()
     status: StatusWrite | None = None
-    conditions: tuple[dict[str, Any], ...] = ()
+    conditions: Conditions | None = None  # None: they are not asked for while there is something to do
     events: tuple[Event, ...] = ()
-    look_again: float | None = None  # seconds, where no event will come
-    period: float = 0.0  # seconds until it is looked at again whatever comes; 0: never
-    complete: bool = False  # all objects that the CR wants are known, and among `children`
-    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects that are as they should be, as rendered
-    unread: tuple[ObjectKey, ...] = ()  # to be read in full before it can be told what becomes of them
+    watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
+    requeue_after: Requeue | None = None
+    complete: bool = False  # all desired objects are known, and among `children`
+    steady: bool = False  # by its status, all was written before: a difference is drift
+    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects as they should be, as rendered
+    field_conflicts: tuple[FieldConflict, ...] = ()
+    reads: tuple[Read, ...] = ()
+    work: Work | None = field(default=None, repr=False, compare=False)  # for the plan of the status that follows the writes
 
     @property
     def quiet(self) -> bool:

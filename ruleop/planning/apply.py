@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from ruleop.errors import RenderError, RuleopError, Site
+from ruleop.kinds import Kind
 from ruleop.merge import (
     FieldSet,
     Learned,
@@ -28,12 +29,15 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.merge.removals import removes_items_of_others
-from ruleop.planning.actions import Action, Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.planning.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
+from ruleop.planning.drift import WHOLE, Correction, Standing, conflict_message, corrected_fields, managers_of
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, stopped
 from ruleop.planning.failures import refused_changes
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
-from ruleop.planning.observed import Failed, Failure, FieldConflict, Observed, Served
+from ruleop.planning.observed import Observed, Served
+from ruleop.planning.outcome import Failed, Failure
 from ruleop.planning.wanted import Wanted, kept_reference, strategy_of, with_marks
+from ruleop.planning.writes import changes, desired
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object, ObjectKey
     from ruleop.merge.fields import Fields
     from ruleop.planning.differences import Difference
+    from ruleop.planning.history import History
+    from ruleop.planning.work import Work
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(
@@ -65,6 +71,14 @@ class Immutable(ChildFails):
         self.way = way
 
 
+class HeldBack(ChildFails):
+    """An object that is repeatedly deleted, and not created again for now."""
+
+    def __init__(self, conflict: FieldConflict) -> None:
+        super().__init__(conflict.message, reason="FieldConflict")
+        self.conflict = conflict
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """The outcome for one wanted object. `stands` is the object as it will stand after this pass; None while it cannot be told."""
@@ -74,6 +88,8 @@ class Applied:
     refused: str = ""
     terminating: bool = False
     in_step: bool = False  # it exists, and there is nothing to change
+    contested: str = ""  # the field conflict over it, which may be held or not
+    conflict: FieldConflict | None = None  # the action is withheld because of it
 
 
 def record_of(live: Object) -> Record | None:
@@ -81,8 +97,13 @@ def record_of(live: Object) -> Record | None:
     return decode(text) if isinstance(text, str) else None
 
 
-def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, refer: bool) -> Applied:
+def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
     """Raises ChildFails, ChildWaits and Unlisted."""
+    applied = _apply(child, wanted, owner, observed, history, work, refer=refer)
+    return _contested(child, wanted, applied, observed, history) if wanted.key in history.drift else applied
+
+
+def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
@@ -94,27 +115,53 @@ def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, *, ref
         raise ChildWaits(message, child.body.site, why="namespace")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
-        if (fight := fight_over(wanted, observed)) is not None and fight.held:
-            raise ChildFails(fight.message, reason="FieldConflict")
         return Applied(*_creation(child, wanted, owner, reference=owner.reference() if refer else None, strategy=strategy))
     claim = claim_on(live, wanted.key, owner)
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced
     if not claim.ours and not adopting:
         return Applied(None, refused=refusal(wanted.key.name, owner.kind.kind, claim))
-    if wanted.key in observed.partial:
-        raise Unread(wanted.key)
+    met = history.conflicting.get(wanted.key)
+    if met is not None and met.partial and live is met.obj:
+        raise Unread(Read(wanted.key, Kind.of(live), "conflicting"))
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return Applied(live, terminating=True)
+    if work is not None and not adopting and work.has_in_step(wanted, child, live):
+        return Applied(live, in_step=True)
     reference = kept_reference(live, owner, observed.kinds) if refer else None
     if strategy == "create-only":
         return _marks_only(child, wanted, owner, live, reference=reference, adopting=adopting)
-    return _change(child, wanted, owner, observed, live, reference=reference, adopting=adopting, strategy=strategy)
+    return _change(child, wanted, owner, history, live, reference=reference, adopting=adopting, strategy=strategy)
 
 
-def fight_over(wanted: Wanted, observed: Observed) -> FieldConflict | None:
-    """The fight over this object; an edit of the CR makes another wish, which is carried out at once."""
-    fight = observed.fights.get(wanted.key)
-    return fight if fight is not None and fight.wanted == wanted.digest else None
+def _contested(child: Child, wanted: Wanted, applied: Applied, observed: Observed, history: History) -> Applied:
+    """A child that was reverted lately, for the same desired object: an edit of the CR makes another one, and ends the
+    conflict. Raises ChildFails and Unread."""
+    drift = history.drift[wanted.key]
+    if drift.desired != wanted.digest:
+        return applied
+    fields = corrected_fields(applied.action) if applied.action is not None else None
+    if fields is None:
+        return replace(applied, contested=drift.message)
+    assert isinstance(applied.action, (Create, Patch, Replace, ServerSideApply))
+    standing = drift.standing(fields, observed.clock)
+    if standing is Standing.FREE:
+        return replace(applied, contested=drift.message)
+    message = drift.message
+    if standing is Standing.NOTICED:
+        message = _conflict_message(applied.action, drift.managed, observed, by_server=drift.altered)
+    conflict = FieldConflict(wanted.key, child.id, fields, message, new=standing is Standing.NOTICED)
+    if fields == WHOLE:
+        raise HeldBack(conflict)
+    return Applied(applied.action.live if not isinstance(applied.action, Create) else None, contested=message, conflict=conflict)
+
+
+def _conflict_message(action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool) -> str:
+    paths = [each.path for each in changes(action, observed.kinds)]
+    if isinstance(action, Create) or action.live is None or by_server:
+        return conflict_message(action, paths, (), by_server=by_server)
+    if managed is None:
+        raise Unread(Read(action.key, Kind.of(action.live), "managers"))
+    return conflict_message(action, paths, managers_of(managed, action.live, desired(action)), by_server=False)
 
 
 def refusal(name: str, kind: str, claim: Claim) -> str:
@@ -210,7 +257,7 @@ def _change(
     child: Child,
     wanted: Wanted,
     owner: Owner,
-    observed: Observed,
+    history: History,
     live: Object,
     *,
     reference: dict[str, Any] | None,
@@ -221,19 +268,17 @@ def _change(
     marked = _normal(child, wanted, with_marks(wanted, owner, reference=reference, managed=_managed(live, record)))
     ignore = _ignored(child, wanted)
     fields, shape = record.fields if record is not None else None, _shape(wanted)
-    learned = observed.learned.get(wanted.key, Learned.NOTHING)
+    learned = history.learned.get(wanted.key, Learned.NOTHING)
     try:
         merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
         raise _unmergeable(child, wanted, error) from None
     if merged.object is live and record is not None and record.id == child.id and _says(record.fields, merged.fields):
         return Applied(live, in_step=True)
-    if (fight := fight_over(wanted, observed)) is not None and fight.held:
-        return Applied(live)
     stands = _recorded(merged.object, _record_text(child, wanted, merged.fields, strategy))
-    failed = observed.failed.get(wanted.key)
+    failed = history.failure(wanted.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.wanted == wanted.digest:
-        return _immutable(child, wanted, observed, live, refused_changes(live, stands, shape, failed), failed=failed)
+        return _immutable(child, wanted, history, live, refused_changes(live, stands, shape, failed), failed=failed)
     why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
     if strategy == "server-side" and not removes_items_of_others(live, merged.object, fields.root if fields is not None else None, shape):
         return Applied(stands, replace(_server_side(child, wanted, live, marked, stands, ignore), why=why))
@@ -261,19 +306,17 @@ def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
 
 
-def _immutable(
-    child: Child, wanted: Wanted, observed: Observed, live: Object, changes: tuple[Difference, ...], *, failed: Failed
-) -> Applied:
+def _immutable(child: Child, wanted: Wanted, history: History, live: Object, refused: tuple[Difference, ...], *, failed: Failed) -> Applied:
     """The server refused this very wish because it changes a field that cannot change."""
     recreate = child.apply.on_immutable == "recreate"
     sensitive = (wanted.kind.group, wanted.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
-    if recreate and not sensitive and observed.recreated.get(wanted.key) != wanted.digest:
+    if recreate and not sensitive and history.recreated.get(wanted.key) != wanted.digest:
         return Applied(live, Delete(wanted.key, child.id, live, "recreate", child.propagation, after_writes=False))
     if recreate and sensitive:
         way = f"; a {wanted.kind.kind} is only deleted and created again if the child itself says `apply.onImmutable: recreate`"
     else:
         way = "" if recreate else "; `apply.onImmutable: recreate` would delete and create it again"
-    raise Immutable(failed, changes, way, child.body.site)
+    raise Immutable(failed, refused, way, child.body.site)
 
 
 def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> ServerSideApply:

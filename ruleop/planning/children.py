@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
-from ruleop.planning.apply import Applied, Immutable, apply, fight_over, refusal
+from ruleop.planning.apply import Applied, HeldBack, Immutable, apply, refusal
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.failures import changes_in_words, reason_of, told
 from ruleop.planning.list_conflicts import conflict_in_words
 from ruleop.planning.marks import Claim, Owner
-from ruleop.planning.observed import Failed, Failure, Observed, Served
+from ruleop.planning.observed import Observed, Served
+from ruleop.planning.outcome import Failed, Failure
 from ruleop.planning.permissions import refused, unlisted
 from ruleop.planning.planned import Existing, Piece, Planned, Said, as_it_exists, as_it_will_stand, existing_of, ready_as_it_exists
 from ruleop.planning.readiness import READY, Readiness, readiness
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kinds import Object, ObjectKey
+    from ruleop.planning.history import History
+    from ruleop.planning.work import Work
     from ruleop.rules import Child, Rule
 
 
 class Children:
-    def __init__(self, rule: Rule, observed: Observed, scope: Scope, owner: Owner, *, paused: bool = False) -> None:
-        self.rule, self.observed, self.scope, self.owner = rule, observed, scope, owner
+    def __init__(
+        self, rule: Rule, observed: Observed, history: History, scope: Scope, owner: Owner, work: Work | None, *, paused: bool = False
+    ) -> None:
+        self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
+        self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
         self.existing = existing_of(rule, owner, observed)
         self.planned: dict[str, Planned] = {}
@@ -106,7 +112,8 @@ class Children:
             if not is_wanted(child, names):
                 return None
             wait_for(child, names)
-            wanted = render(child, self.scope, names, 0)
+            known = self.work.wanted(child, names, self.observed.kinds) if self.work is not None else None
+            wanted = render(child, self.scope, names, 0) if known is None else known
             return wanted if wanted or child.many else None
         found: list[Wanted] = []
         bad: list[tuple[int, ChildFails]] = []
@@ -138,7 +145,8 @@ class Children:
             return
         self._taken[wanted.key] = planned, piece
         try:
-            applied = apply(planned.child, wanted, self.owner, self.observed, refer=self.refers(wanted, final=planned.child.final))
+            refer = self.refers(wanted, final=planned.child.final)
+            applied = apply(planned.child, wanted, self.owner, self.observed, self.history, self.work, refer=refer)
             if applied.action is not None:
                 self._may_write(planned.child, applied.action)
             piece.applied = applied
@@ -188,11 +196,13 @@ class Children:
         planned.message = planned.message or f"waits for {wait.for_what}"
         self.said.wait(planned.child.id, wait.for_what, wait.site, why=wait.why)
         if isinstance(wait, Unread):
-            self.said.unread.append(wait.key)
+            self.said.reads.append(wait.read)
 
     def _fails(self, planned: Planned, error: ChildFails, *, alone: bool = False) -> str:
         """`alone`: a mistake in rendering stops no other child."""
         message = error.message
+        if isinstance(error, HeldBack):
+            self.said.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
             message = told(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
         planned.spares = True
@@ -210,8 +220,10 @@ class Children:
             planned.spares = True
             self.said.wait(child.id, f"{key} to be gone", why="deletion")
             return State.TERMINATING, "is being deleted; it is made again when it is gone"
-        if (fight := fight_over(piece.wanted, self.observed)) is not None:
-            self.said.problem(child.id, "FieldConflict", fight.message)
+        if applied.contested:
+            self.said.problem(child.id, "FieldConflict", applied.contested)
+        if applied.conflict is not None:
+            self.said.conflicts.append(applied.conflict)
         if applied.action is not None:
             return self._written(child, piece, applied, applied.action)
         assert applied.stands is not None
@@ -224,10 +236,10 @@ class Children:
         key = piece.wanted.key
         if self.paused:
             return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
-        failed = self.observed.failed.get(key) if self.observed.settled else None
+        failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
             return self._write_failed(child, piece, applied, failed)
-        if self.observed.settled:  # the writes of this pass made it possible, or necessary: the next pass does it
+        if self.history.writes is not None:  # the writes of this pass made it possible, or necessary: the next pass does it
             self.said.wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"

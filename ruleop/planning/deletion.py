@@ -14,15 +14,17 @@ before the first of them is removed: in the status, or, where none can be writte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ruleop.kinds import ObjectKey
 from ruleop.planning.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.planning.apply import keep, release
+from ruleop.planning.conditions import FINALIZED, Conditions, condition_of
 from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.observed import Served
 from ruleop.planning.permissions import unlisted
 from ruleop.planning.pruning import deadline, stays
-from ruleop.planning.status import FINALIZED, condition_of, overall, triple
+from ruleop.planning.status import overall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,16 +40,17 @@ if TYPE_CHECKING:
 class Ending:
     """What is left to do, and what to say meanwhile."""
 
-    conditions: list[dict[str, Any]]
+    conditions: Conditions
     actions: list[Action] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    look_again: float | None = None
+    check_after: float | None = None  # seconds
 
 
 def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Ending:
+    last_reason = children.history.reason
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
         return Ending(_going("Deleting"))
-    done = _done(resource, observed)
+    done = _done(resource, last_reason)
     why_not = _skipped(resource, observed)
     if rule.finalize and not done and not why_not:
         if kept := list(_kept(rule, resource, children)):
@@ -55,20 +58,20 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
         children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
         if not all(planned.ready or planned.state is State.UNWANTED for planned in children.planned.values()):
             return Ending(_waiting(children), children.actions())
-        return Ending(_going(FINALIZED), look_again=0.0)
+        return Ending(_going(FINALIZED), check_after=0.0)
     ending = _end(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
-    if rule.finalize and why_not and condition_of(resource, "Ready").get("reason", observed.last_reason) != "Deleting":
+    if rule.finalize and why_not and condition_of(resource, "Ready").get("reason", last_reason) != "Deleting":
         ending.events.append(Event("Warning", "FinalizeSkipped", why_not))
     return ending
 
 
-def _going(reason: str, message: str = "") -> list[dict[str, Any]]:
-    return triple(False, reason, message, reconciling=True, stalled=False)
+def _going(reason: str, message: str = "") -> Conditions:
+    return Conditions.of(reason, message, reconciling=True)
 
 
-def _done(resource: Object, observed: Observed) -> bool:
+def _done(resource: Object, last_reason: str) -> bool:
     """Ready says so, also after a pause."""
-    return FINALIZED in {condition_of(resource, "Ready").get("reason"), observed.last_reason}
+    return FINALIZED in {condition_of(resource, "Ready").get("reason"), last_reason}
 
 
 def _skipped(resource: Object, observed: Observed) -> str:
@@ -78,10 +81,10 @@ def _skipped(resource: Object, observed: Observed) -> str:
     return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
 
 
-def _waiting(children: Children) -> list[dict[str, Any]]:
+def _waiting(children: Children) -> Conditions:
     problems = children.said.problems
-    message = overall(children, problems)[0]["message"]
-    return triple(False, "Finalizing", message, reconciling=not problems, stalled=bool(problems))
+    message = overall(children, problems).ready.message
+    return Conditions.of("Finalizing", message, reconciling=not problems, stalled=bool(problems))
 
 
 def _all_stay(resource: Object) -> bool:
@@ -113,8 +116,8 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
     unread = next(hidden(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
         message = f"{unread}; owned objects might be left behind. Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
-        return Ending(triple(False, reason, message, reconciling=False, stalled=True))
-    return Ending(_going(reason), [RemoveFinalizer(observed.finalizer)])
+        return Ending(Conditions.of(reason, message, stalled=True))
+    return Ending(_going(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
 
 
 def hidden(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:

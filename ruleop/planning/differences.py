@@ -123,10 +123,13 @@ def _member(path: str, name: str) -> str:
 
 def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Difference]:
     for name in sorted({*before, *after}):
+        old, new = before.get(name, NOTHING), after.get(name, NOTHING)
+        if old is new:
+            continue
         inner = shape.fields.get(name) or shape.values or UNKNOWN
         if name not in after and name in shape.defaults and is_stored_as(before[name], shape.defaults[name], inner):
             continue  # the server fills it in again
-        yield from _values(before.get(name, NOTHING), after.get(name, NOTHING), inner, _member(path, name))
+        yield from _values(old, new, inner, _member(path, name))
 
 
 def _values(before: Value, after: Value, shape: Shape, path: str) -> Iterator[Difference]:

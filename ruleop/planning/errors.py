@@ -8,7 +8,7 @@ from ruleop.errors import RenderError, RuleopError, Site
 from ruleop.templating import LimitExceeded, Waiting
 
 if TYPE_CHECKING:
-    from ruleop.kinds import ObjectKey
+    from ruleop.planning.actions import Read
 
 
 class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
@@ -22,11 +22,12 @@ class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
 
 
 class Unread(ChildWaits):
-    """Of an object that may be changed only the metadata is known: merged with that, all the rest would be lost."""
+    """An object has to be read live before it is changed: of one only the metadata is known, of another the manager that
+    changes it is to be named."""
 
-    def __init__(self, key: ObjectKey) -> None:
-        super().__init__(f"{key} to be read", why="object")
-        self.key = key
+    def __init__(self, read: Read) -> None:
+        super().__init__(f"{read.key} to be read", why="object")
+        self.read = read
 
 
 class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child

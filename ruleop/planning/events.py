@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.planning.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
-from ruleop.planning.status import FINALIZED, condition_of
+from ruleop.planning.conditions import FINALIZED, condition_of
 from ruleop.planning.writes import Verb, reason_for, verb_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.actions import Problem
+    from ruleop.planning.conditions import Condition
 
 WELL = frozenset({"Ready", "Progressing"})  # all is written
 _UNTOLD = frozenset({"Waiting", "Deleting", FINALIZED})
@@ -25,11 +26,11 @@ MOST_NAMES = 8
 _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
 
 
-def transition(resource: Object, ready: Mapping[str, str], problems: Sequence[Problem], last_reason: str) -> list[Event]:
+def transition(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
     """Against what was said before: in the status, or, where that has no room for it, by the engine's memory."""
     before = condition_of(resource, "Ready")
     said = before.get("reason") or last_reason
-    reason, message = ready["reason"], ready["message"]
+    reason, message = ready.reason, ready.message
     if reason in WELL:
         return [] if said in WELL else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
     if reason in _UNTOLD or reason in _ELSEWHERE or (said == reason and before.get("message", message) == message):

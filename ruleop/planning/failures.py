@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ruleop.planning.differences import NOTHING, Difference, Value, differences, flow, shortened
 from ruleop.planning.marks import APPLIED
 from ruleop.planning.masking import masked_pair
-from ruleop.planning.observed import Failed, Failure
+from ruleop.planning.outcome import Failed, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,12 +1,11 @@
-"""All that a pass depends on beside the rule and the CR. Given the same, planning gives the same plan, byte for byte; recorded, it
-replays the pass.
+"""What a pass observes of the cluster. With the rule, the custom resource and its history it is all that a plan depends on: given the
+same, planning gives the same plan, byte for byte; recorded, it replays the pass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
@@ -17,10 +16,9 @@ from ruleop.schema.shape import UNKNOWN, Shape
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ruleop.merge import Learned
     from ruleop.rules import Observe
 
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
+DEFAULT_FINALIZER = f"{RESERVED_PREFIX}ruleop"
 
 
 class Served(Enum):
@@ -99,63 +97,16 @@ class FixedObjects:
         return iter(self._by_key.values())
 
 
-class Failure(Enum):
-    """What became of a write that the server did not take. The engine's errors carry more; a plan needs no more than this."""
-
-    FORBIDDEN = "forbidden"
-    INVALID = "invalid"
-    IMMUTABLE = "immutable"
-    CONFLICT = "conflict"
-    EXISTS = "exists"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A write of the last attempt that failed: why, and for which wanted object (by digest), so that a changed wish is tried anew."""
-
-    failure: Failure
-    message: str
-    wanted: str = ""
-    request: str = ""  # verb and resource, which may be told whatever the message says
-    managed: tuple[Mapping[str, Any], ...] = ()  # the managedFields of an object whose change was invalid: whose items stand there
-    verb: str = ""  # that no Role grants: the server says so, and no admission policy
-
-
-@dataclass(frozen=True, slots=True)
-class FieldConflict:
-    """Somebody repeatedly changes what ruleop writes of an object."""
-
-    wanted: str  # digest of the wish that is undone; another wish is none of the fight
-    message: str
-    held: bool = False  # it is left as it is for now
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A status that the server did not take."""
-
-    projected: str  # fingerprint of what the rule said; anything else is tried
-    message: str
-
-
 @dataclass(frozen=True, slots=True)
 class Observed:
+    """The cluster as one pass sees it, with the time and the operator's own name."""
+
     objects: Objects
     kinds: Kinds
     now: str = "1970-01-01T00:00:00Z"  # RFC 3339, as Kubernetes writes it
+    clock: float = 0.0  # seconds that nobody sets back; times of the history are compared with it
     seed: bytes = b""  # of random_password
-    finalizer: str = f"{RESERVED_PREFIX}ruleop"
-    partial: Collection[ObjectKey] = ()  # in the way of children, and known by their metadata only
-    learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)
-    failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)  # what became of this pass's writes, or the last one's
-    recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # wanted digests for which `onImmutable: recreate` was done
-    fights: Mapping[ObjectKey, FieldConflict] = field(default_factory=lambda: NOTHING)
-    refused: Refused | None = None  # the status, a moment ago
+    finalizer: str = DEFAULT_FINALIZER
     retired: Collection[str] = ()  # types of conditions that the rules had once
-    last_reason: str = ""  # the reason of Ready after the last pass, where no status can say it
     held_until: str = ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
     namespace_terminating: bool = False
-    foresee: bool = True  # False: what the status will be is not asked for while there is something to do
-    settled: bool = False  # planned again after the writes, for the status only: no actions
-    acted: Collection[ObjectKey] = ()  # what was written or deleted before that; what became of it is told by the watch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.actions import Action, ChildReport, ObjectReport, Problem, State, Wait
+from ruleop.planning.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
 from ruleop.planning.apply import Applied, record_of
 from ruleop.planning.marks import Claim, Owner, claim_on
 from ruleop.planning.readiness import readiness
@@ -112,7 +112,8 @@ class Said:
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
-    unread: list[ObjectKey] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    conflicts: list[FieldConflict] = field(default_factory=list)
 
     def problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
         found = Problem(child, reason, message, site)

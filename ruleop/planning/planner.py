@@ -1,8 +1,8 @@
 """The one pure function that ruleop is built around:
 
-    plan(rule, resource, observed) -> Plan
+    plan(rule, resource, observed, history) -> Plan
 
-What to create, change, delete, wait for, and say, for one CR. It touches nothing and depends on nothing but its arguments: the same
+What to create, change, delete, wait for, and report, for one CR. It touches nothing and depends on nothing but its arguments: the same
 arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the tests all call it.
 """
 
@@ -13,29 +13,34 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.actions import Action, AddFinalizer, Delete, Patch, Plan, Problem, RemoveFinalizer, StatusWrite
+from ruleop.planning.actions import RESYNC, Action, AddFinalizer, Delete, Patch, Plan, Problem, RemoveFinalizer, Requeue, StatusWrite
 from ruleop.planning.children import Children
+from ruleop.planning.conditions import Conditions, condition_of
 from ruleop.planning.deletion import hidden, plan_deletion
-from ruleop.planning.events import transition
+from ruleop.planning.events import WELL, transition
 from ruleop.planning.failures import reason_of
+from ruleop.planning.history import History
 from ruleop.planning.marks import Owner, is_paused
 from ruleop.planning.period import reconcile_period
 from ruleop.planning.permissions import refused
 from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import MAX_MESSAGE, as_taken, overall, paused, projected, triple, users, write
+from ruleop.planning.status import as_taken, custom, overall, projected, write
+from ruleop.planning.work import Work
 from ruleop.templating import Unwanted, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.planning.actions import Event
-    from ruleop.planning.observed import Observed
+    from ruleop.planning.observed import Objects, Observed
+    from ruleop.planning.targets import Target
     from ruleop.rules import Rule
 
-LOOK_AT_FOREIGN = 60.0  # seconds until a name that somebody else holds is looked at again; no event of ours tells when it is free
+CHECK_CONFLICTING = 60.0  # seconds until a name that an object of somebody else holds is checked again; no event reports that it is free
 FIRST = ""  # among an action's needs: our finalizer
+WRITTEN = WELL | {"FieldConflict"}  # reasons of Ready that say that all children have been written
 
 
 def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
@@ -49,22 +54,39 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
     return None
 
 
-def plan(rule: Rule, resource: Object, observed: Observed) -> Plan:
+def plan(rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True) -> Plan:
+    """`foresee`: the status is planned also while there is something to do, as it would be if nothing else changed."""
     try:
-        return _Planner(rule, resource, observed).plan()
+        return _Planner(rule, resource, observed, history, foresee=foresee).plan()
     except RecursionError:  # no bug: the cluster holds what is nested deeper than Python's stack
         raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned with") from None
 
 
 class _Planner:
-    def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
-        self.rule, self.resource, self.observed = rule, resource, observed
+    def __init__(self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool) -> None:
+        if history.conflicting:
+            observed = replace(observed, objects=_WithConflicting(observed.objects, history))
+        self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
+        self.period, self.period_note = reconcile_period(rule, resource)
+        self.history = self._standing(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
         self.paused = is_paused(resource)
-        self.children = Children(rule, observed, self.scope, self.owner, paused=self.paused)
+        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
+        self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
         self.held_back = ""  # what would be deleted, had the rules not just changed
+        self.acts = False
+
+    def _standing(self, history: History) -> History:
+        """Without the refusals that are over: what they refused is tried again."""
+        clock = self.observed.clock
+        found = {key: each for key, each in history.refusals.items() if each.stands(self._version(key), clock, self.period)}
+        return replace(history, refusals=found)
+
+    def _version(self, key: ObjectKey) -> str:
+        live = self.observed.objects.get(key)
+        return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
 
     def plan(self) -> Plan:
         if self.resource["metadata"].get("deletionTimestamp"):
@@ -75,7 +97,7 @@ class _Planner:
         if problem is not None:
             return self._invalidated(problem)
         self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
-        return self._standing()
+        return self._standing_resource()
 
     # -- validation ----------------------------------------------------------------------------------------------------------------------
 
@@ -97,22 +119,19 @@ class _Planner:
     def _invalidated(self, problem: Problem) -> Plan:
         """Nothing is rendered, and the children are left as they are; status and conditions see what exists."""
         self.children.show(self.rule.children.values())
-        problems = self.children.said.problems
         if problem.reason == "Waiting":
-            ready = triple(False, "Waiting", problem.message, reconciling=True, stalled=False)
-        else:
-            problems.append(problem)
-            ready = overall(self.children, [problem])
-        return self._plan(ready, [], look_again=None)
+            return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
+        self.children.said.problems.append(problem)
+        return self._plan(overall(self.children, [problem]), [], check_after=None)
 
     # -- a CR that stands ----------------------------------------------------------------------------------------------------------------
 
-    def _standing(self) -> Plan:
+    def _standing_resource(self) -> Plan:
         actions = self._actions()  # before the status, whose mistakes stop no child
-        return self._plan(None, actions, look_again=self._look_at_foreign(), complete=self.children.complete)
+        return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
-    def _look_at_foreign(self) -> float | None:
-        return LOOK_AT_FOREIGN if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
+    def _check_conflicting(self) -> float | None:
+        return CHECK_CONFLICTING if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
 
     def _actions(self) -> list[Action]:
         if self.children.mistaken:
@@ -120,7 +139,7 @@ class _Planner:
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
-        if pruned and self.observed.settled:
+        if pruned and self.history.writes is not None:
             self._report_left(pruned)
         if pruned and not self._status_fails():
             if self.observed.held_until:
@@ -128,19 +147,20 @@ class _Planner:
             else:
                 actions += pruned
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
+        key = ObjectKey.of(self.resource)
         if self._needs_finalizer():
             if not holds:
                 # It has to be there before the first object that the garbage collector cannot follow.
-                return [AddFinalizer(self.observed.finalizer), *(replace(action, needs=action.needs | {FIRST}) for action in actions)]
+                return [AddFinalizer(key, self.observed.finalizer), *(replace(action, needs=action.needs | {FIRST}) for action in actions)]
         elif holds and not actions and self._has_nothing_elsewhere():
-            actions.append(RemoveFinalizer(self.observed.finalizer))
+            actions.append(RemoveFinalizer(key, self.observed.finalizer))
         return actions
 
     def _report_left(self, pruned: list[Action]) -> None:
         """What this pass was to delete, or to release, and the server did not let it."""
         for action in pruned:
             assert isinstance(action, (Delete, Patch)), "what prune gives"
-            failed = self.observed.failed.get(action.key)
+            failed = self.history.failure(action.key)
             if failed is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
@@ -156,7 +176,7 @@ class _Planner:
         for a pass that writes does without the status."""
         mistakes: list[Problem] = []
         projected(self.rule, self.scope, mistakes)
-        users(self.rule, self.children, mistakes)
+        custom(self.rule, self.children, mistakes)
         return bool(mistakes)
 
     def _has_nothing_elsewhere(self) -> bool:
@@ -183,84 +203,117 @@ class _Planner:
     def _deleting(self) -> Plan:
         self.children.show(self.rule.every_child())
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
-        again = ending.look_again if ending.look_again is not None else self._look_at_foreign()
-        return self._plan(ending.conditions, ending.actions, events=ending.events, look_again=again, complete=self.children.complete)
+        check_after = ending.check_after if ending.check_after is not None else self._check_conflicting()
+        return self._plan(ending.conditions, ending.actions, events=ending.events, check_after=check_after, complete=self.children.complete)
 
-    # -- what is said --------------------------------------------------------------------------------------------------------------------
+    # -- the plan ------------------------------------------------------------------------------------------------------------------------
 
     def _plan(
         self,
-        ready: list[dict[str, Any]] | None,
+        conditions: Conditions | None,
         actions: list[Action],
         *,
-        look_again: float | None,
+        check_after: float | None,
         events: list[Event] | None = None,
         complete: bool = False,
     ) -> Plan:
-        """`ready` says what Ready, Reconciling and Stalled are; None: what the children amount to."""
+        """`conditions`: Ready, Reconciling and Stalled; None: what the children amount to."""
+        said = self.children.said
+        self.acts = bool(actions) and not self.paused and self.history.writes is None
+        found: dict[str, Any] = {
+            "events": tuple(events or ()),
+            "watches": tuple(self._watches()) if self.rule.observe else (),
+            "steady": self._is_steady(),
+            "in_step": self.children.in_step(),
+            "field_conflicts": tuple(said.conflicts),
+            "reads": tuple(said.reads),
+        }
+        if self.acts and not self.foresee:
+            found["work"] = Work.of(self.rule, self.resource, self.children.planned.values())
+        else:
+            self._add_status(found, conditions, actions)
+            found |= {
+                "children": self.children.reports(),
+                "rendered": self.children.rendered(),
+                "requeue_after": self._requeue_after(self._made_possible(actions, check_after)),
+                "complete": complete and not self.observed.held_until,
+            }
+        return Plan(
+            resource=ObjectKey.of(self.resource),
+            uid=self.owner.uid,
+            rule=self.rule.title,
+            rule_digest=self.rule.digest,
+            generation=self.resource["metadata"].get("generation"),
+            actions=tuple(actions) if self.acts else (),
+            waits=tuple(said.waits),
+            problems=tuple(said.problems),
+            **found,
+        )
+
+    def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
+        """The status, the conditions and the events of the plan, which may bring problems with them."""
         problems = self.children.said.problems
-        acts = bool(actions) and not self.paused and not self.observed.settled
-        if acts and not self.observed.foresee:
-            return self._bare(actions, events or [], look_again)
-        self._tell_of_finalizer(ready)
-        fields, ours = as_taken(self.rule, self.observed.refused, *projected(self.rule, self.scope, problems), problems)
-        extra = users(self.rule, self.children, problems)
-        if ready is None:
-            ready = overall(self.children, problems, held_back=self.held_back)
-        period, trouble = reconcile_period(self.rule, self.resource)
+        conditions = self._report_finalizer(conditions)
+        refused_status = self.history.refused_status
+        if refused_status is not None and self.observed.clock >= refused_status.until:
+            refused_status = None
+        fields, ours = as_taken(self.rule, refused_status, *projected(self.rule, self.scope, problems), problems)
+        extra = custom(self.rule, self.children, problems)
+        if conditions is None:
+            conditions = overall(self.children, problems, held_back=self.held_back)
         if self.paused:
-            ready = paused(self.resource, self.observed.last_reason)
-        elif trouble:
-            ready[0] = {**ready[0], "message": "; ".join(filter(None, [ready[0]["message"], trouble]))[:MAX_MESSAGE]}
-        conditions = [*ready, *extra]
+            conditions = Conditions.in_pause(self.resource, self.history.reason)
+        elif self.period_note:
+            conditions = conditions.with_note(self.period_note)
+        if extra:
+            conditions = replace(conditions, custom=extra)
         status: StatusWrite | None = None
         if self.rule.manage_status:
             status = write(self.resource, self.info, self.observed, fields, ours, conditions, pause=self.paused)
-        return Plan(
-            resource=ObjectKey.of(self.resource),
-            uid=self.owner.uid,
-            rule=self.rule.title,
-            actions=tuple(actions) if acts else (),
-            waits=tuple(self.children.said.waits),
-            children=self.children.reports(),
-            rendered=self.children.rendered(),
-            problems=tuple(problems),
-            status=status,
-            conditions=tuple(conditions),
-            events=(*(events or ()), *self._transition(ready[0], acts=acts)),
-            look_again=None if self.paused else self._made_possible(actions, look_again),
-            period=period,
-            complete=complete,
-            in_step=self.children.in_step(),
-            unread=tuple(self.children.said.unread),
-        )
+        quiet = not (actions and self.acts) and (status is None or status.patch is None)
+        found |= {"status": status, "conditions": conditions, "events": (*found["events"], *self._transition(conditions, quiet=quiet))}
 
-    def _bare(self, actions: list[Action], events: list[Event], look_again: float | None) -> Plan:
-        """What is to be done, for somebody who does it and then asks again."""
-        said = self.children.said
-        return Plan(
-            resource=ObjectKey.of(self.resource),
-            uid=self.owner.uid,
-            rule=self.rule.title,
-            actions=tuple(actions),
-            waits=tuple(said.waits),
-            problems=tuple(said.problems),
-            events=tuple(events),
-            look_again=look_again,
-            in_step=self.children.in_step(),
-            unread=tuple(said.unread),
-        )
+    def _watches(self) -> Iterator[Target]:
+        """What each `observe` refers to, as far as that is known."""
+        for observe in self.rule.observe.values():
+            try:
+                yield self.scope.target(observe)
+            except RuleopError:
+                continue
 
-    def _made_possible(self, actions: list[Action], look_again: float | None) -> float | None:
-        """When to look again after writes: at once where their answers were what others waited for. No event tells of what is known."""
-        possible = self.observed.settled and any(getattr(action, "key", None) not in self.observed.acted for action in actions)
-        return 0.0 if possible else look_again
+    def _is_steady(self) -> bool:
+        ready, generation = condition_of(self.resource, "Ready"), self.resource["metadata"].get("generation")
+        return (ready.get("reason") or self.history.reason) in WRITTEN and ready.get("observedGeneration", generation) == generation
 
-    def _tell_of_finalizer(self, ready: list[dict[str, Any]] | None) -> None:
-        """Our finalizer could not be added or removed: nothing goes on before it is, so it is the first thing to be told."""
-        failed = self.observed.failed.get(ObjectKey.of(self.resource)) if self.observed.settled else None
+    def _made_possible(self, actions: list[Action], check_after: float | None) -> float | None:
+        """At once after writes whose answers were what others waited for: no event reports what is known."""
+        writes = self.history.writes
+        if self.paused:
+            return None
+        return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
+
+    def _requeue_after(self, check_after: float | None) -> Requeue | None:
+        clock, history = self.observed.clock, self.history
+        found = [Requeue(each.due - clock, "a conflicting object is read again") for each in history.conflicting.values()]
+        held = {each.key for each in self.children.said.conflicts}
+        checks = (each.next_check(clock, held=key in held) for key, each in history.drift.items())
+        found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
+        for key, refusal in history.refusals.items():
+            if clock < refusal.until and self._version(key) != refusal.version:  # later, an event reports that it has changed
+                found.append(Requeue(refusal.until - clock, "a refused change is tried again"))
+        if history.refused_status is not None and any(each.reason == "StatusRefused" for each in self.children.said.problems):
+            found.append(Requeue(history.refused_status.until - clock, "a refused status is tried again"))
+        if check_after is not None:
+            found.append(Requeue(check_after, "it is checked"))
+        if self.period:
+            found.append(Requeue(self.period, RESYNC))
+        return min(found, key=lambda each: each.seconds, default=None)
+
+    def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
+        """Our finalizer could not be added or removed: nothing else happens before it is, so it is the first thing to report."""
+        failed = self.history.failure(ObjectKey.of(self.resource)) if self.history.writes is not None else None
         if failed is None:
-            return
+            return conditions
         why = refused(self.rule, self.info, self.owner.namespace, failed.verb) if failed.verb else failed.message
         message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
         reason = reason_of(failed.failure)
@@ -268,9 +321,29 @@ class _Planner:
             self.children.said.wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
         else:
             self.children.said.problems.insert(0, Problem("finalizer", reason, message))
-        if ready is not None:  # a CR that is being deleted: its reasons are what tells how far it has come
-            ready[:] = triple(False, ready[0]["reason"], message, reconciling=reason is None, stalled=reason is not None)
+        if conditions is None:
+            return None
+        # A CR that is being deleted: its reasons say how far it has come.
+        return Conditions.of(conditions.ready.reason, message, reconciling=reason is None, stalled=reason is not None)
 
-    def _transition(self, ready: dict[str, Any], *, acts: bool) -> list[Event]:
+    def _transition(self, conditions: Conditions, *, quiet: bool) -> list[Event]:
         """None before the writes are done, and none in a pause, in which Ready does not change."""
-        return [] if acts or self.paused else transition(self.resource, ready, self.children.said.problems, self.observed.last_reason)
+        if self.acts or self.paused:
+            return []
+        events = transition(self.resource, conditions.ready, self.children.said.problems, self.history.reason)
+        if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
+            # In the first pass after a start, where no status can hold a reason, this was reported before the start.
+            events = [each for each in events if each.reason != "Synced"]
+        return events
+
+
+class _WithConflicting:
+    """The cluster's objects, and those of others that have a child's name, which no cache holds."""
+
+    def __init__(self, objects: Objects, history: History) -> None:
+        self.objects, self.conflicting = objects, history.conflicting
+        self.children, self.select = objects.children, objects.select
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self.objects.get(key, version=version, partial=partial)
+        return self.conflicting[key].obj if found is None and key in self.conflicting else found

@@ -7,7 +7,6 @@ it. The one exception is the deadline of pruning that is held back, which is fix
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
@@ -15,7 +14,7 @@ from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.actions import Problem, State, StatusWrite
-from ruleop.planning.marks import PAUSED
+from ruleop.planning.conditions import PAUSE, Condition, Conditions
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object
     from ruleop.planning.children import Children
-    from ruleop.planning.observed import KindInfo, Observed, Refused
+    from ruleop.planning.history import RefusedStatus
+    from ruleop.planning.observed import KindInfo, Observed
     from ruleop.planning.scope import Scope
-    from ruleop.rules import Condition, Rule
+    from ruleop.rules import Condition as RuleCondition
+    from ruleop.rules import Rule
 
-FINALIZED = "Finalized"
-PAUSE = "Paused"  # a condition's type, and the reason of all that a pause says
+MAX_REASON = 1024
 _KEPT = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
-MAX_MESSAGE = 1024
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
@@ -59,7 +58,7 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
     found: dict[str, Any] = {}
     for key, member in rule.status.built.items():
         try:
-            value = replace(rule.status, built=member).evaluate(names, lenient=True)
+            value = rule.status.member(member, names)
         except RenderError as error:
             _complain(problems, error)
             continue
@@ -69,7 +68,7 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
 
 
 def as_taken(
-    rule: Rule, refused: Refused | None, fields: dict[str, Any], ours: frozenset[str], problems: list[Problem]
+    rule: Rule, refused: RefusedStatus | None, fields: dict[str, Any], ours: frozenset[str], problems: list[Problem]
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at all."""
     if refused is None or not fields or fingerprint(fields) != refused.projected:
@@ -112,48 +111,14 @@ def _complain(problems: list[Problem], error: RenderError) -> None:
 # -- conditions --------------------------------------------------------------------------------------------------------------------------
 
 
-def condition(type_: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
-    return {"type": type_, "status": status, "reason": reason, "message": message[:MAX_MESSAGE]}
-
-
-def triple(ready: bool, reason: str, message: str, *, reconciling: bool, stalled: bool) -> list[dict[str, Any]]:
-    """Ready, Reconciling and Stalled, as kstatus reads them: at most one of the latter two is True, and none when Ready is."""
-    return [
-        condition("Ready", "True" if ready else "False", reason, message),
-        condition("Reconciling", "True" if reconciling else "False", reason if reconciling else _quiet(reason, ready)),
-        condition("Stalled", "True" if stalled else "False", reason if stalled else _quiet(reason, ready)),
-    ]
-
-
-def paused(resource: Object, last_reason: str) -> list[dict[str, Any]]:
-    """In a pause Ready and Stalled stay what they were, for a healthy resource stays healthy; nothing is being reconciled, and Paused says
-    why. A CR that was never reconciled is neither ready nor not."""
-    why = f"the annotation {PAUSED} stops all changes"
-    ready, stalled = (condition_of(resource, type_) for type_ in ("Ready", "Stalled"))
-    return [
-        _again(ready) if ready else condition("Ready", "Unknown", last_reason or PAUSE, why),
-        condition("Reconciling", "False", PAUSE),
-        _again(stalled) if stalled else condition("Stalled", "False", PAUSE),
-        condition(PAUSE, "True", PAUSE, why),
-    ]
-
-
-def _again(live: Mapping[str, Any]) -> dict[str, Any]:
-    return condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message")))
-
-
-def _quiet(reason: str, ready: bool) -> str:
-    return "Ready" if ready else reason
-
-
-def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> list[dict[str, Any]]:
+def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
     """What the children's states amount to. `held_back`: deletions that are still to come."""
     if problems:
-        return triple(False, problems[0].reason, _sentence(_told(problem) for problem in problems), reconciling=False, stalled=True)
+        return Conditions.of(problems[0].reason, _sentence(_described(problem) for problem in problems), stalled=True)
     held = [held_back] if held_back else []
     if children.said.waits:
         message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)])
-        return triple(False, "Waiting", message, reconciling=True, stalled=False)
+        return Conditions.of("Waiting", message, reconciling=True)
     unready = [
         f"{piece.wanted.key.kind}/{piece.wanted.key.name}"
         for planned in children.planned.values()
@@ -162,11 +127,11 @@ def overall(children: Children, problems: list[Problem], *, held_back: str = "")
     ]
     if unready or held:
         message = _sentence([*held, *(f"{name} is not ready" for name in unready)])
-        return triple(False, "Progressing", message, reconciling=True, stalled=False)
-    return triple(True, "Ready", "", reconciling=False, stalled=False)
+        return Conditions.of("Progressing", message, reconciling=True)
+    return Conditions.of("Ready", ready=True)
 
 
-def _told(problem: Problem) -> str:
+def _described(problem: Problem) -> str:
     if problem.reason in {"ErrResourceExists", "Invalid"}:
         return problem.message
     place = f"{problem.site}: " if problem.site is not None else ""
@@ -175,29 +140,30 @@ def _told(problem: Problem) -> str:
 
 def _sentence(parts: Iterable[str]) -> str:
     """The parts, each once, as many as fit."""
-    told = list(dict.fromkeys(parts))
-    text = "; ".join(told[:8])
-    return f"{text}; and more" if len(told) > 8 else text
+    found = list(dict.fromkeys(parts))
+    text = "; ".join(found[:8])
+    return f"{text}; and more" if len(found) > 8 else text
 
 
-def users(rule: Rule, children: Children, problems: list[Problem]) -> list[dict[str, Any]]:
-    return [_users(each, children, problems) for each in rule.conditions]
+def custom(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
+    """The conditions of the rule."""
+    return tuple(_custom(each, children, problems) for each in rule.conditions)
 
 
-def _users(each: Condition, children: Children, problems: list[Problem]) -> dict[str, Any]:
+def _custom(each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:
     if missing := children.unreadable(each.reads):  # `default`, `is defined` and `ready` would make a no of it
-        return condition(each.type, "Unknown", "Forbidden", missing)
+        return Condition(each.type, "Unknown", "Forbidden", missing)
     names = children.scope.names
     try:
         status = _status(each.status.evaluate(names))
         reason = each.reason.string(names) if each.reason is not None else ""
         message = each.message.string(names) if each.message is not None else ""
     except Waiting as wait:
-        return condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
+        return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
         _complain(problems, error)
-        return condition(each.type, "Unknown", "RenderFailed", error.message)
-    return condition(each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message)
+        return Condition(each.type, "Unknown", "RenderFailed", error.message)
+    return Condition(each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message)
 
 
 def _status(value: Any) -> str:
@@ -210,7 +176,7 @@ def _status(value: Any) -> str:
 
 def _reason(text: str) -> str:
     """The API takes letters, digits, `_`, `,` and `:`; a reason that has others is made to fit."""
-    return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_MESSAGE].lstrip("0123456789_,:").rstrip(",:")
+    return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------------------------
@@ -222,7 +188,7 @@ def write(
     observed: Observed,
     fields: dict[str, Any],
     ours: frozenset[str],
-    conditions: list[dict[str, Any]],
+    conditions: Conditions,
     *,
     pause: bool = False,
 ) -> StatusWrite:
@@ -233,13 +199,13 @@ def write(
     metadata = resource["metadata"]
     generation = metadata.get("generation")
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
-    before = live.get("conditions")
+    before, written = live.get("conditions"), [each.as_json() for each in conditions]
     if pause:
         kept = _KEPT & {each.get("type") for each in before or () if isinstance(each, dict)}
-        conditions = [each for each in conditions if each["type"] not in kept]
+        written = [each for each in written if each["type"] not in kept]
     else:
         before = _without(observed.retired, before)
-    said: dict[str, Any] = {**fields, "conditions": _merged(before, conditions, speaks_of, observed.now)}
+    said: dict[str, Any] = {**fields, "conditions": _merged(before, written, speaks_of, observed.now)}
     if speaks_of is not None and not pause:
         said["observedGeneration"] = speaks_of
     if _in_step(live, said, ours):
@@ -298,13 +264,3 @@ def _over(before: dict[str, Any], new: dict[str, Any], generation: int | None, n
     if generation is not None:
         merged["observedGeneration"] = generation
     return before if merged == before else merged
-
-
-def condition_of(resource: Object, type_: str) -> Mapping[str, Any]:
-    """A condition as it was written last."""
-    status = resource.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, dict) and each.get("type") == type_:
-            return each
-    return {}

@@ -21,6 +21,7 @@ from ruleop.planning.actions import (
     ChildReport,
     Create,
     Delete,
+    FinalizerAction,
     ObjectReport,
     Patch,
     Plan,
@@ -29,6 +30,7 @@ from ruleop.planning.actions import (
     ServerSideApply,
     State,
 )
+from ruleop.planning.conditions import NEGATIVE
 from ruleop.planning.differences import NOTHING, Difference, differences, flow, leaves, shortened
 from ruleop.planning.masking import masked, masked_pair
 from ruleop.planning.writes import Verb, changes, is_mark, reason_for, verb_of
@@ -36,6 +38,7 @@ from ruleop.planning.writes import Verb, changes, is_mark, reason_for, verb_of
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
+    from ruleop.planning.actions import Requeue
     from ruleop.planning.observed import Kinds
 
 MAX_OBJECTS = 8
@@ -182,7 +185,7 @@ class _Shown:
 
     def _action(self, action: Action) -> Iterator[Line]:
         verb, sign = verb_of(action), _sign(action)
-        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+        if isinstance(action, FinalizerAction):
             joint = "to" if isinstance(action, AddFinalizer) else "from"
             yield self._did(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
             return
@@ -225,31 +228,29 @@ class _Shown:
     def _conditions(self) -> Iterator[Line]:
         old = (self.resource.get("status") or {}).get("conditions")
         before = {each.get("type"): each.get("status") for each in old if isinstance(each, Mapping)} if isinstance(old, list) else {}
-        wide = max((len(each["type"]) for each in self.plan.conditions), default=0)
+        conditions = list(self.plan.conditions or ())
+        wide = max((len(each.type) for each in conditions), default=0)
         told = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
-        turns = [_turn(before.get(each["type"]), each["status"]) for each in self.plan.conditions]
+        turns = [_turn(before.get(each.type), each.status) for each in conditions]
         turned = max(map(len, turns), default=0)
-        for each, turn in zip(self.plan.conditions, turns, strict=True):
-            now = each["status"]
-            message = each.get("message") or ""
-            said = "" if any(text in message for text in told) else shortened(message, 120)
-            good = (now == "True") != (each["type"] in {"Reconciling", "Stalled"})
-            tone = Tone.FAINT if each["type"] in {"Reconciling", "Stalled"} and good else Tone.GOOD if good else Tone.WAIT
+        for each, turn in zip(conditions, turns, strict=True):
+            said = "" if any(text in each.message for text in told) else shortened(each.message, 120)
+            tone = Tone.WAIT if not each.is_good else Tone.FAINT if each.type in NEGATIVE else Tone.GOOD
             yield (
-                Span(f"    {each['type']:<{wide}}  "),
+                Span(f"    {each.type:<{wide}}  "),
                 Span(f"{turn:<{turned}}  ", tone),
-                Span(f"{each.get('reason', '')}"),
+                Span(each.reason),
                 Span(f"  {said}" if said else ""),
             )
 
     def events(self) -> Iterator[Line]:
-        said = {each.get("message") for each in self.plan.conditions}
+        said = {each.message for each in self.plan.conditions or ()}
         for event in self.plan.events:
             message = "" if event.message in said else f"  {shortened(event.message, 120)}"
             yield (Span("event "), Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD), Span(message))
 
     def summary(self) -> Line:
-        counts = Counter(_sign(action) for action in self.plan.actions if not isinstance(action, (AddFinalizer, RemoveFinalizer)))
+        counts = Counter(_sign(action) for action in self.plan.actions if not isinstance(action, FinalizerAction))
         parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
         waiting = len({wait.child for wait in self.plan.waits})
         parts += [f"{waiting} waiting"] if waiting else []
@@ -330,10 +331,14 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
             {"child": each.child, "reason": each.reason, "message": each.message, "site": _site_json(each.site)} for each in plan.problems
         ],
         "status": _status_json(plan, resource),
-        "conditions": [dict(each) for each in plan.conditions],
+        "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
-        "lookAgainSeconds": plan.look_again,
+        "requeueAfter": _requeue_json(plan.requeue_after),
     }
+
+
+def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
+    return None if requeue is None else {"seconds": requeue.seconds, "reason": requeue.reason}
 
 
 def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
@@ -350,7 +355,7 @@ def _sorted(value: Any) -> Any:
 
 
 def _action_json(action: Action) -> dict[str, Any]:
-    if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+    if isinstance(action, FinalizerAction):
         return {"action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer", "finalizer": action.finalizer}
     said: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
     match action:

@@ -46,6 +46,7 @@ def options(project, ruleop, monkeypatch, no_log):
 FLAGS = [
     ("--kubeconfig", "/k", "kubeconfig", "/k", ""),
     ("--context", "prod", "context", "prod", ""),
+    ("--record", "passes", "record", Path("passes"), None),
     ("--namespaces", "a, b,,a", "namespaces", ("a", "b"), ()),
     ("--name", "shop", "name", "shop", "ruleop"),
     ("--operator-namespace", "ops", "operator_namespace", "ops", ""),

@@ -407,7 +407,7 @@ def test_without_the_right_to_take_a_finalizer_off_it_says_so_once_and_goes_on_w
     without = [
         {**each, "verbs": [verb for verb in each["verbs"] if verb != "patch"]} if "boxes" in each["resources"] else each for each in granted
     ]
-    event = "a finalizer that no rule needs cannot be removed; trying again"
+    event = "finalizer cannot be removed; will retry"
     logged = len(rules.operator.log())
     rules.admin.merge(role, {"rules": without}, "somebody")
     try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 from functools import partial
+from types import SimpleNamespace
 from unittest import mock
 
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
+from ruleop.engine.reconcile.reconciler import Environment, Reconciler
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
@@ -19,7 +20,6 @@ from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.marks import PART_OF
 from tests.engine.server import Server, Shelves
-from tests.patching import patched
 from tests.planning.world import app, project
 
 WEB = Request("shop", "web")
@@ -32,6 +32,7 @@ class Stores(Shelves):
     def __init__(self, server, kinds):
         super().__init__()
         self.server, self.kinds = server, kinds
+        self.synced = True
         self.version = 0
 
     def catch_up(self):
@@ -53,6 +54,9 @@ class Stores(Shelves):
 
     def seen_from(self, _namespace):
         return self
+
+    def is_synced(self, _kind):
+        return self.synced
 
     def resource(self, key, version=""):
         return self.get(key)
@@ -90,43 +94,45 @@ class Looking:
         self.stores = Stores(self.server, OfflineKinds(self.project))
         self.stores.catch_up()
         self.time = 1000.0
-        self.known = True
         self.busy = False
         self.known_conditions = frozenset()
         self.events = []
+        self.before_writes = mock.AsyncMock()
         self.metrics = Metrics()
         self.reconciler = self.another()
 
     def another(self, rules=None):
         """One that remembers nothing."""
-        around = Surroundings(
-            world=self.stores,
+        environment = Environment(
+            cache=self.stores,
             executor=Executor(self.server, self.stores, classify, OwnWrites()),
-            write_status=self.write_status,
-            say=lambda _resource, event: self.events.append((event.type, event.reason, event.message)),
-            before_writes=mock.AsyncMock(),
+            inventory=SimpleNamespace(before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions),
+            events=self,
             metrics=self.metrics,
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
-            clock=lambda: "2026-01-01T00:00:00Z",
-            ticks=lambda: self.time,
-            seed=lambda: b"seed",
+            clock=self,
             finalizer=FINALIZER,
-            conditions_of=lambda _kind: self.known_conditions,
         )
         rules = rules or self.project.rules
-        self.reconciler = Reconciler(
-            rules[0].kind, rules, around, known=lambda: self.known, busy=lambda: self.busy, wake=lambda _request: None
-        )
+        queue = SimpleNamespace(has_ready=lambda: self.busy, wake=lambda _request: None)
+        self.reconciler = Reconciler(rules[0].kind, rules, environment, queue)
         return self.reconciler
 
-    async def write_status(self, kind, key, patch, *, subresource):
-        def change():
-            live = self.server._guarded("patch", key, patch["metadata"])
-            return self.server.make(patched(live, {"status": patch["status"]}))
+    # -- the clock, and the events ---------------------------------------------------------------------------------------------------------
 
-        answer = await self.server._asked("status", key, change)
-        self.stores.put(answer)
-        return answer
+    def now(self):
+        return "2026-01-01T00:00:00Z"
+
+    def monotonic(self):
+        return self.time
+
+    def seed(self):
+        return b"seed"
+
+    def record(self, _resource, events):
+        self.events += [(event.type, event.reason, event.message) for event in events]
+
+    # -- passes ------------------------------------------------------------------------------------------------------------------------------
 
     async def look(self, *, catch_up=True):
         """One pass."""

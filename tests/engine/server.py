@@ -153,6 +153,14 @@ class Server:
 
         return await self._asked("delete", key, end)
 
+    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
+        def change() -> Object:
+            live = self._guarded("patch", key, patch["metadata"])
+            return self.make(patched(live, {"status": patch["status"]}))
+
+        answer: Object = await self._asked("status", key, change)
+        return answer
+
     async def _asked(self, verb: str, key: ObjectKey, act: Callable[[], Any]) -> Any:
         self.log.append((verb, key.name))
         self.under_way += 1

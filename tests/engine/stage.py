@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 
 from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.reconcile.executor import Executor, Outcomes
+from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
-from ruleop.planning import AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
 from tests.engine.server import APP, Server, Shelves, child, patch_of
 
 OURS = "ruleop.dev/ruleop"
+OWNER = ObjectKey.of(APP)
 WRITES = ("create", "patch", "update", "apply", "delete")
 
 
@@ -34,7 +35,7 @@ class Stage:
     def knows_what_is(self, name, kind="ConfigMap"):
         assert self.stored(name, kind) == self.live(name, kind)
 
-    async def execute(self, *actions) -> Outcomes:
+    async def execute(self, *actions) -> Outcome:
         return await self.executor.execute(actions, self.app)
 
     # One action of each kind, on the object "a".
@@ -71,12 +72,12 @@ def on_stage(kind):
     """A stage and one action of the kind, with the verb and the name that it comes down to."""
     stage = Stage() if kind == "create" else Stage(child("a", data={"x": "old"}))
     if kind == "add":
-        return stage, AddFinalizer(OURS), ("patch", "web")
+        return stage, AddFinalizer(OWNER, OURS), ("patch", "web")
     if kind == "remove":
         stage.app = stage.server.edit(
             stage.key("web", "App"), metadata={**stage.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
         )
         stage.stores.put(stage.app)
-        return stage, RemoveFinalizer(OURS), ("patch", "web")
+        return stage, RemoveFinalizer(OWNER, OURS), ("patch", "web")
     verb = {"replace": "update"}.get(kind, kind)
     return stage, getattr(stage, kind)(), (verb, "a")

@@ -226,12 +226,12 @@ def test_several_watches_of_a_kind_have_one_controller(story):
 def test_a_store_that_is_made_anew_knows_nothing_and_one_without_its_kind_knows_that(story):
     async def tell(operator):
         operator.begin(watch())
-        assert operator.controller_set.knows(APP)
+        assert operator.world.is_synced(APP)
         children = operator.informers.informers[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
         for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
             children.state = state
-            assert operator.controller_set.knows(APP) is knows
-        assert not operator.controller_set.knows(GroupKind("example.com", "Nobodys"))
+            assert operator.world.is_synced(APP) is knows
+        assert not operator.world.is_synced(GroupKind("example.com", "Nobodys"))
 
     story(tell)
 

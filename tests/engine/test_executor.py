@@ -157,7 +157,7 @@ def test_an_object_of_another_life_is_not_touched(run, kind):
     assert outcomes.replan
     assert stage.live("a")["data"] == {"x": "born again"}
     assert stage.stored("a") is None, "the store does not go on showing what was"
-    assert outcomes.foreign[stage.key("a")] == stage.live("a")
+    assert outcomes.conflicting[stage.key("a")] == stage.live("a")
 
 
 def test_a_name_taken_by_a_foreign_object_is_read_and_not_written(run):
@@ -165,7 +165,7 @@ def test_a_name_taken_by_a_foreign_object_is_read_and_not_written(run):
     stage.server.make(child("a", owner=None, data={"x": "theirs"}))
     outcomes = run(stage.execute(stage.create()))
     assert outcomes.replan
-    assert outcomes.foreign == {stage.key("a"): stage.live("a")}
+    assert outcomes.conflicting == {stage.key("a"): stage.live("a")}
     assert stage.stored("a") is None
     assert stage.server.log == [("create", "a"), ("get", "a")]
 
@@ -175,7 +175,7 @@ def test_a_name_taken_by_ourselves_is_no_failure(run):
     stage.server.make(child("a"))
     outcomes = run(stage.execute(stage.create()))
     assert outcomes.replan
-    assert not outcomes.foreign
+    assert not outcomes.conflicting
     stage.knows_what_is("a")
 
 
@@ -185,7 +185,7 @@ def test_an_object_that_went_meanwhile_leaves_the_store(run):
     outcomes = run(stage.execute(stage.patch()))
     assert outcomes.replan
     assert stage.stored("a") is None
-    assert not outcomes.foreign
+    assert not outcomes.conflicting
 
 
 def test_what_is_released_leaves_the_store(run):

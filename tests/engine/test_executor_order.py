@@ -14,7 +14,7 @@ from ruleop.kube.client.client import CONCURRENCY
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
 from tests.engine.server import Answer, child
-from tests.engine.stage import OURS, WRITES, Stage, on_stage
+from tests.engine.stage import OURS, OWNER, WRITES, Stage, on_stage
 from tests.exploration import examples
 
 
@@ -100,7 +100,7 @@ def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(ru
 
 def test_the_finalizer_is_there_before_what_needs_it(run):
     stage = Stage()
-    actions = [stage.create("a", needs=frozenset({""})), AddFinalizer(OURS)]
+    actions = [stage.create("a", needs=frozenset({""})), AddFinalizer(OWNER, OURS)]
     outcomes = run(stage.execute(*actions))
     assert outcomes.clean
     assert stage.server.log == [("patch", "web"), ("create", "a")]
@@ -109,7 +109,7 @@ def test_the_finalizer_is_there_before_what_needs_it(run):
 def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
     stage = Stage()
     stage.server.say("patch", "web", Answer.FORBIDDEN)
-    outcomes = run(stage.execute(AddFinalizer(OURS), stage.create("a", needs=frozenset({""}))))
+    outcomes = run(stage.execute(AddFinalizer(OWNER, OURS), stage.create("a", needs=frozenset({""}))))
     assert stage.live("a") is None
     assert outcomes.failed[stage.key("web", "App")].failure is Failure.FORBIDDEN
     assert not outcomes.replan, "five times at once would be forbidden five times"
@@ -119,7 +119,7 @@ def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
     """It belongs to no child, so its id is empty, as is what an action needs that needs our finalizer."""
     stage = Stage(child("old"), child("stays"))
     actions = [
-        AddFinalizer(OURS),
+        AddFinalizer(OWNER, OURS),
         stage.create("a", needs=frozenset({""})),
         stage.delete("old", id_="", needs=frozenset({"", "a"})),
         stage.release("stays", id_="", needs=frozenset({"a", ""})),
@@ -147,7 +147,7 @@ def test_a_release_that_failed_keeps_nobody_from_being_written(run):
 
 def test_the_finalizer_is_not_added_twice(run):
     stage, _, _ = on_stage("remove")
-    run(stage.execute(AddFinalizer(OURS)))
+    run(stage.execute(AddFinalizer(OWNER, OURS)))
     assert stage.live("web", "App")["metadata"]["finalizers"] == ["somebody.else/has-one", OURS]
 
 
@@ -188,7 +188,7 @@ def test_a_cr_that_is_gone_has_no_finalizer_to_remove(run):
 def test_a_cr_that_is_gone_is_not_planned_again(run):
     stage = Stage()
     del stage.server.objects[stage.key("web", "App")]
-    outcomes = run(stage.execute(AddFinalizer(OURS), stage.create("a", needs=frozenset({""}))))
+    outcomes = run(stage.execute(AddFinalizer(OWNER, OURS), stage.create("a", needs=frozenset({""}))))
     assert not outcomes.replan
     assert not outcomes.clean
     assert stage.live("a") is None

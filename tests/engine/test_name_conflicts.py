@@ -211,7 +211,7 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
         assert looking.server.log.count(("look", "web")) - looks == 4
         assert (await looking.look()).again > 8
         assert looking.condition()["reason"] == "ErrResourceExists"
-        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["an object in the way cannot be read; trying again"]
+        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["conflicting object cannot be read; will retry"]
 
     run(story())
 
@@ -225,7 +225,7 @@ def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
             info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
         )
         await looking.look()
-        assert not looking.reconciler.memory[WEB].foreign
+        assert not looking.reconciler.histories[WEB].conflicting
 
     run(story())
 
@@ -275,7 +275,7 @@ def test_a_child_that_waits_may_still_want_its_name(run):
         await looking.rest()
         looking.edit_app(spec={"name": "taken", "go": False})
         await looking.rest()
-        assert looking.key("taken") in looking.reconciler.memory[WEB].foreign
+        assert looking.key("taken") in looking.reconciler.histories[WEB].conflicting
         looking.edit_app(spec={"name": "taken"})
         await looking.rest()
         assert looking.server.log.count(("create", "taken")) == 1
@@ -291,11 +291,11 @@ def test_what_the_server_makes_of_values_is_remembered_while_a_child_waits_or_th
         make = looking.server.make
         looking.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
         await looking.rest()
-        learned = dict(looking.reconciler.memory[WEB].learned)
+        learned = dict(looking.reconciler.histories[WEB].learned)
         assert learned
         for spec in ({"x": "long", "go": False}, {}):
             looking.edit_app(spec=spec)
             await looking.rest()
-            assert looking.reconciler.memory[WEB].learned == learned
+            assert looking.reconciler.histories[WEB].learned == learned
 
     run(story())

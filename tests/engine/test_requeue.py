@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.engine.reconcile.field_conflicts import ENOUGH
-from ruleop.engine.reconcile.memory import REFUSED_FIRST
+from ruleop.planning.drift import ENOUGH
+from ruleop.planning.history import REFUSED_FIRST
 from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD
 from tests.engine.looking import FINALIZER, Looking
 from tests.engine.server import Answer, child

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from ruleop.engine.cache.expectations import PATIENCE, Expectations
-from ruleop.engine.reconcile.field_conflicts import ENOUGH, FIRST, QUIET
-from ruleop.engine.reconcile.memory import Memory
-from ruleop.engine.reconcile.reconciler import REFUSED_FOR
 from ruleop.kinds import ObjectKey
-from ruleop.planning import Problem
+from ruleop.planning.drift import ENOUGH, FIRST, QUIET
+from ruleop.planning.history import STATUS_REFUSED_FOR
 from ruleop.planning.marks import PART_OF
-from tests.engine.looking import FINALIZER, Looking
+from tests.engine.looking import FINALIZER, WEB, Looking
 from tests.engine.server import Answer
 from tests.planning.world import project
 
@@ -61,11 +58,10 @@ def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for
         looking.stores.objects = old | {looking.key("web", "App"): copy.deepcopy(looking.app)}
         looking.stores.version = 0
         asked = len(looking.server.log)
-        looking.reconciler.memory[next(iter(looking.reconciler.memory))].awaited.wrote(
-            {looking.key("a"): looking.live("a")["metadata"]["resourceVersion"]}
-        )
+        expectations = looking.reconciler.expectations[WEB] = Expectations()
+        expectations.wrote({looking.key("a"): looking.live("a")["metadata"]["resourceVersion"]})
         verdict = await looking.look(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is behind")
+        assert (verdict.failed, verdict.why) == (False, "the cache is behind")
         assert verdict.again is not None
         assert looking.server.log[asked:] == []
         looking.stores.catch_up()
@@ -150,7 +146,7 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
             await looking.look()
 
         def made_anew():
-            looking.known = False
+            looking.stores.synced = False
             for key in [key for key in looking.stores.objects if key.kind == "ConfigMap"]:
                 del looking.stores.objects[key]
 
@@ -167,12 +163,12 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
             looking.server.say("delete", "a", Answer.CONFLICT)
         said = looking.condition()
         verdict = await looking.look(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a store is made anew")
+        assert (verdict.failed, verdict.why) == (False, "a kind is listed again")
         assert verdict.again is not None
         assert far in looking.server.objects
         assert FINALIZER in looking.app["metadata"]["finalizers"]
         assert looking.condition() == said, "nor is anything told of it"
-        looking.known, looking.stores.look = True, look
+        looking.stores.synced, looking.stores.look = True, look
         looking.stores.catch_up()
         for _ in range(4):
             await looking.look()
@@ -352,11 +348,10 @@ def test_an_edit_costs_no_memory_of_fights(run):
         await looking.rest()
         looking.edit_app(spec={"v": "2"})
         await looking.rest()
-        (memory,) = looking.reconciler.memory.values()
-        assert memory.fights is None
+        assert not looking.reconciler.histories[WEB].drift
         looking.edit("a", data={"v": "theirs"})
         await looking.rest()
-        assert memory.fights
+        assert looking.reconciler.histories[WEB].drift
 
     run(story())
 
@@ -487,7 +482,7 @@ def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run
             asked.append([each.type for each in rule.conditions])
             assert looking.condition("Mine") == {}
 
-        looking.reconciler.around.before_writes.side_effect = ask
+        looking.before_writes.side_effect = ask
         await looking.look()
         assert asked == [["Mine"]]
         assert looking.condition("Mine")["status"] == "True"
@@ -502,8 +497,8 @@ def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
         looking = one(ELSEWHERE)
         for _ in range(3):
             await looking.look(catch_up=False)
-        (memory,) = looking.reconciler.memory.values()
-        versions = {key.name: version for key, version in memory.awaited._versions.items()}
+        (expected,) = looking.reconciler.expectations.values()
+        versions = {key.name: version for key, version in expected._versions.items()}
         assert versions == {
             name: looking.live(name, kind)["metadata"]["resourceVersion"] for name, kind in (("a", "ConfigMap"), ("web", "App"))
         }
@@ -602,9 +597,9 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
         tries = looking.server.log.count(("status", "web"))
         verdict = await looking.look()
         assert not verdict.failed
-        assert 0 < verdict.again <= REFUSED_FOR
+        assert 0 < verdict.again <= STATUS_REFUSED_FOR
         assert looking.server.log.count(("status", "web")) == tries, "nothing is asked in between"
-        looking.time += REFUSED_FOR
+        looking.time += STATUS_REFUSED_FOR
         await looking.rest()
         assert looking.condition()["reason"] == "Ready"
         assert looking.app["status"]["said"] == "1"
@@ -612,13 +607,13 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
     run(story())
 
 
-def test_what_is_to_be_looked_at_sooner_does_not_wait_for_the_refused_status(run):
+def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
     async def story():
-        looking = one(PROJECTED)
-        refused = Problem("status", "StatusRefused", "")
-        planned = SimpleNamespace(look_again=5.0, problems=(refused,), period=36000.0)
-        memory = Memory(refused_until=looking.time + REFUSED_FOR)
-        assert looking.reconciler._again(memory, planned) == (5.0, "its time has come")
+        looking = one("reconcilePeriod: 5s\n" + PROJECTED)
+        looking.server.say("status", "web", Answer.INVALID)
+        verdict = await looking.rest()
+        assert looking.condition()["reason"] == "StatusRefused"
+        assert (verdict.again, verdict.why) == (5.0, "resync")
 
     run(story())
 

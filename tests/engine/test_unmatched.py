@@ -8,16 +8,16 @@ from types import SimpleNamespace
 from structlog.testing import capture_logs
 
 from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.executor import Outcomes
 from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.planning import Failed, Failure, RemoveFinalizer
+from ruleop.planning import Failed, Failure, Outcome, RemoveFinalizer
 from ruleop.planning.marks import PAUSED
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"
-COMPLAINT = "a finalizer that no rule needs cannot be removed; trying again"
+OWNER = ObjectKey("example.com", "App", "shop", "web")
+COMPLAINT = "finalizer cannot be removed; will retry"
 
 
 class Play:
@@ -28,14 +28,12 @@ class Play:
         self.resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": metadata}
         self.done, self.failed = [], {}
         world = SimpleNamespace(resource=lambda _key, _version="": self.resource, seen_from=lambda _namespace: world)
-        around = SimpleNamespace(
-            world=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, debounce=None, ticks=None, say=None
-        )
-        self.reconciler = Reconciler(APP, (), around, known=lambda: True, busy=lambda: False, wake=lambda _: None)
+        environment = SimpleNamespace(cache=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, clock=None)
+        self.reconciler = Reconciler(APP, (), environment, queue=None)
 
     async def execute(self, actions, _resource):
         self.done += actions
-        return Outcomes(done=[] if self.failed else list(actions), failed=dict(self.failed))
+        return Outcome(done=[] if self.failed else list(actions), failed=dict(self.failed))
 
     def reconcile(self):
         with capture_logs() as logs:
@@ -46,7 +44,7 @@ class Play:
 def test_it_loses_the_finalizer_and_nothing_else():
     play = Play("somebody.else/one", OURS)
     verdict, lines = play.reconcile()
-    assert play.done == [RemoveFinalizer(OURS)]
+    assert play.done == [RemoveFinalizer(OWNER, OURS)]
     assert lines == ["finalizer removed"]
     assert not verdict.failed
 
@@ -59,7 +57,7 @@ def test_a_pause_keeps_the_finalizer_as_long_as_there_is_somebody_to_take_it_off
     assert play.done == []
     play.resource["metadata"]["annotations"] = {}
     play.reconcile()
-    assert play.done == [RemoveFinalizer(OURS)]
+    assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
 def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
@@ -67,7 +65,7 @@ def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}
     play.reconcile()
-    assert play.done == [RemoveFinalizer(OURS)]
+    assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
 def test_one_without_it_is_left_alone():
@@ -89,7 +87,7 @@ def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
     assert (play.done, verdict.failed) == ([], False)
     play.reconciler.held_until = ""
     play.reconcile()
-    assert play.done == [RemoveFinalizer(OURS)]
+    assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
 def test_a_refusal_is_told_once_until_one_succeeds():

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 from ruleop.engine.cache.informers import Informer, WatchSpec
 from ruleop.engine.manager.collector import StateCollector
 from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.result import Result
+from ruleop.engine.queue.result import AT_ONCE, Result
 from ruleop.engine.queue.triggers import RESYNC
 from ruleop.engine.queue.work_queue import Backoff
 from ruleop.engine.queue.workers import Workers
-from ruleop.engine.reconcile.memory import Memory
-from ruleop.engine.reconcile.reconciler import AT_ONCE
+from ruleop.engine.reconcile.pass_log import Reported
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import Kind
 from ruleop.kube.client.event_recorder import EventRecorder
@@ -29,7 +28,7 @@ VERDICTS = {
     "rest": Result(),
     "resync": Result(again=60, why=RESYNC),
     "at once": Result(again=AT_ONCE, why="the CR is a newer one"),
-    "again": Result(again=60, why="its time has come"),
+    "again": Result(again=60, why="it is checked"),
     "failed": Result(failed=True),
 }
 
@@ -69,7 +68,7 @@ class Watched:
         self.reconciler_metrics = self.metrics.of(self.title)
         self.workers = Workers(self.title, limit=limit, metrics=self.metrics, ended=self.tasks.append)
         self.workers.queue.backoff = Backoff(first=60)
-        self.reconciler = SimpleNamespace(memory={})
+        self.reconciler = SimpleNamespace(pass_log=SimpleNamespace(reported={}))
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
         self.informer = Informer(WatchSpec(CONFIG_MAP))
         self.informers = [self.informer]
@@ -138,10 +137,10 @@ class Watched:
     # -- how things stand ----------------------------------------------------------------------------------------------------------------
 
     def stands(self, name, reason, states, waits=()):
-        self.reconciler.memory[Request("shop", name)] = Memory(reason=reason, states=states, waits=waits)
+        self.reconciler.pass_log.reported[Request("shop", name)] = Reported(reason=reason, states=states, waits=waits)
 
     def gone(self, name):
-        del self.reconciler.memory[Request("shop", name)]
+        del self.reconciler.pass_log.reported[Request("shop", name)]
 
     def watch(self, namespace):
         watch = Watch(namespace, self.clock)

@@ -108,7 +108,7 @@ def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_a
         server = apps("web")
         async with at_work(server) as desk:
             desk.wire.before_answers = lambda: [hand.deliver() for hand in desk.hands]
-            with mock.patch.object(Reconciler, "_carry_out", autospec=True, side_effect=Reconciler._carry_out) as looked_at:
+            with mock.patch.object(Reconciler, "_reconcile", autospec=True, side_effect=Reconciler._reconcile) as looked_at:
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
                 await desk.rest()
                 assert looked_at.call_count == 1, "for the edit; its own two writes are none"

@@ -143,8 +143,8 @@ def active_hears_nothing(old: Any, line: queue.WorkQueue[Any], key: Any, **more:
         old(line, key, **more)
 
 
-def status_whenever_there_is_one(old: Any, *arguments: Any) -> Any:
-    planned = old(*arguments)
+def status_whenever_there_is_one(old: Any, *arguments: Any, **more: Any) -> Any:
+    planned = old(*arguments, **more)
     if planned.status is None:
         return planned
     metadata = {name: arguments[1]["metadata"][name] for name in ("uid", "resourceVersion")}
@@ -153,7 +153,7 @@ def status_whenever_there_is_one(old: Any, *arguments: Any) -> Any:
 
 
 async def looked_at_live(old: Any, reconciler: controller.Reconciler, request: Any) -> Any:
-    await reconciler.world.look(reconciler.kind, reconciler.key(request))
+    await reconciler.cache.look(reconciler.kind, reconciler.key(request))
     return await old(reconciler, request)
 
 
@@ -316,7 +316,7 @@ BREAKAGES = [
         5,
         "work begins at once",
         partial(fifth.each_store_is_waited_for, "shop"),
-        instead(controller_set.ControllerSet, "_is_synced", lambda *_: True),
+        instead(world.Cache, "is_synced", lambda *_: True),
     ),
     Breakage(
         5,

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.merge import Learned, decode
-from ruleop.planning import Create, Delete, Failed, Failure, Patch, Replace, ServerSideApply, State
+from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.world import World, config, key
 
@@ -72,7 +72,7 @@ def test_what_the_server_makes_of_a_value_is_learned_and_not_written_again():
         sent, live, world.info(world.plan().rendered[0][2] and next(iter(world.rule.children["a"].kinds))).shape
     )
     assert world.plan().actions
-    assert world.plan(learned={key("a"): learned}).actions == ()
+    assert world.plan(History(learned={key("a"): learned})).actions == ()
 
 
 def test_a_secret_in_plain_text_is_what_the_server_makes_of_it():
@@ -507,7 +507,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "2"}
     assert world.ready()[0] == "True"
-    world.failed = {key("a"): Failed(Failure.IMMUTABLE, "field is immutable", delete and world_digest(world))}
+    world.refused_before({key("a"): Failed(Failure.IMMUTABLE, "field is immutable", world_digest(world))})
     world.change(key("a"), {"data": {"v": "9"}})
     assert world.plan().actions == ()
     assert world.plan().problems[0].message == 'field is immutable; change refused: data.v: "9" → "2"'
@@ -515,12 +515,10 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
 
 def world_digest(world: World) -> str:
     world.refuse = {}
-    failed = world.failed
-    world.failed = {}
     before = dict(world.objects)
     world.objects = {}
-    (create,) = world.plan().actions
-    world.objects, world.failed = before, failed
+    (create,) = world.plan(History.NONE).actions
+    world.objects = before
     return create.wanted
 
 
@@ -661,10 +659,9 @@ def test_while_a_write_is_about_to_be_done_its_child_is_not_ready():
 
 def test_a_settled_plan_has_no_actions_and_an_earlier_failure_is_not_its_own():
     world = one()
-    assert world.plan(settled=True).actions == ()
-    world.failed = {key("a"): Failed(Failure.FORBIDDEN, "no", "")}
+    assert world.plan_status().actions == ()
     assert world.plan().problems == ()
-    assert world.plan(settled=True).problems[0].reason == "Forbidden"
+    assert world.plan_status({key("a"): Failed(Failure.FORBIDDEN, "no", "")}).problems[0].reason == "Forbidden"
 
 
 def test_the_digest_is_that_of_the_wish_and_not_of_our_marks():

@@ -720,7 +720,7 @@ def test_what_lives_in_a_namespace_that_is_a_child_is_made_when_the_namespace_is
     """
     world = World.of(body, inside=plain("inside"), ns="apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ metadata.name }}-ns'}\n")
     planned = world.step()
-    assert [getattr(action, "key", None) and action.key.kind for action in planned.actions] == [None, "Namespace"]
+    assert [action.key.kind for action in planned.actions] == ["App", "Namespace"]
     assert waits(world) == [("inside", "ns to be ready")]
     assert states(world)["inside"] is State.WAITING
     world.settle()

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.planning import Delete, RemoveFinalizer, Served, State
+from ruleop.planning import Delete, History, RemoveFinalizer, Served, State
 from ruleop.planning.marks import PAUSED, SKIP_FINALIZE
-from tests.planning.world import FINALIZER, World, config, key
+from tests.planning.world import CR, FINALIZER, RESYNCED, World, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '{{ metadata.name }}-last'}\nspec: {note: '{{ a.data.v }}'}\n"
@@ -85,7 +85,7 @@ def test_the_memory_outlives_a_pause():
     while world.condition()["reason"] != "Finalized":
         world.controllers()
         world.step()
-    world.remembers, world.last_reason = False, ""
+    world.remembers, world.history = False, History.NONE
     world.patch_resource({"annotations": {PAUSED: "true"}})
     world.step()
     assert world.condition("Paused")["status"] == "True"
@@ -103,7 +103,7 @@ def test_a_pause_before_stops_the_deletion():
     world.settle()
     assert world.names() == ["ConfigMap/a"]
     assert world.condition("Paused")["status"] == "True"
-    assert world.plan().look_again is None
+    assert world.plan().requeue_after == RESYNCED
 
 
 def test_a_finalize_child_that_fails_for_good_stalls_and_says_so_once():
@@ -135,7 +135,7 @@ def test_in_a_terminating_namespace_finalize_is_skipped():
     world.end()
     world.namespace_terminating = True
     planned = world.plan()
-    assert planned.actions == (RemoveFinalizer(FINALIZER),)
+    assert planned.actions == (RemoveFinalizer(CR, FINALIZER),)
     assert [event.reason for event in planned.events] == ["FinalizeSkipped"]
     world.step()
     assert world.resource is None
@@ -322,7 +322,7 @@ def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_
     assert world.condition("Stalled")["status"] == "True"
     assert "cannot list configmaps in all namespaces: needs get, list, watch, create, patch, delete; owned objects" in world.ready()[2]
     world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
-    assert world.plan().actions == (RemoveFinalizer(FINALIZER),)
+    assert world.plan().actions == (RemoveFinalizer(CR, FINALIZER),)
 
 
 def test_kinds_that_may_not_be_read_hold_nothing_up_where_the_garbage_collector_follows():
@@ -372,7 +372,7 @@ def test_so_many_that_are_to_be_gone_are_said_in_a_bounded_message():
     world = World.of(body, {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
     world.settle()
     world.end()
-    message = world.plan().conditions[0]["message"]
+    message = world.plan().conditions.ready.message
     assert message.count("is to be gone") == 8
     assert message.endswith("; and more")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.planning.world import World, key
+from tests.planning.world import RESYNCED, World, key
 
 TWO = """
 children:
@@ -104,14 +104,14 @@ def test_a_changed_value_is_written_before_what_mentions_it_and_both_in_one_pass
 def test_what_the_answers_of_a_pass_have_made_possible_is_looked_at_at_once():
     """No event tells of it: it is in the stores before the watch can tell. What was just written is not looked at for its own sake."""
     world = World.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
-    assert world.plan().look_again is None
+    assert world.plan().requeue_after == RESYNCED
     world.execute(world.plan().actions)
     first = key("web-config")
-    assert world.plan(settled=True, acted={first}).look_again == 0
+    assert world.plan_status(done=[first]).requeue_after.seconds == 0
     world.execute(world.plan().actions)
-    assert world.plan(settled=True, acted={first, key("web", "Deployment", group="apps")}).look_again is None
+    assert world.plan_status(done=[first, key("web", "Deployment", group="apps")]).requeue_after == RESYNCED
     world.change(first, {"data": {"color": "blue"}})
-    assert world.plan(settled=True, acted={first}).look_again is None
+    assert world.plan_status(done=[first]).requeue_after == RESYNCED
 
 
 WAITS = """
@@ -132,7 +132,7 @@ def test_who_will_ask_again_gets_what_is_to_be_done_and_no_foretold_status():
     world = two()
     foretold, bare = world.plan(), world.plan(foresee=False)
     assert bare.actions == foretold.actions
-    assert (bare.status, bare.conditions) == (None, ())
+    assert (bare.status, bare.conditions) == (None, None)
     world.settle()
     assert world.plan(foresee=False) == world.plan(), "there is nothing to do, so there is no again"
 

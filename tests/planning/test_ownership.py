@@ -11,7 +11,7 @@ from ruleop.kinds import Kind, ObjectKey
 from ruleop.merge import decode
 from ruleop.planning import AddFinalizer, Failed, Failure, KindInfo, Owner, Patch, Served, State
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF
-from tests.planning.world import FINALIZER, World, app, config, key
+from tests.planning.world import CR, FINALIZER, RESYNCED, World, app, config, key
 
 ONE = "children: {a: {template: a.yaml%s}}"
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
@@ -89,7 +89,7 @@ def test_managed_by_may_be_said_by_the_template():
 def test_a_child_elsewhere_has_an_annotation_and_the_cr_a_finalizer_before_it():
     world = World.of(FAR, {"v": "1"}, a=A)
     planned = world.step()
-    assert planned.actions[0] == AddFinalizer(FINALIZER)
+    assert planned.actions[0] == AddFinalizer(CR, FINALIZER)
     assert all("" in action.needs for action in planned.actions[1:])
     metadata = owned(world, namespace="far")
     assert "ownerReferences" not in metadata
@@ -135,7 +135,7 @@ def test_deletion_may_change_its_mind_and_the_finalizer_comes_first_and_goes_las
     world.edit({"v": "1", "keep": "delete"})
     world.settle()
     world.edit({"v": "1", "keep": "orphan"})
-    assert world.plan().actions[0] == AddFinalizer(FINALIZER)
+    assert world.plan().actions[0] == AddFinalizer(CR, FINALIZER)
     assert world.plan().actions[1].needs == {""}
     world.settle()
     assert "ownerReferences" not in owned(world)
@@ -170,7 +170,7 @@ def test_a_lost_finalizer_comes_back_while_something_annotated_is_left():
     world.settle()
     world.edit({"v": "1", "go": False})
     world.patch_resource({"finalizers": []})
-    assert world.plan().actions == (AddFinalizer(FINALIZER),)
+    assert world.plan().actions == (AddFinalizer(CR, FINALIZER),)
 
 
 # -- what is not ours ----------------------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_a_name_that_somebody_else_holds_is_refused_and_their_object_stays_as_it
     assert world.objects == before
     assert world.ready() == ("False", "ErrResourceExists", message)
     assert [(event.type, event.reason, event.message) for event in world.events] == [("Warning", "ErrResourceExists", message)]
-    assert world.plan().look_again == 60.0
+    assert world.plan().requeue_after.seconds == 60.0
     assert world.plan().children[0].state is State.REFUSED
 
 
@@ -225,7 +225,7 @@ def test_a_name_that_is_free_again_is_taken():
     world.delete(key("a"))
     world.settle()
     assert world.ready()[0] == "True"
-    assert world.plan().look_again is None
+    assert world.plan().requeue_after == RESYNCED
 
 
 def test_an_object_that_nobody_sees_is_refused_by_the_server_with_the_same_words():

@@ -70,7 +70,7 @@ def test_it_is_the_same_reason_while_the_operator_runs_and_after_a_restart():
     restarted.settle()
     assert restarted.ready() == (*running[:2], running[2].replace("cannot create", "cannot list"))
     assert {each.state for each in restarted.plan().children} == {
-        each.state for each in world.plan(settled=True, failed={key("a"): denied("create")}).children
+        each.state for each in world.plan_status({key("a"): denied("create")}).children
     }
 
 

@@ -102,7 +102,7 @@ def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
 
 def test_a_refusal_that_is_long_past_holds_nothing_up():
     found = renamed(world())
-    found.failed = {key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")}
+    found.refused_before({key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")})
     assert deletes(found) == ["a"]
 
 

@@ -14,6 +14,8 @@ from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning import (
     AddFinalizer,
     ChildReport,
+    Condition,
+    Conditions,
     Create,
     Delete,
     Event,
@@ -24,6 +26,7 @@ from ruleop.planning import (
     Problem,
     RemoveFinalizer,
     Replace,
+    Requeue,
     ServerSideApply,
     State,
     StatusWrite,
@@ -198,8 +201,8 @@ def test_marks_of_ruleop_are_one_remark() -> None:
             Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
             "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
         ),
-        (AddFinalizer("ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
-        (RemoveFinalizer("ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),
+        (AddFinalizer(KEY, "ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
+        (RemoveFinalizer(KEY, "ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),
     ],
 )
 def test_each_action(action: Any, said: str) -> None:
@@ -230,18 +233,15 @@ def test_waits_and_problems_say_what_and_where() -> None:
 
 
 def test_status_conditions_and_events() -> None:
-    def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
-        return {"type": kind, "status": status, "reason": reason, "message": message}
-
-    conditions = (condition("Ready", "True", "Ready"), condition("Stalled", "False", "Ready"))
+    conditions = Conditions.of("Ready", ready=True)
     old = {
         "replicas": 1,
         "theirs": "x",
         "gone": 1,
-        "conditions": [condition("Ready", "False", "Progressing", "wait")],
+        "conditions": [Condition("Ready", "False", "Progressing", "wait").as_json()],
         "observedGeneration": 1,
     }
-    new = {"replicas": 2, "theirs": "x", "url": "https://a", "conditions": list(conditions), "observedGeneration": 2}
+    new = {"replicas": 2, "theirs": "x", "url": "https://a", "conditions": [each.as_json() for each in conditions], "observedGeneration": 2}
     plan = replace(
         PLAN,
         status=StatusWrite(new, {"status": {}}),
@@ -254,8 +254,9 @@ def test_status_conditions_and_events() -> None:
         "    replicas: 1 -> 2\n"
         "  + url: https://a\n"
         "    theirs: x\n"
-        "    Ready    False -> True  Ready\n"
-        "    Stalled  False          Ready\n"
+        "    Ready        False -> True  Ready\n"
+        "    Reconciling  False          Ready\n"
+        "    Stalled      False          Ready\n"
         "\n"
         "event Synced  App synced successfully\n"
         "event Odd\n"
@@ -299,11 +300,11 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
             Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
             ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""),
             Delete(DEPLOYMENT, "web", {}, "pruned"),
-            AddFinalizer("f"),
-            RemoveFinalizer("f"),
+            AddFinalizer(KEY, "f"),
+            RemoveFinalizer(KEY, "f"),
         ),
         status=StatusWrite({"a": 1}, {"status": {"a": 1}}),
-        look_again=60.0,
+        requeue_after=Requeue(60.0, "x"),
     )
     document = orjson.loads(orjson.dumps(as_json(plan, {**APP, "status": {"a": 0}})))
     assert [action["action"] for action in document["actions"]] == [
@@ -315,7 +316,7 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
         "removeFinalizer",
     ]
     assert document["status"] == {"value": {"a": 1}, "patch": [{"op": "replace", "path": "/status/a", "value": 1}], "subresource": True}
-    assert document["lookAgainSeconds"] == 60.0
+    assert document["requeueAfter"] == {"seconds": 60.0, "reason": "x"}
     assert document["quiet"] is False
 
 

@@ -290,7 +290,7 @@ def test_messages_are_bounded():
     )
     world.step()
     world.change(next(iter(world.objects)), {"data": {"v": "9"}})
-    message = world.plan().conditions[0]["message"]
+    message = world.plan().conditions.ready.message
     assert len(message) <= 1024
     assert all(len(event.message) <= 1024 for event in world.plan().events)
     world = World.of(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.planning import Create, Delete, Event, Failed, Failure, FieldConflict, Patch
+from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
+from ruleop.planning.drift import Reverted, corrections
 from ruleop.planning.events import done
+from ruleop.planning.history import Writes
 from ruleop.planning.marks import PAUSED
 from ruleop.report.plan_text import show, text_of
 from tests.planning.world import World, config, key
@@ -22,58 +26,61 @@ def two(spec=None):
     return world
 
 
-def fight_over(world, name, *, held, change):
-    """The wish that is undone, as the plan to correct it says it."""
+def conflict_over(world, name, *, held, change):
+    """A history in which somebody has repeatedly changed this child, who changes it once more."""
     change()
     (action,) = [each for each in world.plan().actions if each.key == key(name)]
-    return {key(name): FieldConflict(action.wanted, f"ConfigMap/{name} is fought over", held=held)}
+    (fields,) = [found for each, found in corrections([action])]
+    message, due = f"ConfigMap/{name} is in conflict", 10.0 if held else -10.0
+    drift = Reverted(action.wanted, fields, (-1.0,), message=message, undone=True, due=due)
+    return replace(world.history, drift={key(name): drift})
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
 def test_a_fight_that_pauses_leaves_the_child_as_it_is(strategy):
     world = World.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
     world.settle()
-    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    planned = world.plan(fights=fights)
+    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    planned = world.plan(history)
     assert planned.actions == ()
-    assert planned.conditions[0]["reason"] == "FieldConflict"
-    assert planned.conditions[0]["message"] == "a: ConfigMap/a is fought over"
-    assert planned.conditions[2]["status"] == "True"
+    assert planned.conditions.ready.reason == "FieldConflict"
+    assert planned.conditions.ready.message == "a: ConfigMap/a is in conflict"
+    assert planned.conditions.stalled.status == "True"
     assert planned.events == (), "it was told when it was noticed"
 
 
 def test_between_two_pauses_it_is_corrected_and_told_all_the_same():
     world = two()
-    fights = fight_over(world, "a", held=False, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    planned = world.plan(fights=fights)
+    history = conflict_over(world, "a", held=False, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    planned = world.plan(history)
     assert [each.key for each in planned.actions] == [key("a")]
     world.execute(planned.actions)
-    settled = world.plan(fights=fights, settled=True)
-    assert settled.conditions[0]["reason"] == "FieldConflict", "a condition that turns with each correction would be written each time"
+    settled = world.plan(replace(history, writes=Writes()))
+    assert settled.conditions.ready.reason == "FieldConflict", "a condition that turns with each correction would be written each time"
 
 
 def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
     world = two()
-    fights = fight_over(world, "a", held=True, change=lambda: world.delete(key("a")))
-    planned = world.plan(fights=fights)
+    history = conflict_over(world, "a", held=True, change=lambda: world.delete(key("a")))
+    planned = world.plan(history)
     assert planned.actions == ()
-    assert planned.conditions[0]["reason"] == "FieldConflict"
+    assert planned.conditions.ready.reason == "FieldConflict"
 
 
 def test_another_wish_is_none_of_the_fight():
     world = two()
-    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     world.edit({"v": "2"})
-    planned = world.plan(fights=fights)
+    planned = world.plan(history)
     assert {each.key for each in planned.actions} == {key("a"), key("b")}
-    assert planned.conditions[0]["reason"] != "FieldConflict"
+    assert planned.conditions.ready.reason != "FieldConflict"
 
 
 def test_a_fight_keeps_nothing_from_being_pruned():
     world = two()
-    fights = fight_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
+    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     world.edit({"v": "1", "b": False})
-    assert [(type(each), each.key) for each in world.plan(fights=fights).actions] == [(Delete, key("b"))]
+    assert [(type(each), each.key) for each in world.plan(history).actions] == [(Delete, key("b"))]
 
 
 def test_of_a_refused_secret_the_request_is_told_and_no_more():

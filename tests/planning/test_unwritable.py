@@ -29,8 +29,8 @@ def edited(body: str, deep: Any) -> World:
 
 
 def said(world: World) -> tuple[str, str, str]:
-    ready = world.plan().conditions[0]
-    return ready["status"], ready["reason"], ready["message"]
+    ready = world.plan().conditions.ready
+    return ready.status, ready.reason, ready.message
 
 
 @pytest.mark.parametrize("lists", [False, True])

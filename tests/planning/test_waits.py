@@ -61,5 +61,5 @@ def test_an_object_that_is_being_deleted_is_waited_for():
 
 def test_a_write_that_will_be_tried_again_is_waited_for():
     world = World.of("children: {web: {template: web.yaml}}", web=web())
-    found = world.plan(failed={key("web"): Failed(Failure.OTHER, "the server is busy", "")}, settled=True)
+    found = world.plan_status({key("web"): Failed(Failure.OTHER, "the server is busy", "")})
     assert [(wait.child, wait.why) for wait in found.waits] == [("web", "write")]

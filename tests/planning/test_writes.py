@@ -27,8 +27,8 @@ ACTIONS = {
     "replace": Replace(KEY, "s", NEW, OLD, ""),
     "apply": ServerSideApply(KEY, "s", NEW, OLD, ""),
     "delete": Delete(KEY, "s", OLD, "pruned"),
-    "add the finalizer": AddFinalizer("ruleop.dev/x"),
-    "remove the finalizer": RemoveFinalizer("ruleop.dev/x"),
+    "add the finalizer": AddFinalizer(KEY, "ruleop.dev/x"),
+    "remove the finalizer": RemoveFinalizer(KEY, "ruleop.dev/x"),
 }
 
 

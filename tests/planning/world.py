@@ -25,17 +25,23 @@ from ruleop.planning import (
     Event,
     Failed,
     Failure,
+    FinalizerAction,
     FixedObjects,
+    History,
     KindInfo,
     Observed,
+    Outcome,
     Patch,
     Plan,
     RemoveFinalizer,
     Replace,
+    Requeue,
     Served,
     ServerSideApply,
     plan,
 )
+from ruleop.planning.actions import RESYNC
+from ruleop.planning.history import Refusal, Writes
 from ruleop.planning.marks import Owner, claim_on
 from ruleop.rules import Observe, Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
@@ -43,6 +49,7 @@ from tests.definitions import definition
 from tests.patching import patched
 
 FINALIZER = "ruleop.dev/ruleop"
+CR = ObjectKey("example.com", "App", "shop", "web")
 HEAD = "- group: example.com\n  version: v1\n  kind: App\n"
 APP, GLOBAL = definition("App"), definition("Global", scope="Cluster")
 
@@ -77,6 +84,10 @@ def config(name: str, data: Mapping[str, str] | None = None, **metadata: Any) ->
     }
 
 
+RESYNCED = Requeue(36000.0, RESYNC)
+"""When nothing but the period brings the next pass."""
+
+
 def key(name: str, kind: str = "ConfigMap", namespace: str = "shop", group: str = "") -> ObjectKey:
     return ObjectKey(group, kind, namespace, name)
 
@@ -89,8 +100,7 @@ class World:
     served: dict[str, Served] = field(default_factory=dict)  # by kind
     infos: dict[str, KindInfo] = field(default_factory=dict)  # by kind
     refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server does not take
-    failed: dict[ObjectKey, Failed] = field(default_factory=dict)
-    recreated: dict[ObjectKey, str] = field(default_factory=dict)
+    history: History = History.NONE
     sent: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)  # what server-side apply knows of us
     events: list[Event] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
@@ -98,8 +108,7 @@ class World:
     seed: bytes = b"seed"
     held_until: str = ""
     namespace_terminating: bool = False
-    remembers: bool = True  # the engine's memory between passes
-    last_reason: str = ""
+    remembers: bool = True  # the reason of Ready, between passes
     counter: int = 100
 
     @classmethod
@@ -125,11 +134,8 @@ class World:
         said: dict[str, Any] = {
             "now": self.now,
             "seed": self.seed,
-            "failed": self.failed,
-            "recreated": self.recreated,
             "held_until": self.held_until,
             "namespace_terminating": self.namespace_terminating,
-            "last_reason": self.last_reason,
         }
         return Observed(FixedObjects(seen), self, **{**said, **more})
 
@@ -137,9 +143,18 @@ class World:
     def rule(self) -> Rule:
         return self.project.rules[0]
 
-    def plan(self, **more: Any) -> Plan:
+    def plan(self, history: History | None = None, *, foresee: bool = True, **more: Any) -> Plan:
         assert self.resource is not None
-        return plan(self.rule, self.resource, self.observed(**more))
+        history = self.history if history is None else history
+        return plan(self.rule, self.resource, self.observed(**more), history, foresee=foresee)
+
+    def plan_status(self, failed: Mapping[ObjectKey, Failed] | None = None, *, done: Iterable[ObjectKey] = ()) -> Plan:
+        """As after the writes of a pass."""
+        return self.plan(replace(self.history, writes=Writes(failed or {}, frozenset(done))))
+
+    def refused_before(self, failed: Mapping[ObjectKey, Failed]) -> None:
+        """Writes that an earlier pass has tried, and that the server refused for good."""
+        self.history = replace(self.history, refusals={key_: Refusal(each, "", 0.0) for key_, each in failed.items()})
 
     # -- a pass --------------------------------------------------------------------------------------------------------------------------
 
@@ -148,18 +163,20 @@ class World:
         planned = self.plan()
         if crash_after is not None:
             self.execute(planned.actions[:crash_after])
-            self.failed, self.recreated, self.last_reason = {}, {}, ""
+            self.history = History.NONE
             return planned
         outcome = self.execute(planned.actions)
         if self.resource is None:
             return planned
-        last = self.plan(settled=True, failed=outcome) if planned.actions else planned
-        if planned.actions:  # as the engine does: only a refusal for good matters to the next pass
-            self.failed = {key_: each for key_, each in outcome.items() if each.failure is Failure.IMMUTABLE}
+        last = planned
+        if planned.actions:
+            self.history = self.history.after(planned, outcome, self, 0.0)
+            last = self.plan()
         self.write_status(last)
         self.events.extend(last.events)
-        if self.remembers:
-            self.last_reason = last.conditions[0]["reason"]
+        self.history = self.history.after(last, None, self, 0.0)
+        # Time stands still here, and a story that reverts one field six times is no field conflict.
+        self.history = replace(self.history, drift={}, **({} if self.remembers else {"reason": ""}))
         self.collect()
         return planned
 
@@ -169,25 +186,30 @@ class World:
             if controllers:
                 self.controllers()
             planned = self.step()
-            if (planned.quiet and planned.look_again != 0) or self.resource is None:
+            if self.resource is None or (planned.quiet and not (planned.requeue_after and planned.requeue_after.seconds == 0)):
                 return number
         raise AssertionError(f"still busy after {passes} passes: {planned.actions} {planned.status}")
 
-    def execute(self, actions: Iterable[Action]) -> dict[ObjectKey, Failed]:
-        failed: dict[ObjectKey, Failed] = {}
+    def execute(self, actions: Iterable[Action]) -> Outcome:
+        outcome = Outcome()
         broken: set[str] = set()
         for action in actions:
-            child = "" if isinstance(action, (AddFinalizer, RemoveFinalizer)) else action.child
             ends = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
-            if action.needs & broken or (ends and failed):
-                broken.add(child)
+            if action.needs & broken or (ends and outcome.failed):
+                broken.add(action.child)
                 continue
             problem = self.do(action)
             if problem is not None:
-                assert not isinstance(action, (AddFinalizer, RemoveFinalizer))
-                failed[action.key] = replace(problem, wanted="" if isinstance(action, Delete) else action.wanted)
-                broken.add(child)
-        return failed
+                assert not isinstance(action, FinalizerAction)
+                outcome.failed[action.key] = replace(problem, wanted="" if isinstance(action, Delete) else action.wanted)
+                broken.add(action.child)
+                continue
+            outcome.done.append(action)
+            if isinstance(action, Delete):
+                outcome.deleted.add(action.key)
+            elif (sent := _sent(action)) is not None and action.key in self.objects:
+                outcome.written[action.key] = (sent, self.objects[action.key])
+        return outcome
 
     def do(self, action: Action) -> Failed | None:
         assert self.resource is not None
@@ -231,8 +253,6 @@ class World:
             case Delete():
                 assert action.live["metadata"]["uid"] == live["metadata"]["uid"]
                 assert action.live["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
-                if action.why == "recreate":
-                    self.recreated = {**self.recreated, action.key: self.failed[action.key].wanted}
                 self.delete(action.key)
         return None
 
@@ -365,6 +385,16 @@ class World:
         return found
 
 
+def _sent(action: Action) -> Object | None:
+    """The desired object, of which the server's answer shows what it makes of it."""
+    match action:
+        case Patch():
+            return action.sent
+        case Create() | Replace() | ServerSideApply():
+            return action.object
+    return None
+
+
 JOB_DONE = {"conditions": [{"type": "Complete", "status": "True"}]}
 _ASIDE = ("metadata", "status")
 _VARYING = ("uid", "resourceVersion", "generation")
@@ -395,4 +425,4 @@ def repr_of(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 
-__all__ = ["FINALIZER", "JOB_DONE", "World", "app", "as_bytes", "config", "key", "project", "rule"]
+__all__ = ["CR", "FINALIZER", "JOB_DONE", "RESYNCED", "World", "app", "as_bytes", "config", "key", "project", "rule"]

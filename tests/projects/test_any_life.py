@@ -210,7 +210,7 @@ def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: i
         elif what == "rest":
             world.rest()
         elif what == "restart":
-            world._memories.clear()
+            world._histories.clear()
     settled(world)
     fresh, _ = begun(project, world[resource]["spec"])
     settled(fresh)

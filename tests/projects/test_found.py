@@ -56,7 +56,7 @@ def any_of(project: str) -> World:
 def test_a_restart_changes_nothing(project: str) -> None:
     world = any_of(project)
     before = {name: world[name] for name in world.names}
-    world._memories.clear()
+    world._histories.clear()
     writes = world.rest()
     assert not [each for each in writes if ":" in each], "a write may be sent, to learn from its answer, but changes nothing"
     assert {name: world[name] for name in world.names} == before
@@ -193,7 +193,7 @@ def test_a_foreign_job_in_the_way_of_a_purge() -> None:
     assert world.conditions(PG)["Ready"][1] in {"Finalizing", "ErrResourceExists"}
     assert 'Resource "pg-purge" already exists' in world.conditions(PG)["Ready"][2]
     assert world.last is not None
-    assert world.last.look_again is not None, "no event will tell when the name is free"
+    assert world.last.requeue_after.seconds <= 60, "no event reports when the name is free"
     world.delete("Job/pg-purge")
     assert world.rest() == ["create Job/pg-purge"]
     world.settle()

@@ -1,8 +1,8 @@
 """An operator that plays in a cluster in memory: the engine's loop without its haste. Plan, carry out, plan again for the status, until
 there is nothing left to do.
 
-Whatever is asked of planning in a life is asked of it here on each pass: that the same arguments give the same plan, and that it changes
-none of them.
+Whatever is asked of planning in a life is asked of it here on each pass: that the same arguments give the same plan, that it changes
+none of them, and that a recorded pass can be replayed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.merge import Learned
 from ruleop.planning import (
     Action,
     AddFinalizer,
@@ -22,9 +21,11 @@ from ruleop.planning import (
     Delete,
     Event,
     Failed,
-    Failure,
+    FinalizerAction,
     FixedObjects,
+    History,
     Observed,
+    Outcome,
     Patch,
     Plan,
     RemoveFinalizer,
@@ -34,6 +35,7 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.marks import APPLIED
+from tests.offline.replays import replayed
 from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused
 
@@ -43,16 +45,7 @@ if TYPE_CHECKING:
 
 FINALIZER = "ruleop.dev/ruleop"
 MOST_PASSES = 12
-
-
-@dataclass(slots=True)
-class Memory:
-    """What the engine remembers of a CR between passes."""
-
-    learned: dict[ObjectKey, Learned]
-    failed: dict[ObjectKey, Failed]
-    recreated: dict[ObjectKey, str]
-    reason: str = ""
+REPLAYED_EACH = 3  # one pass of these is recorded and replayed, too
 
 
 class World(Cluster):
@@ -61,7 +54,7 @@ class World(Cluster):
         self.events: list[Event] = []
         self.last: Plan | None = None
         self.held_until = ""
-        self._memories: dict[str, Memory] = {}
+        self._histories: dict[str, History] = {}
         self._writes: list[str] = []
 
     @property
@@ -85,30 +78,27 @@ class World(Cluster):
         watched = {rule.kind.versionless for rule in self.project.rules}
         return sorted(key for key in self.objects if key.group_kind in watched)
 
-    def planned(self, key: ObjectKey, *, failed: Mapping[ObjectKey, Failed] | None = None, settled: bool = False) -> Plan:
+    def planned(self, key: ObjectKey) -> Plan:
         resource = self.objects[key]
         rule = choose_rule(self.project.rules, resource)
         assert rule is not None
-        memory = self._memories.setdefault(resource["metadata"]["uid"], Memory({}, {}, {}))
+        history = self._histories.get(resource["metadata"]["uid"], History.NONE)
         observed = Observed(
             objects=FixedObjects(obj for obj in self.objects.values() if Kind.of(obj) not in self.unserved),
             kinds=self,
             now=self._now(),
             seed=f"pass {self.moments}".encode(),
             finalizer=FINALIZER,
-            learned=memory.learned,
-            failed=memory.failed if failed is None else failed,
-            recreated=memory.recreated,
-            last_reason=memory.reason,
             held_until=self.held_until,
             namespace_terminating=ObjectKey("", "Namespace", "", key.namespace) in self.objects
             and "deletionTimestamp" in self.objects[ObjectKey("", "Namespace", "", key.namespace)]["metadata"],
-            settled=settled,
         )
         before = json.dumps(list(self.objects.values()))
-        found = plan(rule, resource, observed)
+        found = plan(rule, resource, observed, history)
         assert json.dumps(list(self.objects.values())) == before, "planning has changed what it was given"
-        assert found == plan(rule, resource, observed), "the same arguments have given another plan"
+        assert found == plan(rule, resource, observed, history), "the same arguments have given another plan"
+        if self.moments % REPLAYED_EACH == 0:
+            replayed(rule, resource, observed, history, found)
         return found
 
     def work(self, key: ObjectKey) -> bool:
@@ -117,16 +107,18 @@ class World(Cluster):
         self.last = first = self.planned(key)
         if first.quiet:
             return False
-        failed: dict[ObjectKey, Failed] = {}
+        outcome = Outcome()
+        history = self._histories.get(first.uid, History.NONE)
         if first.actions:
-            failed = self._execute(key, first.actions)
+            outcome = self._execute(key, first.actions)
             if key not in self.objects:
                 self.events += first.events
                 return True
-            self.last = self.planned(key, failed=failed, settled=True)
+            history = self._histories[first.uid] = history.after(first, outcome, self, 0.0)
+            self.last = self.planned(key)
             assert not self.last.actions
-        memory = self._memories[self.last.uid]
-        memory.reason = self.last.conditions[0]["reason"] if self.last.conditions else ""
+        # Time stands still here, and a life that reverts one field six times is no field conflict.
+        self._histories[first.uid] = replace(history.after(self.last, None, self, 0.0), drift={})
         self.events += self.last.events
         status = self.last.status
         wrote = status is not None and status.patch is not None
@@ -140,55 +132,51 @@ class World(Cluster):
             assert self._admitted(Kind.of(live), {**live, "status": wanted}, None)["status"] == wanted, "the server would drop a part of it"
             self._store(key, {**live, "status": wanted})
         # A write that failed is tried again with backoff, which is no work while nothing changes.
-        return wrote or any(getattr(action, "key", None) not in failed for action in first.actions)
+        return wrote or any(action.key not in outcome.failed for action in first.actions)
 
-    def _execute(self, resource: ObjectKey, actions: Iterable[Action]) -> dict[ObjectKey, Failed]:
+    def _execute(self, resource: ObjectKey, actions: Iterable[Action]) -> Outcome:
         """In order, deletions after all writes; what needs a failed write is skipped."""
-        failed: dict[ObjectKey, Failed] = {}
+        outcome = Outcome()
         broken: set[str] = set()
-        memory = self._memories[self.objects[resource]["metadata"]["uid"]]
         for action in sorted(actions, key=_turn):
-            child = "" if isinstance(action, (AddFinalizer, RemoveFinalizer)) else action.child
             ending = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
-            if action.needs & broken or (ending and failed):
-                broken.add(child)
+            if action.needs & broken or (ending and outcome.failed):
+                broken.add(action.child)
                 continue
             try:
-                self._do(resource, action, memory)
+                self._do(resource, action, outcome)
             except Refused as refused:
-                assert not isinstance(action, (AddFinalizer, RemoveFinalizer))
-                broken.add(child)
-                failed[action.key] = Failed(refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted)
+                assert not isinstance(action, FinalizerAction)
+                broken.add(action.child)
+                outcome.failed[action.key] = Failed(refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted)
                 self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
-        acted = {action.key for action in actions if not isinstance(action, (AddFinalizer, RemoveFinalizer))}
-        known = {key: each for key, each in memory.failed.items() if key not in acted}
-        memory.failed = known | {key: each for key, each in failed.items() if each.failure is Failure.IMMUTABLE}
-        return known | failed
+            else:
+                outcome.done.append(action)
+        return outcome
 
-    def _do(self, resource: ObjectKey, action: Action, memory: Memory) -> None:
+    def _do(self, resource: ObjectKey, action: Action, outcome: Outcome) -> None:
         match action:
             case Create():
-                self._learn(memory, action, action.object, self._create(action.object))
+                outcome.written[action.key] = (action.object, self._create(action.object))
                 self._writes.append(f"create {self.name(action.key)}")
             case Patch():
                 before, guards = self.objects[action.key], action.patch["metadata"]
                 assert {"uid", "resourceVersion"} <= guards.keys()
                 answer = self._update(action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"])
                 if action.sent is not None:
-                    self._learn(memory, action, action.sent, answer)
+                    outcome.written[action.key] = (action.sent, answer)
                 self._note({"changed": "patch", "adopted": "adopt", "released": "release"}[action.why], action.key, before, answer)
             case Replace():
                 before, guards = self.objects[action.key], action.object["metadata"]
                 answer = self._update(action.key, dict(action.object), uid=guards["uid"], version=guards["resourceVersion"])
-                self._learn(memory, action, action.object, answer)
+                outcome.written[action.key] = (action.object, answer)
                 self._note("replace", action.key, before, answer)
             case ServerSideApply():
                 raise NotImplementedError("no project says strategy: server-side")
             case Delete():
                 theirs = self.objects[action.key]["metadata"]
                 assert all(theirs[name] == action.live["metadata"][name] for name in ("uid", "resourceVersion"))
-                if action.why == "recreate":
-                    memory.recreated[action.key] = memory.failed[action.key].wanted
+                outcome.deleted.add(action.key)
                 self._delete(action.key)
                 self._writes.append(f"delete {self.name(action.key)}: {action.why}")
             case AddFinalizer():
@@ -200,9 +188,6 @@ class World(Cluster):
                 assert action.finalizer in finalizers
                 self._finalizers(resource, [each for each in finalizers if each != action.finalizer])
                 self._writes.append("finalizer removed")
-
-    def _learn(self, memory: Memory, action: Create | Patch | Replace, sent: Object, answer: Object) -> None:
-        memory.learned[action.key] = Learned.NOTHING.learn(sent, answer, self.info(Kind.of(answer)).shape)
 
     def _note(self, verb: str, key: ObjectKey, before: Object, after: Object) -> None:
         paths = [path for path in _differences(before, after) if path not in _SERVERS]

@@ -40,6 +40,7 @@ class Cache:
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
+        self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # what the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
         self.other_versions: dict[GroupKind, list[Informer]] = {}  # of the same CRs, for the rules that name another version
         self.children_of: dict[GroupKind, list[Informer]] = {}  # one for each version that rules write
@@ -54,6 +55,12 @@ class Cache:
         """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
         self._infos.clear()
         self._states.clear()
+
+    def is_synced(self, kind: GroupKind) -> bool:
+        """Whether all is known that the rules of a watched kind need, or known not to be had. A store that is listed again knows nothing,
+        and what it does not hold must not be taken to be gone."""
+        required = self.required.get(kind)
+        return required is not None and all(informer.state is not State.PENDING for informer in required)
 
     # -- objects -------------------------------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class StateCollector(Collector):
         for name in ("longest_wait_seconds", "failing"):
             found[f"ruleop_{name}"][title] = work[name]
         # Most CRs stand alike, so what they are is counted before it is looked into.
-        alike = Counter((memory.reason, memory.states, memory.waits) for memory in controller.reconciler.memory.values())
+        alike = Counter((each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values())
         for (reason, states, waits), count in alike.items():
             if reason:
                 found["ruleop_resources"][*title, reason] += count

@@ -20,7 +20,6 @@ from ruleop.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.engine.manager.unserved_kinds import Unserved
 from ruleop.engine.queue.triggers import START
 from ruleop.kinds import Kind
-from ruleop.kube.watch.store import State
 from ruleop.permissions import READ
 from ruleop.planning.permissions import LEFT, WATCHED, verbs
 
@@ -159,6 +158,7 @@ class ControllerSet:
         """Watches what the rules need, and tells the cache which informer is for what. Worked out each time, because a kind that only
         the inventory remembers can be watched once it is served."""
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
+        self.world.required = {}
         self.world.primary, self.world.other_versions, self.world.children_of, self.world.observed = {}, {}, {}, {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
@@ -166,6 +166,7 @@ class ControllerSet:
         self.informers.want(needs)
         informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
+            self.world.required[kind] = tuple(informers[need] for need in controller.needs)
             self.world.primary[kind] = informers[WatchSpec(controller.kind)]
             others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
             self.world.other_versions[kind] = [informers[WatchSpec(each)] for each in others]
@@ -211,16 +212,8 @@ class ControllerSet:
     def open(self) -> None:
         """A controller works while all that its rules need is known, or known not to be had."""
         for controller in self.controllers:
-            synced = self._is_synced(controller)
+            synced = self.world.is_synced(controller.kind.versionless)
             controller.workers.open(self.leading and synced and self.schemas.known_of(controller.kinds()))
-
-    def knows(self, kind: GroupKind) -> bool:
-        """Whether it is so still: a store that is made anew knows nothing, and what it cannot tell must not be taken to be gone."""
-        controller = self.controllers.get(kind)
-        return controller is not None and self._is_synced(controller)
-
-    def _is_synced(self, controller: Controller) -> bool:
-        return all(self.informers.informers[need].state is not State.PENDING for need in controller.needs)
 
     def stirred(self, informer: Informer) -> None:
         """A store is synced, or its kind is gone or forbidden: what needs it may go on, or has to wait."""

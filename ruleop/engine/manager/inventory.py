@@ -16,9 +16,13 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Object
+from ruleop.planning import AddFinalizer, Create, ServerSideApply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from ruleop.planning import Plan
+    from ruleop.rules import Rule
 
 
 MOST_TRIES = 5
@@ -66,6 +70,17 @@ class Inventory:
 
     def of(self, watched: GroupKind) -> InventoryEntry:
         return self.entries.get(watched, InventoryEntry())
+
+    def conditions_of(self, watched: GroupKind) -> frozenset[str]:
+        """Types of conditions that the rules of a kind have or had."""
+        return self.of(watched).conditions
+
+    async def before_writes(self, rule: Rule, plan: Plan) -> None:
+        """Returns when the ConfigMap says what the plan is about to make."""
+        kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
+        finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
+        entry = InventoryEntry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
+        await self.ensure(rule.kind.versionless, entry)
 
     async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
         """Returns when the ConfigMap says at least this. Most calls find that it does, and cost nothing."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import socket
 import time
 import uuid
@@ -22,47 +21,47 @@ from ruleop.engine.cache.cache import Cache
 from ruleop.engine.cache.informers import Informer, Informers
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.cache.published_schemas import PublishedSchemas
+from ruleop.engine.clock import Clock
 from ruleop.engine.manager import ready_checks as checks
 from ruleop.engine.manager.collector import StateCollector
 from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.engine.manager.event_handler import EventHandler
-from ruleop.engine.manager.inventory import Inventory, InventoryEntry
+from ruleop.engine.manager.inventory import Inventory
 from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
-from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.work_queue import Urgency
 from ruleop.engine.queue.workers import Workers
+from ruleop.engine.reconcile.events import Events
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.reconciler import Reconciler, Surroundings
+from ruleop.engine.reconcile.reconciler import Environment, Reconciler
+from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
-from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.auth.credentials import find_credentials
 from ruleop.kube.client.client import Client
 from ruleop.kube.client.discovery import Discovery
 from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.event_recorder import EventRecorder, Happening
+from ruleop.kube.client.event_recorder import EventRecorder
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
 from ruleop.names import RESERVED_PREFIX
 from ruleop.permissions import grant, place
-from ruleop.planning import AddFinalizer, Create, Event, Plan, ServerSideApply
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from pathlib import Path
 
     from ruleop.engine.manager.options import Options
     from ruleop.kube.http.access import Credentials
     from ruleop.kube.watch.store import Change
-    from ruleop.rules import Project, Rule
+    from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
 
 
@@ -186,7 +185,7 @@ class Manager:
         self.recorder = EventRecorder(
             self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.debounce.busy
         )
-        self.surroundings = self._surroundings()
+        self.environment = self._environment()
         self.controllers = Controllers(self.world)
         collector = StateCollector(controllers=self.controllers, informers=self.informers.informers.values, recorder=self.recorder)
         self.metrics.registry.register(collector)
@@ -204,7 +203,7 @@ class Manager:
             limit=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
-        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.surroundings.finalizer)
+        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.environment.finalizer)
         self.discovery_sync = DiscoverySync(
             self.discovery, schemas, world=self.world, informers=self.informers, controller_set=self.controller_set
         )
@@ -266,34 +265,23 @@ class Manager:
         self._in_order = False
         self.log.error("the grace period is over; what still ran is cut off, and the next start finishes it", grace=self.options.grace)
 
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(
-            world=self.world,
+    def _environment(self) -> Environment:
+        return Environment(
+            cache=self.world,
             executor=Executor(self.api, self.world, classify, self.own_writes),
-            write_status=self._write_status,
-            say=self._say,
-            before_writes=self._before_writes,
-            conditions_of=lambda kind: self.inventory.of(kind).conditions,
+            inventory=self.inventory,
+            events=Events(self.recorder, dry_run=self.options.dry_run),
             metrics=self.metrics,
             debounce=self.debounce,
-            clock=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            ticks=time.monotonic,
-            seed=lambda: secrets.token_bytes(32),
+            clock=Clock(),
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             dry_run=self.options.dry_run,
+            pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
 
     def _controller(self, kind: Kind) -> Controller:
         workers = Workers(str(kind.versionless), limit=self.options.max_concurrent or AT_ONCE, metrics=self.metrics, ended=self._part_ended)
-        reconciler = Reconciler(
-            kind,
-            (),
-            self.surroundings,
-            known=lambda: self.controller_set.knows(kind.versionless),
-            busy=workers.queue.has_ready,
-            wake=lambda request: workers.add(request, "status", Urgency.RETRY),
-        )
-        return Controller(kind, (), reconciler, workers)
+        return Controller(kind, (), Reconciler(kind, (), self.environment, workers), workers)
 
     # -- what the stores say -------------------------------------------------------------------------------------------------------------
 
@@ -312,27 +300,6 @@ class Manager:
     def lookup(self, kind: Kind) -> ResourceInfo | None:
         found = self.discovery.get(kind)
         return found.info if found is not None else None
-
-    async def _write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        answer = await self.api.write_status(kind, key, patch, subresource=subresource)
-        self.world.put(answer)
-        return answer
-
-    def _say(self, resource: Object, event: Event) -> None:
-        key = ObjectKey.of(resource)
-        log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
-        if self.options.dry_run:
-            log.info("dry run", would=f"record the event {event.reason}", message=event.message)
-            return
-        log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
-        uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
-        self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
-
-    async def _before_writes(self, rule: Rule, plan: Plan) -> None:
-        kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
-        finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        entry = InventoryEntry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
-        await self.inventory.ensure(rule.kind.versionless, entry)
 
     # -- what is measured ----------------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from ruleop.kube.leader.lease import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +29,6 @@ class Options:
     dry_run: bool = False
     qps: float | None = None
     grace: float = 30.0
+    record: Path | None = None  # the folder in which each plan is recorded
     environ: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)  # what the rules can read

@@ -45,6 +45,14 @@ class Workers:
         self.metrics.adds.inc()
         self._woken.set()
 
+    def has_ready(self) -> bool:
+        """Whether some CR waits for a worker."""
+        return self.queue.has_ready()
+
+    def wake(self, request: Request) -> None:
+        """To write its status, which has waited long enough."""
+        self.add(request, "status", Urgency.RETRY)
+
     def open(self, is_open: bool) -> None:
         """Work is done only while the stores are synced and this process leads."""
         if is_open and not self._open:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.engine.reconcile.failures import told
@@ -28,6 +27,8 @@ from ruleop.planning import (
     Delete,
     Failed,
     Failure,
+    FinalizerAction,
+    Outcome,
     Owner,
     Patch,
     RemoveFinalizer,
@@ -57,6 +58,7 @@ class Api(Protocol):
     async def replace(self, obj: Object) -> Object: ...
     async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object: ...
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None: ...
+    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object: ...
 
 
 class Stores(Protocol):
@@ -69,35 +71,6 @@ class Stores(Protocol):
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """The object with this uid is no child any more: it is gone, or, with a version, it has lost our label by then."""
         ...
-
-
-@dataclass(slots=True)
-class Outcomes:
-    """What became of a plan's actions."""
-
-    done: list[Action] = field(default_factory=list)
-    written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
-    deleted: set[ObjectKey] = field(default_factory=set)
-    gone: list[Action] = field(default_factory=list)  # those of `done` whose object did not exist any more
-    failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
-    versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the stores
-    foreign: dict[ObjectKey, Object] = field(default_factory=dict)  # what is in the way of a child, read live
-    replan: bool = False  # something is other than planned: plan again at once
-    resource: Object | None = None  # the CR, as it was answered or read last
-    retry_after: float | None = None
-
-    @property
-    def clean(self) -> bool:
-        return not self.failed and not self.replan
-
-    @property
-    def writes(self) -> int:
-        """How many of the actions that are done ruleop itself carried out."""
-        return len(self.done) - len(self.gone)
-
-    def was_gone(self, action: Action) -> bool:
-        """Whether somebody else had done it."""
-        return any(each is action for each in self.gone)
 
 
 class Classifier(Protocol):
@@ -118,7 +91,12 @@ class Executor:
             self.stores.put(live)
         return live
 
-    async def execute(self, actions: Sequence[Action], resource: Object) -> Outcomes:
+    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
+        answer = await self.api.write_status(kind, key, patch, subresource=subresource)
+        self.stores.put(answer)
+        return answer
+
+    async def execute(self, actions: Sequence[Action], resource: Object) -> Outcome:
         """Runs the actions in waves: those whose needs are met, all at once; then those that needed them."""
         run = _Run(self, resource)
         waiting = list(actions)
@@ -132,7 +110,7 @@ class Executor:
             for error in ended:
                 if error is not None:
                     raise error
-        return run.outcomes
+        return run.outcome
 
 
 FINALIZER = ""
@@ -172,7 +150,7 @@ class _Run:
     def __init__(self, executor: Executor, resource: Object) -> None:
         self.api, self.stores, self.classify, self.own_writes = executor.api, executor.stores, executor.classify, executor.own_writes
         self.resource = resource
-        self.outcomes = Outcomes()
+        self.outcome = Outcome()
         self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
         self.slots = asyncio.Semaphore(AT_ONCE)
 
@@ -186,12 +164,12 @@ class _Run:
             except RuleopError as error:
                 done = await self._fail(action, error)
         if done:
-            self.outcomes.done.append(action)
+            self.outcome.done.append(action)
         else:
             self.broken.add(_provides(action))
 
     def _may_end(self, action: Action) -> bool:
-        return self.outcomes.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
+        return self.outcome.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
 
     async def _do(self, action: Action) -> bool:
         """Whether it is done; if not, the CR is to be planned again."""
@@ -220,14 +198,14 @@ class _Run:
             answer = await request
             write.answered(parse_version(_version(answer)))
         if sent is not None:
-            self.outcomes.written[key] = (sent, answer)
+            self.outcome.written[key] = (sent, answer)
         if not self._put(key, answer):  # released, or a webhook took our label: the store must not go on showing what was
             self.stores.remove(key, _uid(answer), _version(answer))
 
     def _put(self, key: ObjectKey, obj: Object) -> bool:
         held = self.stores.put(obj)
         if held:
-            self.outcomes.versions[key] = _version(obj)
+            self.outcome.versions[key] = _version(obj)
         return held
 
     async def _delete(self, action: Delete) -> bool:
@@ -235,23 +213,23 @@ class _Run:
         kind, metadata = Kind.of(action.live), action.live["metadata"]
         live = await self.api.read(kind, action.key)
         if live is None:
-            self.outcomes.gone.append(action)
+            self.outcome.gone.append(action)
             return self._gone(action)
         if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
             self._saw(action.key, action.live, live)
-            self.outcomes.replan = True
+            self.outcome.replan = True
             return False
         answer = await self.api.delete(
             kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation=action.propagation.capitalize()
         )
         if answer is None or not answer["metadata"].get("deletionTimestamp"):
             return self._gone(action)
-        self.outcomes.deleted.add(action.key)
+        self.outcome.deleted.add(action.key)
         self._put(action.key, answer)
         return True
 
     def _gone(self, action: Delete) -> bool:
-        self.outcomes.deleted.add(action.key)
+        self.outcome.deleted.add(action.key)
         self.stores.remove(action.key, _uid(action.live))
         return True
 
@@ -261,7 +239,7 @@ class _Run:
         if not held and planned is not None:
             self.stores.remove(key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else "")
         if not held and live is not None:
-            self.outcomes.foreign[key] = live
+            self.outcome.conflicting[key] = live
 
     # -- the CR's finalizer --------------------------------------------------------------------------------------------------------------
 
@@ -272,18 +250,18 @@ class _Run:
         metadata = self.resource["metadata"]
         patch = {"metadata": {"finalizers": finalizers, "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}
         answer = await self.api.patch(Kind.of(self.resource), ObjectKey.of(self.resource), patch)
-        self.resource = self.outcomes.resource = answer
+        self.resource = self.outcome.resource = answer
         self._put(ObjectKey.of(answer), answer)
 
     async def _remove_finalizer(self, action: RemoveFinalizer) -> bool:
         """After a live read, like a deletion: it may end the CR."""
         live = await self.api.read(Kind.of(self.resource), ObjectKey.of(self.resource))
         if live is None:
-            self.outcomes.gone.append(action)
+            self.outcome.gone.append(action)
             return True
         if not _same(live, self.resource):
-            self.outcomes.resource = live
-            self.outcomes.replan = True
+            self.outcome.resource = live
+            self.outcome.replan = True
             self._put(ObjectKey.of(live), live)
             return False
         await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
@@ -295,12 +273,12 @@ class _Run:
         """Whether the action is done all the same."""
         failure, retry_after = self.classify(error)
         if retry_after is not None:
-            self.outcomes.retry_after = max(retry_after, self.outcomes.retry_after or 0.0)
+            self.outcome.retry_after = max(retry_after, self.outcome.retry_after or 0.0)
         if failure is Failure.INVALID and isinstance(action, (Patch, ServerSideApply)):
             return self._refused(action, failure, error, managed=await self._managed(action))
         if failure is not None:
             return self._refused(action, failure, error)
-        kind, key, planned = self._target(action)
+        kind, key, planned = self._kind_of(action), action.key, self._planned_for(action)
         try:
             live = await self.api.read(kind, key)
         except RuleopError as unread:
@@ -308,49 +286,51 @@ class _Run:
             failure, _ = self.classify(unread)
             return self._refused(action, failure or Failure.OTHER, unread)
         if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
-            self.outcomes.deleted.add(key)
+            self.outcome.deleted.add(key)
             if not (isinstance(error, ApiError) and error.outcome_unknown):
-                self.outcomes.gone.append(action)
+                self.outcome.gone.append(action)
             self._saw(key, planned, live)
             return True
-        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+        if isinstance(action, FinalizerAction):
             if live is None:  # there is nothing left to plan for; the watch will tell
                 return self._refused(action, Failure.OTHER, error)
-            self.outcomes.resource = live
+            self.outcome.resource = live
             self._put(key, live)
         else:
             self._saw(key, planned, live)
         if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
             return self._refused(action, Failure.OTHER, error)
-        self.outcomes.replan = True
+        self.outcome.replan = True
         return False
 
-    def _target(self, action: Action) -> tuple[Kind, ObjectKey, Object | None]:
-        """What the action is about, and as what it was planned for; None: as not there."""
+    def _kind_of(self, action: Action) -> Kind:
         match action:
             case AddFinalizer() | RemoveFinalizer():
-                return Kind.of(self.resource), ObjectKey.of(self.resource), self.resource
-            case Create():
-                return Kind.of(action.object), action.key, None
-            case Replace() | ServerSideApply():
-                return Kind.of(action.object), action.key, action.live
+                return Kind.of(self.resource)
+            case Create() | Replace() | ServerSideApply():
+                return Kind.of(action.object)
             case Patch() | Delete():
-                return Kind.of(action.live), action.key, action.live
+                return Kind.of(action.live)
+
+    def _planned_for(self, action: Action) -> Object | None:
+        """The object as it was when the action was planned; None: it did not exist."""
+        if isinstance(action, FinalizerAction):
+            return self.resource
+        return None if isinstance(action, Create) else action.live
 
     async def _managed(self, action: Patch | ServerSideApply) -> tuple[Mapping[str, Any], ...]:
         """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do not keep it."""
         try:
-            live = await self.api.read(Kind.of(action.object if isinstance(action, ServerSideApply) else action.live), action.key)
+            live = await self.api.read(self._kind_of(action), action.key)
         except RuleopError:  # then nobody is named
             return ()
         return tuple(each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping))
 
     def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
-        _, key, _ = self._target(action)
-        wanted = "" if isinstance(action, (Delete, AddFinalizer, RemoveFinalizer)) else action.wanted
+        wanted = "" if isinstance(action, Delete | FinalizerAction) else action.wanted
         request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
-        self.outcomes.failed[key] = Failed(failure, told(error), wanted, request, managed, verb)
+        self.outcome.failed[action.key] = Failed(failure, told(error), wanted, request, managed, verb)
         return False
 
 

@@ -1,27 +1,28 @@
 """The log of a pass: one line for each write, and one for its result; in a dry run, one for each write that would be made.
 
-Fields are named by their paths; their values are never logged.
+Fields are named by their paths; their values are never logged. What was logged of a CR last is kept, so that the same
+refusal at every retry is logged once; the metrics count the CRs by it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
-from ruleop.planning import AddFinalizer, RemoveFinalizer
+from ruleop.planning import Event, FinalizerAction
 from ruleop.planning.differences import shortened
-from ruleop.planning.writes import Verb, changes, field_paths, reason_for
+from ruleop.planning.writes import Verb, changes, field_paths, reason_for, verb_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.engine.queue.request import Request
-    from ruleop.engine.reconcile.executor import Outcomes
-    from ruleop.engine.reconcile.memory import Memory
     from ruleop.engine.telemetry.metrics import ControllerMetrics
     from ruleop.kinds import Object
-    from ruleop.planning import Action, Kinds, Plan, Problem, Wait
+    from ruleop.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
 """What would be done, and with which fields."""
@@ -33,86 +34,147 @@ MAX_WAIT: Final = 160
 """Characters of one of them."""
 
 
+@dataclass(slots=True)
+class Reported:
+    """What was logged of one CR last."""
+
+    reason: str = ""  # of Ready
+    states: tuple[str, ...] = ()  # of its children
+    waits: tuple[tuple[str, str], ...] = ()  # children that wait, and the kind of what they wait for
+    waiting: tuple[str, ...] = ()  # the same in words
+    intents: tuple[Intent, ...] | None = None  # in a dry run
+    failure: str = ""  # why the last pass could not begin
+    status_failure: str = ""  # why the status could not be written
+
+
 class PassLog:
     """Of one watched kind."""
 
     def __init__(self, kinds: Kinds, metrics: ControllerMetrics, title: str) -> None:
         self.kinds = kinds
         self.metrics = metrics
+        self.reported: dict[Request, Reported] = {}
         self.log = structlog.get_logger().bind(controller=title)
 
-    def wrote(self, request: Request, resource: Object, memory: Memory, outcomes: Outcomes) -> None:
+    def forget(self, request: Request) -> None:
+        self.reported.pop(request, None)
+
+    def _of(self, request: Request) -> Reported:
+        return self.reported.setdefault(request, Reported())
+
+    # -- writes ------------------------------------------------------------------------------------------------------------
+
+    def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
         """Logs each action that was carried out, and counts the drift among them."""
-        for action in outcomes.done:
-            verb = memory.in_step.verb(action, resource, self.kinds)
-            memory.in_step.done(action)
-            if outcomes.was_gone(action):
+        for action in plan.actions:
+            self.metrics.wrote(verb_of(action).do, outcome.result_of(action))
+        for action in outcome.done:
+            if outcome.was_gone(action):
                 continue
+            changed = changes(action, self.kinds)
+            verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
-            self._wrote(verb, action, request, resource)
-        memory.written += outcomes.writes
-        if not outcomes.clean:
-            memory.in_step.doubt()
+            self._wrote(verb, action, request, field_paths(changed, plan.uid))
 
-    def _wrote(self, verb: Verb, action: Action, request: Request, resource: Object) -> None:
-        if isinstance(action, (AddFinalizer, RemoveFinalizer)):
+    def _wrote(self, verb: Verb, action: Action, request: Request, paths: tuple[str, ...]) -> None:
+        if isinstance(action, FinalizerAction):
             self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
             return
-        reason, paths = reason_for(action), _paths(action, resource, self.kinds)
+        reason = reason_for(action)
         more = {"reason": reason} if reason else {}
         fields = {"fields": list(paths)} if paths else {}
         self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more, **fields)
 
-    def reconciled(self, request: Request, memory: Memory, planned: Plan) -> None:
-        """What all rounds of the pass wrote, and what the CR waits for. At level debug where nothing has changed since the
-        last pass: the same refusal at every retry is not news."""
-        reason = planned.conditions[0]["reason"] if planned.conditions else ""
+    def field_conflicts(self, request: Request, plan: Plan) -> Iterator[Event]:
+        """Logs and counts the conflicts that this plan has noticed, and gives their events."""
+        for each in plan.field_conflicts:
+            if each.new:
+                self.metrics.fights.inc()
+                self.log.warning("field conflict", resource=str(request), child=each.child, message=each.message)
+                yield Event("Warning", "FieldConflict", f"{each.child}: {each.message}")
+
+    # -- results -----------------------------------------------------------------------------------------------------------
+
+    def reconciled(self, request: Request, history: History, plan: Plan) -> None:
+        """What all rounds of the pass wrote, and what the CR waits for. At level debug where nothing has changed since
+        the last pass: the same refusal at every retry is not news."""
+        reported, reason = self._of(request), plan.conditions.ready.reason if plan.conditions is not None else ""
+        reported.states = tuple(child.state.value for child in plan.children)
+        reported.waits = tuple((wait.child, wait.why) for wait in plan.waits)
         waiting: tuple[str, ...] = ()
         lasting: tuple[str, ...] = ()
-        if planned.waits:
-            waiting = tuple(waits(planned.waits))
+        if plan.waits:
+            waiting = tuple(waits(plan.waits))
             # What the server answers to a write may be worded in another way each time.
-            lasting = tuple(waits(each for each in planned.waits if each.why != "write"))
-        written, memory.written = memory.written, 0
-        news = written or reason != memory.reason or lasting != memory.waiting
+            lasting = tuple(waits(each for each in plan.waits if each.why != "write"))
+        news = history.written or reason != reported.reason or lasting != reported.waiting
         more = {"waits": list(waiting)} if waiting else {}
-        (self.log.info if news else self.log.debug)("reconciled", resource=str(request), reason=reason, written=written, **more)
-        for problem in planned.problems if reason != memory.reason else ():
-            self.problem(request, problem)
-        memory.waiting = lasting
+        log = self.log.info if news else self.log.debug
+        log("reconciled", resource=str(request), reason=reason, written=history.written, **more)
+        for problem in plan.problems if reason != reported.reason else ():
+            self._problem(request, problem)
+        reported.waiting, reported.reason = lasting, reason
 
-    def problem(self, request: Request, problem: Problem) -> None:
+    def not_reconciled(self, request: Request, error: str) -> None:
+        reported = self._of(request)
+        log = self.log.debug if reported.failure == error else self.log.warning
+        log("reconcile failed; will retry", resource=str(request), error=error)
+        reported.failure = error
+
+    def began(self, request: Request) -> None:
+        if (reported := self.reported.get(request)) is not None:
+            reported.failure = ""
+
+    def _problem(self, request: Request, problem: Problem) -> None:
         site = {"site": str(problem.site)} if problem.site is not None else {}
         self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, **site, message=problem.message)
 
-    def would(self, request: Request, memory: Memory, planned: Plan, resource: Object) -> None:
+    # -- the status --------------------------------------------------------------------------------------------------------
+
+    def status_written(self, request: Request, plan: Plan, resource: Object) -> None:
+        self.log.debug("status written", resource=str(request), fields=partial(status_fields, plan, resource))
+        if (reported := self.reported.get(request)) is not None:
+            reported.status_failure = ""
+
+    def status_not_written(self, request: Request, plan: Plan, error: str, grant: Mapping[str, str]) -> bool:
+        """Whether this is news: then the events of the plan are recorded, for no status can hold them."""
+        reported = self._of(request)
+        if reported.status_failure == error:
+            return False
+        reported.status_failure = error
+        self.log.warning("status not written", resource=str(request), error=error, **grant)
+        for problem in plan.problems:
+            self._problem(request, problem)
+        return True
+
+    # -- dry run -----------------------------------------------------------------------------------------------------------
+
+    def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> None:
         """What a dry run would do; logged once, until it would do something else."""
-        meant, memory.meant = memory.meant, tuple(self._intents(planned, resource, memory))
-        if meant == memory.meant:
+        reported, intents = self._of(request), tuple(self._intents(history, plan, resource))
+        if intents == reported.intents:
             return
-        for would, fields in memory.meant:
+        reported.intents = intents
+        for would, fields in intents:
             self.log.info("dry run", resource=str(request), would=would, **({"fields": list(fields)} if fields else {}))
-        if not memory.meant:
+        if not intents:
             self.log.info("dry run", resource=str(request), would="do nothing")
 
-    def _intents(self, planned: Plan, resource: Object, memory: Memory) -> Iterator[Intent]:
-        for action in planned.actions:
-            verb = memory.in_step.verb(action, resource, self.kinds)
-            on = action.finalizer if isinstance(action, (AddFinalizer, RemoveFinalizer)) else action.key
-            yield f"{verb.do} {on}", _paths(action, resource, self.kinds)
-        if planned.status is not None and planned.status.patch is not None:
-            yield f"write the status of {planned.resource}", status_fields(planned, resource)
+    def _intents(self, history: History, plan: Plan, resource: Object) -> Iterator[Intent]:
+        for action in plan.actions:
+            changed = changes(action, self.kinds)
+            verb = history.synced.verb(action, plan.uid, changed)
+            on = action.finalizer if isinstance(action, FinalizerAction) else action.key
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid)
+        if plan.status is not None and plan.status.patch is not None:
+            yield f"write the status of {plan.resource}", status_fields(plan, resource)
 
 
-def _paths(action: Action, resource: Object, kinds: Kinds) -> tuple[str, ...]:
-    return field_paths(changes(action, kinds), resource["metadata"].get("uid") or "")
-
-
-def status_fields(planned: Plan, resource: Object) -> tuple[str, ...]:
+def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:
     """The fields of the status that differ, by their names."""
-    assert planned.status is not None
-    before, after = resource.get("status") or {}, planned.status.status
+    assert plan.status is not None
+    before, after = resource.get("status") or {}, plan.status.status
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     return tuple(f"status.{name}" for name in names)
 

@@ -87,6 +87,8 @@ def _no_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _bodiless(value: Any) -> Any:
+    if type(value) is str:
+        return value
     if isinstance(value, Mapping):
         return f"(a mapping of {len(value)})"
     if isinstance(value, (bytes, bytearray, memoryview)):

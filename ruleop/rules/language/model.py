@@ -78,6 +78,7 @@ class Child:
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secret: bool = False  # its objects may contain data of a Secret
+    reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ruleop.rules.language.model import (
     Selector,
     Validation,
 )
-from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ruleop.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable
 
 T = TypeVar("T")
+_CR_NAMES = JINJA_NAMES | {"cr", "metadata", "spec", "status", "vars"}
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
@@ -112,7 +113,18 @@ def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
         optional=table.optional,
         mentions=read.mentions,
         secret=secret,
+        reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
     )
+
+
+def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
+    table = child.table
+    others = [
+        _compiled(table.deletion),
+        _compiled(table.namespace),
+        *(_compiled(ignored.when) for ignored in child.ignore),
+    ]
+    return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
 
 
 def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe:

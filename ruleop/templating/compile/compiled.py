@@ -183,6 +183,11 @@ class Tree(_Compiled):
         with self.renderer:
             return self._value(self.built, scope, lenient)
 
+    def member(self, member: Any, scope: Mapping[str, Any]) -> JSON | Omit:
+        """One member of what was built, leniently; a mistake in it is none of the others'."""
+        with self.renderer:
+            return self._value(member, scope, lenient=True)
+
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
         value = self.evaluate(scope, lenient=lenient)
         return [] if isinstance(value, Omit) or value is None else [value]

@@ -1,0 +1,61 @@
+"""`ruleop plan --replay`: the plan of a recorded pass, by the rules of this project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from ruleop.cli import findings as found
+from ruleop.cli.passes import Passes, Planned, load_for_planning
+from ruleop.cli.program import UsageError
+from ruleop.cli.terminal import remark
+from ruleop.errors import RuleopError
+from ruleop.kinds import ObjectKey
+from ruleop.offline.recording import Replay, read_document
+from ruleop.planning import choose_rule, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.rules import Project, Rule
+
+
+def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
+    where, project = load_for_planning(folder, env_files)
+    replay = _read(file)
+    rule = _rule(project, replay, file)
+    passes = Passes(where, replay.observed.kinds)
+    if rule is None:
+        key = ObjectKey.of(replay.resource)
+        remark(found.mistake(str(key), "no rule matches it by selector and namespaces: nothing is done for it", warning=True))
+        passes.unruled.append(key)
+        return passes
+    planned = plan(rule, replay.resource, replay.observed, replay.history, foresee=replay.foresee)
+    passes.planned.append(Planned(dict(replay.resource), planned))
+    return passes
+
+
+def _read(file: str) -> Replay:
+    try:
+        document = orjson.loads(Path(file).read_bytes())
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: not a recorded pass")
+    try:
+        return read_document(document)
+    except RuleopError as error:
+        raise UsageError(f"{file}: {error}") from None
+
+
+def _rule(project: Project, replay: Replay, file: str) -> Rule | None:
+    """The rule that the pass was recorded with; with a warning, the one that matches now."""
+    for rule in project.rules:
+        if rule.digest == replay.rule_digest:
+            return rule
+    remark(found.mistake(file, f"the rule {replay.rule} has changed since it was recorded: the current one is used", warning=True))
+    return choose_rule(project.rules, replay.resource)

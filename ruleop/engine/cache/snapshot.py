@@ -1,0 +1,30 @@
+"""The cache as one plan sees it: each child is parsed once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.kinds import Kind, ObjectKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ruleop.kinds import GroupKind, Object
+    from ruleop.planning import Objects
+
+
+class Snapshot:
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._children: dict[tuple[ObjectKey, str], Object] = {}
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        return self._children.get((key, version)) or self._objects.get(key, version=version, partial=partial)
+
+    def children(self, part_of: str) -> Iterator[Object]:
+        for child in self._objects.children(part_of):
+            self._children[ObjectKey.of(child), Kind.of(child).version] = child
+            yield child
+
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+        return self._objects.select(kind, namespace, version=version, partial=partial)

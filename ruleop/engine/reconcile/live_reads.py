@@ -1,0 +1,86 @@
+"""Reads of the API server in a pass, for what no cache holds: objects of others that have a child's name, and who manages
+the fields of a child.
+
+Of a conflicting object the metadata shows whose it is, and it is read with backoff, until it is gone or turns out to be
+ruleop's to change. It is read in full before it is changed, or all that others put into it would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kube.client.errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.engine.clock import Clock
+    from ruleop.engine.queue.request import Request
+    from ruleop.engine.reconcile.executor import Executor
+    from ruleop.planning import History, Read
+    from ruleop.planning.history import ConflictingObject
+
+
+class MetadataReader(Protocol):
+    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """The metadata of an object, read live."""
+        ...
+
+
+class LiveReads:
+    def __init__(self, reader: MetadataReader, executor: Executor, clock: Clock, title: str) -> None:
+        self.reader = reader
+        self.executor = executor
+        self.clock = clock
+        self.log = structlog.get_logger().bind(controller=title)
+
+    async def refresh(self, request: Request, history: History) -> History:
+        """Reads the conflicting objects that are due. One that cannot be read stays as it was read last."""
+        for key, found in history.conflicting.items():
+            if found.due <= self.clock.monotonic():
+                history = history.with_conflicting(key, await self._reread(request, key, found))
+        return history
+
+    async def _reread(self, request: Request, key: ObjectKey, found: ConflictingObject) -> ConflictingObject | None:
+        try:
+            live = await self.reader.look(Kind.of(found.obj), key)
+        except RuleopError as error:
+            if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
+                return None  # its kind is not served any more
+            return self._unread(request, key, found, error)
+        return None if live is None else found.reread(live, self.clock.monotonic())
+
+    async def read(self, reads: Iterable[Read], request: Request, history: History) -> tuple[History, bool]:
+        """What a plan asks for, and whether more is known now."""
+        news = False
+        for each in reads:
+            if each.why == "managers":
+                history, news = history.with_managed(each.key, await self._managed(each)), True
+                continue
+            found = history.conflicting[each.key]
+            try:
+                live = await self.executor.see(each.kind, each.key)
+            except RuleopError as error:
+                history = history.with_conflicting(each.key, self._unread(request, each.key, found, error))
+                continue
+            history, news = history.with_conflicting(each.key, None if live is None else found.in_full(live)), True
+        return history, news
+
+    async def _managed(self, read: Read) -> tuple[Mapping[str, object], ...]:
+        """Empty where the object cannot be read: then no manager is named."""
+        try:
+            live = await self.reader.look(read.kind, read.key)
+        except RuleopError:
+            return ()
+        entries = live["metadata"].get("managedFields") if live is not None else None
+        return tuple(each for each in entries or () if isinstance(each, Mapping))
+
+    def _unread(self, request: Request, key: ObjectKey, found: ConflictingObject, error: RuleopError) -> ConflictingObject:
+        log = self.log.debug if found.trouble == str(error) else self.log.warning
+        log("conflicting object cannot be read; will retry", resource=str(request), object=str(key), error=str(error))
+        return found.unread(str(error), self.clock.monotonic())

@@ -1,0 +1,38 @@
+"""Custom resources that no rule matches: they keep their children, and ruleop's finalizer is removed from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.engine.queue.result import Result
+from ruleop.kinds import Object, ObjectKey
+from ruleop.planning import RemoveFinalizer
+
+if TYPE_CHECKING:
+    from ruleop.engine.queue.request import Request
+    from ruleop.engine.reconcile.executor import Executor
+    from ruleop.planning import Failure
+
+
+class Unmatched:
+    """Of one watched kind."""
+
+    def __init__(self, executor: Executor, finalizer: str, title: str) -> None:
+        self.executor = executor
+        self.finalizer = finalizer
+        self._reported: set[Failure] = set()  # each is reported once, until one succeeds
+        self.log = structlog.get_logger().bind(controller=title)
+
+    async def release(self, request: Request, resource: Object) -> Result:
+        if self.finalizer not in (resource["metadata"].get("finalizers") or ()):
+            return Result()
+        outcome = await self.executor.execute([RemoveFinalizer(ObjectKey.of(resource), self.finalizer)], resource)
+        if outcome.done and outcome.writes:
+            self.log.info("finalizer removed", resource=str(request), finalizer=self.finalizer)
+        failures = {each.failure: each.message for each in outcome.failed.values()}
+        for message in sorted(failures[failure] for failure in failures.keys() - self._reported):
+            self.log.warning("finalizer cannot be removed; will retry", resource=str(request), error=message)
+        self._reported = set(failures) if outcome.clean else self._reported | set(failures)
+        return Result(failed=not outcome.clean, again=outcome.retry_after)

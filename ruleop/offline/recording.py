@@ -1,0 +1,191 @@
+"""One pass as a document: the rule's digest, the custom resource, what was observed, and the history, without values of
+Secrets. `ruleop run --record` writes such documents, and `ruleop plan --replay` plans from one.
+
+What planning asks of the cluster is recorded with its answer, so a document holds what the pass has seen and nothing
+else. A seed of random values is replaced, too: passwords are drawn from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.offline.redaction import Redaction
+from ruleop.offline.typed_json import decode, encode
+from ruleop.planning import FixedObjects, History, KindInfo, Observed, Served
+from ruleop.planning.synced import Synced
+from ruleop.schema.crds import crd_shape
+from ruleop.schema.shape import UNKNOWN
+from ruleop.schema.table import builtin_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.planning import Kinds, Objects, Plan
+    from ruleop.rules import Observe, Rule
+
+FORMAT: Final = 1
+_PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
+_HIDDEN_SEED: Final = b"replayed"
+_SECRET: Final = GroupKind("", "Secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A recorded pass, to be planned again."""
+
+    rule_digest: str
+    rule: str  # its title
+    resource: Object
+    observed: Observed
+    history: History
+    foresee: bool
+
+
+class Recorder:
+    """What is observed in one pass, as planning asks for it."""
+
+    def __init__(self, observed: Observed) -> None:
+        self.objects = _RecordedObjects(observed.objects)
+        self.kinds = _RecordedKinds(observed.kinds)
+        self.observed = replace(observed, objects=self.objects, kinds=self.kinds)
+
+    def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
+        redaction = Redaction([*self.objects.answers.objects(), resource])
+        found = {
+            "format": FORMAT,
+            "rule": {"title": rule.title, "digest": rule.digest},
+            "resource": resource,
+            "observed": {
+                **{name: getattr(self.observed, name) for name in _PLAIN},
+                "retired": sorted(self.observed.retired),
+                "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
+                "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
+                "observes": encode(self.kinds.states),
+            },
+            "history": encode(_without_secrets(history)),
+            "foresee": foresee,
+            "summary": {"actions": [f"{type(each).__name__} {each.key}" for each in plan.actions], "quiet": plan.quiet},
+        }
+        redacted: dict[str, Any] = redaction.of(found)
+        return redacted
+
+
+def read_document(document: Mapping[str, Any]) -> Replay:
+    """Raises RuleopError."""
+    if document.get("format") != FORMAT:
+        raise RuleopError("not a recorded pass of this version of ruleop: record it again with `ruleop run --record`")
+    try:
+        seen = document["observed"]
+        kinds = {kind: _with_shape(info) for kind, info in decode(seen["kinds"]).items()}
+        observed = Observed(
+            objects=_ReplayedObjects(Answers(**decode(seen["objects"]))),
+            kinds=_ReplayedKinds(kinds, decode(seen["observes"])),
+            seed=_HIDDEN_SEED,
+            retired=frozenset(seen["retired"]),
+            **{name: seen[name] for name in _PLAIN},
+        )
+        rule, history = document["rule"], decode(document["history"])
+        return Replay(rule["digest"], rule["title"], document["resource"], observed, history, bool(document["foresee"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RuleopError(f"not a recorded pass: {type(error).__name__} at {error}") from None
+
+
+def _without_secrets(history: History) -> History:
+    """Without fingerprints of values of Secrets, what only names the writes in the log, and what only saves work."""
+    learned = {key: each for key, each in history.learned.items() if key.group_kind != _SECRET}
+    return replace(history, learned=learned, synced=Synced(), work=None)
+
+
+def _without_shape(info: KindInfo) -> KindInfo:
+    return replace(info, shape=UNKNOWN)
+
+
+def _with_shape(info: KindInfo) -> KindInfo:
+    """From the table of built-in kinds, or the schema that was observed."""
+    shape = builtin_shape(info.kind) or (crd_shape(info.status_schema) if info.status_schema is not None else UNKNOWN)
+    return replace(info, shape=shape)
+
+
+# -- what planning asks ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """By what was asked: an object, the children of a custom resource, the objects of a kind."""
+
+    get: dict[tuple[ObjectKey, str, bool], Object | None] = field(default_factory=dict)
+    children: dict[str, list[Object]] = field(default_factory=dict)
+    select: dict[tuple[GroupKind, str | None, str, bool], list[Object]] = field(default_factory=dict)
+
+    def objects(self) -> Iterator[Object]:
+        yield from (obj for obj in self.get.values() if obj is not None)
+        for found in (*self.children.values(), *self.select.values()):
+            yield from found
+
+
+class _RecordedObjects:
+    def __init__(self, objects: Objects) -> None:
+        self.source = objects
+        self.answers = Answers()
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self.answers.get[key, version, partial] = self.source.get(key, version=version, partial=partial)
+        return found
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        found = self.answers.children[part_of] = list(self.source.children(part_of))
+        return found
+
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+        found = list(self.source.select(kind, namespace, version=version, partial=partial))
+        self.answers.select[kind, namespace, version, partial] = found
+        return found
+
+
+class _ReplayedObjects:
+    """Other rules may ask what the recorded ones did not: then all objects that were seen are looked through."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.seen = FixedObjects(answers.objects())
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        asked = (key, version, partial)
+        return self.answers.get[asked] if asked in self.answers.get else self.seen.get(key)
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        return self.answers.children[part_of] if part_of in self.answers.children else self.seen.children(part_of)
+
+    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+        asked = (kind, namespace, version, partial)
+        return self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
+
+
+class _RecordedKinds:
+    def __init__(self, kinds: Kinds) -> None:
+        self.source = kinds
+        self.infos: dict[Kind, KindInfo] = {}
+        self.states: dict[str, Served] = {}  # by the observe's id
+
+    def info(self, kind: Kind) -> KindInfo:
+        found = self.infos[kind] = self.source.info(kind)
+        return found
+
+    def state_of(self, observe: Observe) -> Served:
+        found = self.states[observe.id] = self.source.state_of(observe)
+        return found
+
+
+class _ReplayedKinds:
+    def __init__(self, infos: Mapping[Kind, KindInfo], states: Mapping[str, Served]) -> None:
+        self.infos, self.states = infos, states
+
+    def info(self, kind: Kind) -> KindInfo:
+        """A kind that the recorded rules did not ask for is taken to be served."""
+        return self.infos.get(kind) or _with_shape(KindInfo(kind, known=False))
+
+    def state_of(self, observe: Observe) -> Served:
+        return self.states.get(observe.id) or self.info(observe.kind).state

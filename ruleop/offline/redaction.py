@@ -1,0 +1,132 @@
+"""Values of Secrets, replaced in everything that a recording holds.
+
+Each value is replaced by a word of its own, the same wherever the value stands: in the Secret, in the custom resource
+that it was made from, and in a text that holds it. So what was equal stays equal, and a replayed pass renders and
+compares as the recorded one did. The words are drawn anew for each recording, so that no password can be guessed from
+one. Checksums of a Secret's data, by which rules restart pods, are replaced by those of the words: from one, a weak
+password could be guessed. What else is computed from a value differs when the pass is replayed.
+
+Values of eight and more characters are replaced wherever they stand, shorter ones where they are all of a text, and
+those of less than four in the Secret only: else `cert` would be replaced in every `cert-manager.io`. A value that is
+also the name of an object, or a truth value, is no secret and stays.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.planning.masking import is_secret
+from ruleop.templating.filters.data_filters import sha256
+
+if TYPE_CHECKING:
+    from ruleop.kinds import Object
+
+SHORTEST: Final = 4
+DISTINCT: Final = 8
+"""Characters from which a value is replaced inside of other texts, too."""
+
+_CHECKSUM_LENGTHS: Final = (64, 63, 40, 32, 24, 20, 16, 12, 10, 8)
+_TRUTHS: Final = frozenset({"true", "false"})
+_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Redaction:
+    def __init__(self, objects: Iterable[Object]) -> None:
+        found = list(objects)
+        self._key = secrets.token_bytes(16)
+        self._words: dict[str, str] = {}
+        self._public = _TRUTHS | {str(each) for obj in found for each in _names(obj)}
+        for obj in found:
+            if is_secret(obj):
+                self._learn(obj)
+        self._pattern = self._compiled()
+        self._words |= self._checksums([obj for obj in found if is_secret(obj)])
+        self._pattern = self._compiled()
+
+    def _compiled(self) -> re.Pattern[str] | None:
+        longest_first = sorted((text for text in self._words if len(text) >= DISTINCT), key=lambda text: (-len(text), text))
+        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def _learn(self, secret: Object) -> None:
+        for value in _values(secret.get("data")):
+            plain = _decoded(value)
+            if self._is_hidden(plain):
+                self._words[plain] = self._word(plain)
+                self._words[value] = _encoded(self._word(plain))
+        for value in _values(secret.get("stringData")):
+            if self._is_hidden(value):
+                self._words[value] = self._word(value)
+                self._words[_encoded(value)] = _encoded(self._word(value))
+
+    def _checksums(self, found: Iterable[Object]) -> dict[str, str]:
+        """Of each value, and of all of them, as the filter `sha256` computes them."""
+        checksums: dict[str, str] = {}
+        for secret in found:
+            data, hidden = secret.get("data"), self.of(secret).get("data")
+            pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())] if isinstance(data, Mapping) else []
+            pairs += [(_decoded(before), _decoded(after)) for before, after in pairs if isinstance(before, str)]
+            for before, after in pairs:
+                if before != after:
+                    checksums |= {sha256(before, length): sha256(after, length) for length in _CHECKSUM_LENGTHS}
+        return checksums
+
+    def _is_hidden(self, value: str) -> bool:
+        return len(value) >= SHORTEST and value not in self._public
+
+    def _word(self, value: str) -> str:
+        digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=6).hexdigest()
+        return f"redacted-{digest}"
+
+    def of(self, value: Any) -> Any:
+        """The value without what Secrets hold."""
+        if isinstance(value, str):
+            return self._words.get(value) or self._without_distinct(value)
+        if isinstance(value, Mapping):
+            found = {self._without_distinct(name): self.of(member) for name, member in value.items()}
+            return self._secret(found) if "kind" in found and is_secret(found) else found
+        return [self.of(each) for each in value] if isinstance(value, list) else value
+
+    def _without_distinct(self, text: str) -> str:
+        return self._pattern.sub(lambda found: self._words[found[0]], text) if self._pattern is not None else text
+
+    def _secret(self, secret: dict[str, Any]) -> dict[str, Any]:
+        """Short values too, and kubectl's copy of the whole object."""
+        for field, encode in (("data", _encoded), ("stringData", str)):
+            if isinstance(entries := secret.get(field), Mapping):
+                secret[field] = {name: self._short(value, encode) for name, value in entries.items()}
+        metadata = secret.get("metadata")
+        if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
+            metadata["annotations"] = {name: text for name, text in notes.items() if name != _COPY}
+        return secret
+
+    def _short(self, value: Any, encode: Any) -> Any:
+        if not isinstance(value, str):
+            return None
+        plain = _decoded(value) if encode is _encoded else value
+        return value if plain.startswith("redacted-") or plain in self._public else encode(self._word(plain))
+
+
+def _names(obj: Object) -> Iterable[Any]:
+    metadata = obj.get("metadata") or {}
+    return (metadata.get("name"), metadata.get("namespace"), obj.get("kind"))
+
+
+def _values(entries: Any) -> Iterable[str]:
+    return [value for value in entries.values() if isinstance(value, str)] if isinstance(entries, Mapping) else []
+
+
+def _decoded(value: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+    except (binascii.Error, ValueError):
+        return value
+
+
+def _encoded(value: str) -> str:
+    return base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()

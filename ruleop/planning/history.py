@@ -1,0 +1,285 @@
+"""What earlier passes of one custom resource taught us.
+
+    plan(rule, resource, observed, history) -> Plan
+    history.after(plan, outcome, kinds, now) -> History
+
+None of it is needed to be right: after a restart it is learned again, at the cost of at most one write per object that
+changes nothing. It is a value: a pass is replayed from the rule, the resource, what was observed, and this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.merge import Learned
+from ruleop.merge.equality import fingerprint
+from ruleop.planning.actions import Create, Delete, FinalizerAction, Patch, Replace, ServerSideApply
+from ruleop.planning.drift import Reverted, corrections, is_altered, reverted
+from ruleop.planning.outcome import Failed, Failure
+from ruleop.planning.synced import Synced
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from ruleop.planning.actions import Plan
+    from ruleop.planning.observed import Kinds, Objects
+    from ruleop.planning.outcome import Outcome
+    from ruleop.planning.work import Work
+
+Value = TypeVar("Value")
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+CONFLICT_FIRST: Final = 1.0
+CONFLICT_CAP: Final = 60.0
+"""Seconds between reads of an object of somebody else that has a child's name: at first, and at most."""
+
+REFUSED_FIRST: Final = 60.0
+REFUSED_CAP: Final = 3600.0
+"""Seconds between tries of a change that was refused for good, as the object changes: at first, and at most."""
+
+STATUS_REFUSED_FOR: Final = 60.0
+"""Seconds until a refused status is tried again: the schema may be another by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictingObject:
+    """An object of somebody else that has a child's name, as it was read last. Its metadata shows whose it is; before it
+    is changed, it has to be read in full."""
+
+    obj: Object
+    due: float  # when it is read again
+    wait: float = CONFLICT_FIRST
+    partial: bool = False  # only its metadata was read
+    trouble: str = ""  # why it could not be read
+
+    def reread(self, obj: Object, now: float) -> ConflictingObject:
+        """It is still there."""
+        wait = min(CONFLICT_CAP, self.wait * 2)
+        return ConflictingObject(obj, now + wait, wait, partial=True)
+
+    def unread(self, trouble: str, now: float) -> ConflictingObject:
+        """It could not be read."""
+        wait = min(CONFLICT_CAP, self.wait * 2)
+        return replace(self, due=now + wait, wait=wait, trouble=trouble)
+
+    def in_full(self, obj: Object) -> ConflictingObject:
+        return ConflictingObject(obj, self.due, self.wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change of a field that the server calls immutable. Of some fields that is true for a time only: a claim can grow
+    once it is bound. So it is tried again when the object is another than the one that it was refused for."""
+
+    failed: Failed
+    version: str  # of the object
+    since: float
+    wait: float = REFUSED_FIRST
+
+    @property
+    def until(self) -> float:
+        """Not before then, however often the object changes: its status may do so all the time."""
+        return self.since + self.wait
+
+    def stands(self, version: str, now: float, period: float) -> bool:
+        return now < self.until or (version == self.version and not (period and now >= self.since + period))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStatus:
+    """A status that the server did not accept."""
+
+    projected: str  # fingerprint of the fields that the rule sets; any others are tried at once
+    message: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What became of this pass's writes. The plan that follows them is for the status only."""
+
+    failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)
+    done: Collection[ObjectKey] = ()  # what was written or deleted; what becomes of it, the watch reports
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # what the server makes of values
+    refusals: Mapping[ObjectKey, Refusal] = field(default_factory=lambda: NOTHING)
+    recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # digests that `onImmutable` recreated
+    conflicting: Mapping[ObjectKey, ConflictingObject] = field(default_factory=lambda: NOTHING)
+    drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
+    synced: Synced = field(default_factory=Synced)
+    refused_status: RefusedStatus | None = None
+    reason: str = ""  # of Ready after the last pass, where no status can say it
+    written: int = 0  # writes since Ready was last concluded
+    writes: Writes | None = None  # of this pass
+    work: Work | None = None  # of the plan before the writes
+
+    NONE: ClassVar[History]
+
+    def failure(self, key: ObjectKey) -> Failed | None:
+        """The refused write of this object: one of this pass, or one that is not to be tried again yet."""
+        if self.writes is not None and key in self.writes.failed:
+            return self.writes.failed[key]
+        return self.refusals[key].failed if key in self.refusals else None
+
+    def begun(self, objects: Objects, now: float) -> History:
+        """At the start of a pass: without what is over."""
+        found = self.before_writes()
+        if found.drift:
+            found = replace(found, drift={key: each for key, each in found.drift.items() if not each.is_over(now)} or NOTHING)
+        if found.conflicting:
+            kept = {key: each for key, each in found.conflicting.items() if objects.get(key, version=Kind.of(each.obj).version) is None}
+            found = replace(found, conflicting=kept or NOTHING)  # what the cache holds is known from there
+        return found
+
+    def before_writes(self) -> History:
+        """For a plan of actions, not only of the status."""
+        return replace(self, writes=None) if self.writes is not None else self
+
+    # -- after a plan ------------------------------------------------------------------------------------------------------
+
+    def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
+        """After a plan. `outcome`: what became of its actions; None: it had none, and this is what the pass concludes."""
+        found = self.planned(plan, now)
+        if outcome is None:
+            return _concluded(found, plan)
+        acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
+        learned = _learned(found.learned, plan, outcome, kinds)
+        return replace(
+            found,
+            learned=learned,
+            refusals=_refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now),
+            recreated=_recreated(found, outcome),
+            conflicting=_conflicting(found.conflicting, outcome, now),
+            drift=_drift(found.drift, plan, outcome, now),
+            synced=found.synced.done(outcome.done, clean=outcome.clean),
+            written=found.written + outcome.writes,
+            writes=Writes(outcome.failed, outcome.deleted | outcome.written.keys()),
+            work=_work(plan, outcome, learned),
+        )
+
+    def planned(self, plan: Plan, now: float) -> History:
+        """Before the plan's actions are carried out."""
+        synced, drift = self.synced.planned(plan), self.drift
+        if plan.field_conflicts:
+            found = {each.key: drift[each.key] for each in plan.field_conflicts}
+            noticed = {each.key: found[each.key].noticed(each.fields, each.message, now) for each in plan.field_conflicts if each.new}
+            drift = {**drift, **{key: each.held() for key, each in found.items()}, **noticed}
+        if synced is self.synced and drift is self.drift:
+            return self
+        return replace(self, synced=synced, drift=drift)
+
+    # -- what the engine learns by itself ----------------------------------------------------------------------------------
+
+    def status_refused(self, plan: Plan, message: str, now: float) -> History:
+        assert plan.status is not None
+        return replace(self, refused_status=RefusedStatus(fingerprint(plan.status.projected), message, now + STATUS_REFUSED_FOR))
+
+    def with_conflicting(self, key: ObjectKey, found: ConflictingObject | None) -> History:
+        """An object that was read again; None: it does not exist any more."""
+        others = {other: each for other, each in self.conflicting.items() if other != key}
+        return replace(self, conflicting=others if found is None else {**others, key: found})
+
+    def with_managed(self, key: ObjectKey, managed: tuple[Mapping[str, Any], ...]) -> History:
+        """The managedFields of an object in conflict."""
+        return replace(self, drift={**self.drift, key: replace(self.drift[key], managed=managed)})
+
+
+History.NONE = History()
+
+
+def _concluded(history: History, plan: Plan) -> History:
+    desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
+    reason = plan.conditions.ready.reason if plan.conditions is not None else ""
+    parts = {name: _kept(getattr(history, name), desired) for name in ("learned", "refusals", "recreated", "conflicting")}
+    synced = history.synced.kept(desired) if desired is not None else history.synced
+    found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
+    return history if found == history else found
+
+
+def _kept(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey] | None) -> Mapping[ObjectKey, Value]:
+    if desired is None or known.keys() <= desired:
+        return known
+    return {key: each for key, each in known.items() if key in desired} or NOTHING
+
+
+def _learned(before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds) -> Mapping[ObjectKey, Learned]:
+    """From the answers to our writes. What is not learned anew is forgotten: it would hide somebody's change."""
+    found: dict[ObjectKey, Learned] = {}
+    sent_as = {action.key: Kind.of(action.object) for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
+    for key, (sent, answer) in outcome.written.items():
+        learned = Learned.NOTHING.learn(sent, answer, kinds.info(sent_as.get(key) or Kind.of(answer)).shape)
+        if len(learned):
+            found[key] = learned
+    if not found and before.keys().isdisjoint(outcome.written):
+        return before
+    return {key: each for key, each in before.items() if key not in outcome.written} | found
+
+
+def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:
+    """Where a write was refused, or the cluster was other than planned, all is worked out again."""
+    if plan.work is None or not outcome.clean:
+        return None
+    written = (action for action in outcome.done if isinstance(action, (Create, Patch, Replace, ServerSideApply)))
+    answers = {
+        action.key: (action.merged if isinstance(action, Patch) else action.object, outcome.written[action.key][1])
+        for action in written
+        if action.key in outcome.written and action.key not in learned
+    }
+    return plan.work.after(answers)
+
+
+def _refusals(
+    before: Mapping[ObjectKey, Refusal], plan: Plan, outcome: Outcome, acted: Collection[ObjectKey], now: float
+) -> Mapping[ObjectKey, Refusal]:
+    """A refusal for good matters until the object is written again; anything else is simply tried again."""
+    refused = {key: each for key, each in outcome.failed.items() if each.failure is Failure.IMMUTABLE}
+    if not refused and not before:
+        return before
+    changed = (action for action in plan.actions if isinstance(action, (Patch, Replace, ServerSideApply)))
+    versions = {action.key: action.live["metadata"]["resourceVersion"] for action in changed if action.live is not None}
+    found = {key: each for key, each in before.items() if key not in acted}
+    for key, failed in refused.items():
+        last = before.get(key)
+        wait = min(REFUSED_CAP, last.wait * 2) if last is not None and last.failed.wanted == failed.wanted else REFUSED_FIRST
+        found[key] = Refusal(failed, versions.get(key, ""), now, wait)
+    return found
+
+
+def _recreated(history: History, outcome: Outcome) -> Mapping[ObjectKey, str]:
+    found = {
+        action.key: history.refusals[action.key].failed.wanted
+        for action in outcome.done
+        if isinstance(action, Delete) and action.why == "recreate" and action.key in history.refusals
+    }
+    return {**history.recreated, **found} if found else history.recreated
+
+
+def _conflicting(before: Mapping[ObjectKey, ConflictingObject], outcome: Outcome, now: float) -> Mapping[ObjectKey, ConflictingObject]:
+    if not outcome.conflicting and before.keys().isdisjoint(outcome.written):
+        return before
+    found = {key: each for key, each in before.items() if key not in outcome.written}
+    for key, obj in outcome.conflicting.items():
+        wait = before[key].wait if key in before else CONFLICT_FIRST
+        found[key] = ConflictingObject(obj, now + wait, wait)
+    return found
+
+
+def _drift(before: Mapping[ObjectKey, Reverted], plan: Plan, outcome: Outcome, now: float) -> Mapping[ObjectKey, Reverted]:
+    """What was written although neither CR nor rules had changed: somebody changed or deleted a child. What ruleop itself
+    deleted or released is nobody's doing."""
+    found = dict(before)
+    for action in outcome.done:
+        if isinstance(action, Delete) or (isinstance(action, Patch) and action.why == "released"):
+            found.pop(action.key, None)
+    for action, fields in corrections(outcome.done) if plan.steady else ():
+        _, answer = outcome.written.get(action.key, (None, None))
+        altered = answer is not None and not isinstance(action, Create) and is_altered(action, answer, fields)
+        found[action.key] = reverted(found.get(action.key), action.wanted, fields, now, altered=altered)
+    return found or NOTHING

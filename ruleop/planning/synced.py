@@ -1,0 +1,82 @@
+"""What was rendered when each object was last as it should be: by that, drift is told from an edit.
+
+An object that differs from what is rendered has drifted only if the same was rendered when it was last in step: then
+somebody else has changed it since. If something else was rendered then, or if nothing is known of that time (the first
+pass after a start, or after an edit of the CR or of the rules), the write is a patch and nothing more is claimed. An
+object that existed, was not deleted by ruleop, and is missing now was deleted by somebody else.
+
+This is kept for every child of every CR, so it holds hashes and no names. A pass that changes nothing computes none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ruleop.planning.actions import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.planning.wanted import digest_of
+from ruleop.planning.writes import Verb, is_mark, verb_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from ruleop.kinds import ObjectKey
+    from ruleop.planning.actions import Action, Plan
+    from ruleop.planning.differences import Difference
+
+_UNKNOWN: Final = -1  # never a hash: the object exists, and what was rendered when it was last in step is not known
+_EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Of one CR."""
+
+    digests: Mapping[int, int] = field(default_factory=lambda: _EMPTY)
+    uid: int = 0  # of the CR, hashed
+    basis: int = 0  # the rule and the CR's generation, hashed
+    count: int = -1  # objects that were in step by the last plan; -1: they are to be compared again
+
+    def planned(self, plan: Plan) -> Synced:
+        """With the objects that are in step by this plan, where something may have changed."""
+        basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
+        if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
+            return self
+        digests = dict(self.digests)
+        if uid != self.uid:  # another CR of this name: its children are others
+            digests.clear()
+        elif basis != self.basis:
+            digests = dict.fromkeys(digests, _UNKNOWN)
+        for key, rendered in plan.in_step:
+            digests[hash(key)] = hash(digest_of(rendered))
+        return Synced(digests, uid, basis, len(plan.in_step))
+
+    def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
+        """What the action is called, given what existed before. `uid` is the CR's; `changed` the fields that the action changes."""
+        verb = verb_of(action)
+        if isinstance(action, Create):
+            return Verb.RECREATE if hash(action.key) in self.digests else verb
+        if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
+            return verb
+        same = self.digests.get(hash(action.key)) == hash(action.wanted)
+        # ruleop's own marks may change for reasons that are not rendered, such as `deletion`.
+        return Verb.REVERT if same and not all(is_mark(each, uid) for each in changed) else verb
+
+    def done(self, actions: Iterable[Action], *, clean: bool) -> Synced:
+        """After these writes. `clean`: all that was planned was done, so the next plan need not be compared again."""
+        digests, count = dict(self.digests), self.count
+        for action in actions:
+            if isinstance(action, (Create, Patch, Replace, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
+                digests[hash(action.key)] = hash(action.wanted)
+                count += 1
+            elif isinstance(action, (Delete, Patch)):
+                digests.pop(hash(action.key), None)
+        return replace(self, digests=digests, count=count if clean else -1)
+
+    def kept(self, desired: Collection[ObjectKey]) -> Synced:
+        """Without all other objects."""
+        if len(self.digests) <= len(desired):
+            return self
+        known = {hash(key) for key in desired}
+        return replace(self, digests={key: digest for key, digest in self.digests.items() if key in known})

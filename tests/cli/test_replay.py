@@ -1,0 +1,60 @@
+"""`ruleop plan --replay`: a recorded pass, planned again."""
+
+from __future__ import annotations
+
+import json
+
+import orjson
+import pytest
+
+from ruleop.offline.cluster import OfflineKinds, identified, prepare
+from ruleop.planning import FixedObjects, History, Observed
+from ruleop.rules import load_project
+from tests.offline.replays import document_of
+
+
+@pytest.fixture
+def recorded(project):
+    """The file of a pass over the Site of the project."""
+    loaded = load_project(project.root, environ={})
+    kinds = OfflineKinds(loaded)
+    site = {"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "blog"}, "spec": {"page": "hello", "replicas": 2}}
+    resource, findings = prepare(loaded, identified(site, (), kinds))
+    assert findings == []
+    document = document_of(loaded.rules[0], resource, Observed(FixedObjects(), kinds), History.NONE)
+    return project.write("pass.json", orjson.dumps(document).decode())
+
+
+def test_the_plan_is_that_of_the_pass(project, ruleop, recorded):
+    ran = ruleop("plan", "--replay", "pass.json")
+    assert (ran.status, ran.err) == (0, "")
+    assert "+ create ConfigMap/blog-config" in ran.out
+    assert ran.out.endswith("2 to create.\n")
+    document = json.loads(ruleop("plan", "--replay", "pass.json", "-o", "json").out)
+    assert [action["object"]["metadata"]["name"] for action in document["plans"][0]["actions"]] == ["blog-config", "blog"]
+
+
+def test_other_rules_than_the_recorded_ones_are_used_with_a_warning(project, ruleop, recorded):
+    project.edit("templates/config.yaml.j2", "-config", "-settings")
+    ran = ruleop("plan", "--replay", "pass.json")
+    assert "warning: the rule Site.example.com has changed since it was recorded: the current one is used" in ran.err
+    assert "+ create ConfigMap/blog-settings" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name either custom resources with -f, or a recorded pass with --replay"),
+        (("--replay", "pass.json", "-f", "site.yaml"), "name either custom resources with -f, or a recorded pass with --replay"),
+        (("--replay", "none.json"), "none.json: cannot be read: No such file or directory"),
+        (("--replay", "site.yaml"), "site.yaml: not valid JSON"),
+        (("--replay", "list.json"), "list.json: not a recorded pass"),
+        (("--replay", "other.json"), "other.json: not a recorded pass of this version of ruleop: record it again"),
+    ],
+)
+def test_what_cannot_be_replayed_is_reported(project, ruleop, recorded, arguments, message):
+    project.write("list.json", "[]")
+    project.write("other.json", "{}")
+    ran = ruleop("plan", *arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert message in ran.err

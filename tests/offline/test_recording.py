@@ -1,0 +1,162 @@
+"""A recorded pass: what it holds, what it must not hold, and that it is planned again as it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruleop.errors import RuleopError
+from ruleop.merge import Learned
+from ruleop.offline.recording import read_document
+from ruleop.offline.redaction import Redaction
+from ruleop.planning import Failed, Failure, FixedObjects, History, Observed
+from ruleop.planning.drift import Reverted
+from ruleop.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.schema.shape import UNKNOWN
+from tests.exploration import examples
+from tests.offline.replays import document_of, replayed
+from tests.planning.world import World, config, key
+
+CANARY = "correct-horse-battery"
+CREDENTIALS = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.password }}'}\n"
+WEB = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web, annotations: {checksum: "{{ s.data | sha256 }}"}}
+data: {url: "postgres://admin:{{ spec.password }}@db"}
+"""
+BODY = "children: {s: {template: s.yaml}, web: {template: web.yaml}}\nstatus: {url: '{{ web.data.url }}'}\n"
+
+
+def secretive():
+    world = World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
+    world.settle()
+    return world
+
+
+def recorded(world):
+    return document_of(world.rule, world.resource, world.observed(), world.history)
+
+
+def test_no_value_of_a_secret_is_recorded():
+    world = secretive()
+    world.change(key("s", "Secret"), {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": CANARY}}})
+    text = json.dumps(recorded(world))
+    assert CANARY not in text
+    assert base64.b64encode(CANARY.encode()).decode() not in text
+    assert "redacted-" in text, "the CR and the ConfigMap have held it, too"
+    checksum = world.objects[key("web")]["metadata"]["annotations"]["checksum"]
+    assert checksum not in text, "a weak password could be guessed from it"
+
+
+def test_a_seed_is_not_recorded():
+    assert "seed" not in recorded(World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
+
+
+def test_a_recorded_pass_is_planned_as_it_was():
+    world = secretive()
+    assert replayed(world.rule, world.resource, world.observed(), world.history, world.plan()).quiet
+    world.change(key("web"), {"data": {"url": "theirs"}})
+    (action,) = replayed(world.rule, world.resource, world.observed(), world.history, world.plan()).actions
+    assert action.key == key("web")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        History(refusals={key("web"): Refusal(Failed(Failure.IMMUTABLE, "no", "digest", "patch web"), "7", 5.0)}),
+        History(recreated={key("web"): "digest"}, reason="Finalized", written=2),
+        History(conflicting={key("web"): ConflictingObject(config("web"), 3.0, 2.0, partial=True, trouble="no answer")}),
+        History(drift={key("web"): Reverted("digest", frozenset({"data.v"}), (1.0, 2.0), message="in conflict", due=9.0)}),
+        History(refused_status=RefusedStatus("print", "refused", 60.0)),
+        History(writes=Writes({key("web"): Failed(Failure.FORBIDDEN, "no")}, frozenset({key("s", "Secret")}))),
+    ],
+)
+def test_a_history_is_read_as_it_was_written(history):
+    world = World.of("children: {}")
+    document = document_of(world.rule, world.resource, Observed(FixedObjects(), world), history)
+    found = read_document(orjson.loads(orjson.dumps(document))).history
+    assert found == history
+
+
+def test_what_was_learned_is_kept_but_for_secrets():
+    world = World.of("children: {a: {template: a.yaml}}", {"v": "1000m"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
+    history = History(learned={key("a"): learned, key("s", "Secret"): learned})
+    found = read_document(document_of(world.rule, world.resource, world.observed(), history)).history
+    assert set(found.learned) == {key("a")}
+    assert len(found.learned[key("a")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "not a recorded pass of this version"),
+        ({"format": 2}, "not a recorded pass of this version"),
+        ({"format": 1}, "not a recorded pass: KeyError at 'observed'"),
+        ({"format": 1, "observed": []}, "not a recorded pass: TypeError"),
+    ],
+)
+def test_what_is_no_recording_is_refused(document, message):
+    with pytest.raises(RuleopError, match=message):
+        read_document(document)
+
+
+# -- redaction -------------------------------------------------------------------------------------------------------------
+
+
+def secret(name="s", **data):
+    return {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {k: b64(v) for k, v in data.items()}}
+
+
+def b64(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_a_value_is_the_same_word_wherever_it_stands():
+    redaction = Redaction([secret(p="hunter22")])
+    word = redaction.of("hunter22")
+    assert word != "hunter22"
+    assert redaction.of({"url": "db://hunter22@x"}) == {"url": f"db://{word}@x"}
+    assert redaction.of(secret(p="hunter22"))["data"]["p"] == b64(word)
+    assert Redaction([secret(p="hunter22")]).of("hunter22") != word, "no two recordings can be compared"
+
+
+def test_short_values_stay_in_other_texts():
+    redaction = Redaction([secret(a="1", b="cert", c="web", d="true"), {"kind": "App", "metadata": {"name": "web"}}])
+    assert redaction.of("cert-manager.io") == "cert-manager.io"
+    assert redaction.of("cert") != "cert"
+    assert redaction.of(["1", "web", "true"]) == ["1", "web", "true"]
+    hidden = redaction.of(secret(a="1", b="cert", c="web", d="true"))["data"]
+    assert hidden["a"] != b64("1")
+    assert hidden["c"] == b64("web"), "the name of an object is no secret"
+
+
+def test_binary_values_are_hidden_too():
+    binary = base64.b64encode(bytes(range(256))).decode()
+    obj = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"k": binary, "odd": 7, "bad": "not base64!"}}
+    hidden = Redaction([obj]).of(obj)["data"]
+    assert binary not in json.dumps(hidden)
+    assert hidden["odd"] is None
+    assert hidden["bad"] != "not base64!"
+
+
+@settings(max_examples=examples(100))
+@given(st.text(min_size=4, max_size=30), st.text(max_size=5), st.text(max_size=5))
+def test_no_long_value_survives_anywhere(value, before, after):
+    hidden = Redaction([secret(p=value)]).of({"a": [value, {"b": before + value + after}], "s": secret(p=value)})
+    found = [hidden["a"][0], base64.b64decode(hidden["s"]["data"]["p"]).decode()]
+    if value not in {"true", "false", "Secret", "s"}:
+        assert value not in found
+        if len(value) >= 8:
+            assert value not in hidden["a"][1]["b"]
+
+
+def test_the_names_of_what_is_done_are_in_the_summary():
+    world = World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
+    assert recorded(world)["summary"] == {"actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"], "quiet": False}

@@ -1,0 +1,186 @@
+"""What a history keeps of a pass, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ruleop.kinds import ObjectKey
+from ruleop.planning import Condition, Conditions, Create, Delete, Failed, Failure, FixedObjects, History, Outcome, Patch, Plan
+from ruleop.planning.actions import ChildReport, FieldConflict, ObjectReport, State
+from ruleop.planning.drift import ENOUGH, Reverted
+from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
+from ruleop.planning.writes import Verb
+from tests.planning.world import World
+
+A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
+IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")
+KINDS = World.of("children: {}")
+PLAN = Plan(ObjectKey("example.com", "App", "shop", "web"), "cr-1", "App.example.com", "rule", 1)
+
+
+def obj(value, key=A):
+    metadata = {"name": key.name, "namespace": key.namespace, "resourceVersion": "7", "uid": key.name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": value}}
+
+
+def patch(key, value="1", why="changed"):
+    return Patch(key, key.name, {"data": {"v": value}}, obj("before", key), obj(value, key), "digest", why)
+
+
+def after(history, *actions, failed=None, written=None, conflicting=None, now=100.0, **plan):
+    """After a plan of these actions, of which those fail that `failed` names."""
+    outcome = Outcome(
+        done=[action for action in actions if action.key not in (failed or {})],
+        written=dict(written or {}),
+        failed=dict(failed or {}),
+        conflicting=dict(conflicting or {}),
+    )
+    return history.after(replace(PLAN, actions=actions, **plan), outcome, KINDS, now)
+
+
+def concluded(history, *desired, now=100.0, **plan):
+    """After a plan without actions of a CR that has these children."""
+    report = ChildReport("a", State.READY, "a.yaml", objects=tuple(ObjectReport(key, State.READY) for key in desired))
+    return history.after(replace(PLAN, children=(report,), complete=True, **plan), None, KINDS, now)
+
+
+def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
+    history = after(History.NONE, patch(A), patch(B), written={A: (obj("1000m"), obj("1")), B: (obj("1"), obj("1"))})
+    assert set(history.learned) == {A}
+    history = after(history, patch(A), written={A: (obj("1"), obj("1"))})
+    assert not history.learned, "an old answer would hide somebody's change"
+
+
+def test_a_refusal_for_good_stands_while_other_objects_are_written():
+    history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
+    history = after(history, patch(B))
+    assert history.refusals == {A: Refusal(IMMUTABLE, "7", 100.0)}
+
+
+def test_a_refusal_for_good_ends_when_the_object_is_written():
+    history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
+    history = after(history, patch(A), patch(B), failed={B: IMMUTABLE})
+    assert history.refusals == {B: Refusal(IMMUTABLE, "7", 100.0)}
+
+
+def test_a_refusal_for_good_stands_for_a_minute_and_until_the_object_is_another_or_the_period_is_over():
+    refusal = Refusal(IMMUTABLE, "7", 100.0)
+    assert refusal.stands("8", 159.0, 0.0)
+    assert not refusal.stands("8", 160.0, 0.0)
+    assert refusal.stands("7", 1e9, 0.0)
+    assert refusal.stands("7", 699.0, 600.0)
+    assert not refusal.stands("7", 700.0, 600.0)
+    assert refusal.stands("7", 101.0, 1.0), "a short period does not hurry"
+
+
+def test_the_same_refused_object_backs_off_and_another_one_starts_anew():
+    history, waits = History.NONE, []
+    for _ in range(8):
+        history = after(history, patch(A), failed={A: IMMUTABLE})
+        waits.append(history.refusals[A].wait)
+    assert waits == [60, 120, 240, 480, 960, 1920, REFUSED_CAP, REFUSED_CAP]
+    history = after(history, patch(A), failed={A: replace(IMMUTABLE, wanted="another")})
+    assert history.refusals[A].wait == 60
+
+
+@pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
+def test_any_other_failure_is_simply_tried_again(failure):
+    history = after(History.NONE, patch(A), failed={A: Failed(failure, "no", "digest")})
+    assert not history.refusals
+    assert history.failure(A).failure is failure, "but it is reported in this pass"
+    assert history.before_writes().failure(A) is None
+
+
+def test_an_object_that_was_recreated_is_remembered_with_what_was_refused():
+    history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
+    history = after(history, Delete(A, "a", obj("1"), "recreate", after_writes=False))
+    assert history.recreated == {A: "digest"}
+
+
+def test_a_conflicting_object_is_read_less_and_less_often():
+    history = after(History.NONE, conflicting={A: obj("theirs")})
+    assert history.conflicting[A] == ConflictingObject(obj("theirs"), 101.0, 1.0)
+    waits, found = [], history.conflicting[A]
+    for _ in range(8):
+        found = found.reread(obj("still theirs"), 200.0)
+        waits.append(found.wait)
+        assert found.due == 200.0 + found.wait
+    assert waits == [2, 4, 8, 16, 32, CONFLICT_CAP, CONFLICT_CAP, CONFLICT_CAP]
+    history = history.with_conflicting(A, found.unread("no answer", 250.0))
+    assert history.conflicting[A].due == 250.0 + CONFLICT_CAP, "nor does one that cannot be read"
+    history = after(history, conflicting={A: obj("met again")}, now=300.0)
+    assert history.conflicting[A] == ConflictingObject(obj("met again"), 360.0, CONFLICT_CAP), "meeting it again does not hurry"
+
+
+def test_what_could_be_written_or_is_in_the_cache_conflicts_with_nothing():
+    history = after(History.NONE, conflicting={A: obj("theirs"), B: obj("theirs", B)})
+    assert set(after(history, patch(A), written={A: (obj("1"), obj("1"))}).conflicting) == {B}
+    assert set(history.begun(FixedObjects([obj("known", B)]), 100.0).conflicting) == {A}
+
+
+def test_nothing_is_kept_of_objects_that_are_no_longer_desired():
+    history = after(History.NONE, written={A: (obj("1000m"), obj("1")), B: (obj("1000m", B), obj("1", B))})
+    history = after(history, patch(A), patch(B), failed={A: IMMUTABLE, B: IMMUTABLE}, conflicting={A: obj("x"), B: obj("x", B)})
+    history = replace(history, recreated={A: "digest", B: "digest"})
+    kept = concluded(history, B)
+    assert [set(part) for part in (kept.learned, kept.conflicting, kept.refusals, kept.recreated)] == [{B}] * 4
+    unknown = history.after(replace(PLAN, complete=False), None, KINDS, 100.0)
+    assert set(unknown.recreated) == {A, B}, "where not all is known, nothing is forgotten"
+
+
+def test_a_pass_that_concludes_the_same_costs_no_new_history():
+    history = concluded(History.NONE, A, conditions=Conditions.of("Ready", ready=True))
+    assert history.reason == "Ready"
+    assert concluded(history, A, conditions=Conditions.of("Ready", ready=True)) is history
+    assert history.begun(FixedObjects(), 1e9) is history
+
+
+def test_the_plan_after_the_writes_knows_what_became_of_them():
+    history = after(History.NONE, patch(A), patch(B), failed={B: IMMUTABLE}, written={A: (obj("1"), obj("1"))})
+    assert history.writes == Writes({B: IMMUTABLE}, frozenset({A}))
+    assert history.written == 1
+    history = concluded(history, A, B)
+    assert (history.writes, history.written) == (None, 0)
+
+
+# -- drift -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_is_drift_only_where_all_was_written_before():
+    assert not after(History.NONE, patch(A), steady=False).drift
+    assert set(after(History.NONE, patch(A), steady=True).drift) == {A}
+
+
+def test_what_ruleop_takes_away_itself_is_nobodys_doing():
+    history = after(History.NONE, patch(A), patch(B), steady=True)
+    assert set(after(history, Delete(A, "a", obj("1"), "pruned")).drift) == {B}
+    assert set(after(history, patch(A, why="released")).drift) == {B}
+
+
+def test_a_noticed_conflict_is_kept_until_it_is_over():
+    history = replace(History.NONE, drift={A: Reverted("digest", frozenset({"data.v"}), (99.0,) * ENOUGH)})
+    conflict = FieldConflict(A, "a", frozenset({"data.v"}), "in conflict", new=True)
+    history = concluded(history, A, field_conflicts=(conflict,))
+    drift = history.drift[A]
+    assert (drift.message, drift.undone, drift.due) == ("in conflict", True, 110.0)
+    assert history.begun(FixedObjects(), 229.0).drift
+    assert not history.begun(FixedObjects(), 230.0).drift
+
+
+def test_drift_is_told_from_an_edit_by_what_was_rendered_before():
+    history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
+    in_step = ((A, obj("1")),)
+    history = concluded(history, A, in_step=in_step)
+    uid = PLAN.uid
+    change = replace(patch(A), wanted="another")
+    assert history.synced.verb(change, uid, KINDS) is Verb.PATCH
+    assert history.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.RECREATE
+    assert History.NONE.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.CREATE
+
+
+def test_the_reason_of_ready_is_kept_where_no_status_can_hold_it():
+    ready = Condition("Ready", "False", "Waiting")
+    conditions = replace(Conditions.of("Waiting", reconciling=True), ready=ready)
+    assert concluded(History.NONE, conditions=conditions).reason == "Waiting"
