@@ -1,45 +1,45 @@
-# `make demo` and `make test` are all the set-up there is: each makes what it needs first.
+# No set-up is needed: `make demo` and `make test` first create what they need.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
-# Bytecode is kept also where the surroundings ask for none: else each process of the tests compiles all that it imports.
+# Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests run in one process per core, and in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
 TESTS   := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 --dist=worksteal
-# How many examples properties are tried on, where there is time for it (tests/exploration.py).
+# How many examples each property test tries in `make test-all` (tests/exploration.py).
 HYPOTHESIS_PROFILE ?= full
 
-# Says what a target does, and how long it took. $(1) is the sentence, $(2) the command.
+# Prints what a target does, and how long it took. $(1) is the description, $(2) the command.
 define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
 .PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image image-tools test-image bench bench-cluster coverage lock clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@echo "== a virtual environment in $(VENV), from hash-pinned requirements"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ruleop needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Say which to use: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ruleop needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(STAMP)  ## check, render and plan the App example
-	$(call step,the App example: check it / render it / plan it,./bench/demo.sh $(BIN)/ruleop)
+	$(call step,the App example: check / render / plan,./bench/demo.sh $(BIN)/ruleop)
 
 test: $(STAMP)  ## the fast tests, no cluster needed
 	$(call step,the fast tests,$(TESTS) -m "not slow")
 
-test-all: $(STAMP)  ## the slow ones too, and properties on more examples
+test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and properties on more examples
 	$(call step,all tests without a cluster,$(TESTS) --hypothesis-profile=$(HYPOTHESIS_PROFILE))
 
-coverage: $(STAMP)  ## the fast tests, with the branch coverage of each room
+coverage: $(STAMP)  ## the fast tests, with branch coverage
 	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)
 
 lint: $(STAMP)  ## ruff, mypy strict, import-linter
@@ -47,22 +47,22 @@ lint: $(STAMP)  ## ruff, mypy strict, import-linter
 	$(call step,mypy --strict,$(BIN)/mypy)
 	$(call step,import-linter,$(BIN)/lint-imports)
 
-controlplane:  ## build the real control plane for the tests (about ten minutes the first time)
+controlplane:  ## build the control plane for the tests (about ten minutes the first time)
 	$(call step,the control plane,$(PYTHON) tests/controlplane/up.py build)
 
-test-cluster: $(STAMP) controlplane  ## the tests against a real API server
+test-cluster: $(STAMP) controlplane  ## the tests that need a real API server
 	$(call step,the tests against a real control plane,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
 
-cluster-up: controlplane  ## a real control plane for people, with a kubeconfig
+cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
 
-cluster-down:  ## stop it
+cluster-down:  ## stop that control plane
 	@$(PYTHON) tests/controlplane/up.py down
 
 image:  ## build the generic image with buildah, podman or docker (BUILDER=, IMAGE=, BASE=)
 	@BUILDER="$(BUILDER)" IMAGE="$(IMAGE)" BASE="$(BASE)" ./image/build.sh
 
-# Said before anything is made.
+# Fails early if a tool is missing.
 image-tools:
 	@BASE="$(BASE)" ./image/missing.sh
 
@@ -70,13 +70,13 @@ test-image: image-tools $(STAMP)  ## build the image and run it as a pod against
 	@$(MAKE) --no-print-directory controlplane
 	$(call step,the image as a pod,BASE="$(BASE)" $(BIN)/pytest -q -s --override-ini addopts="--strict-markers --strict-config --import-mode=importlib" tests/cluster/image/as_a_pod.py)
 
-bench: $(STAMP)  ## render, plan, merge and load times beside their budgets
+bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
 
-bench-cluster: $(STAMP) controlplane  ## the operator beside a bare client and a hand-written Go operator
+bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)
 
-lock:  ## write requirements/*.txt anew from pyproject.toml
+lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates --group dev -o requirements/dev.txt

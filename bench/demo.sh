@@ -3,7 +3,7 @@
 # Usage: bench/demo.sh [RULEOP], where RULEOP is the program, of a virtual environment that has a python beside it.
 set -eu
 
-ruleop=$(command -v "${1:-ruleop}") || { echo "demo.sh: there is no program ${1:-ruleop}; run: make demo" >&2; exit 2; }
+ruleop=$(command -v "${1:-ruleop}") || { echo "demo.sh: no program ${1:-ruleop}; run: make demo" >&2; exit 2; }
 case $ruleop in /*) ;; *) ruleop=$PWD/$ruleop ;; esac
 python=$(dirname "$ruleop")/python
 
@@ -22,19 +22,19 @@ run() { printf '%s$ ruleop %s%s\n' "$faint" "$*" "$plain"; "$ruleop" "$@"; }
 say "An App is a custom resource: two names, an image, a number of replicas."
 show cat examples/app.yaml
 
-say "What becomes of one, watches.yaml and two templates say. This is one of them:"
+say "Two templates describe its children. One of them:"
 show cat templates/app/service.yaml.j2
 
-say "Is the project right?"
+say "Check the project for mistakes:"
 run check
 
-say "The children of that App, in the order in which they are applied:"
+say "Render the children of that App, in apply order:"
 run render -f examples/app.yaml
 
-say "What the operator would do, were this App to appear in a cluster:"
+say "Plan: what the operator would do for this App in a cluster:"
 run plan -f examples/app.yaml
 
-# What that plan creates, as a cluster would have it a minute later, with one edit of somebody's, and the App with its status.
+# The objects that the plan creates, as they would be in a cluster a minute later, after a manual edit, and the App with its status.
 "$ruleop" plan -f examples/app.yaml -o json >plan.json
 "$python" - >cluster.yaml <<'PYTHON'
 import json
@@ -60,10 +60,10 @@ objects.append(
 print(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
 PYTHON
 
-say "Later, somebody scales the Deployment by hand and sets another image. cluster.yaml is what \`kubectl get -o yaml\` says now." \
-  "What the operator puts right, and nothing else:"
+say "Later, somebody scales the Deployment by hand and changes its image. cluster.yaml is the output of \`kubectl get -o yaml\`." \
+  "The operator would revert just these two fields:"
 run plan -f examples/app.yaml --with cluster.yaml
 
-say "And a slip in a template is found before any cluster sees it:"
+say "A typo in a template is found without a cluster:"
 sed 's/metadata.name/metadta.name/' templates/app/service.yaml.j2 >slip && mv slip templates/app/service.yaml.j2
 run check || :

@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# A program that is installed need not work: docker without its engine, podman or buildah without user namespaces.
+# An installed program may still not work: docker without its engine, podman or buildah without user namespaces.
 works() {
   command -v "$1" >/dev/null && "$1" info >/dev/null 2>&1
 }
@@ -33,7 +33,7 @@ if [ -z "${BUILDER:-}" ]; then
 fi
 
 image=${IMAGE:-ruleop}
-echo "$BUILDER builds $image"
+echo "building $image with $BUILDER"
 "$BUILDER" build ${BASE:+--build-arg "PYTHON=$BASE"} --tag "$image" "$@" .
-echo "$BUILDER has built $image:"
+echo "built $image with $BUILDER:"
 "$BUILDER" images "$image"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says what `make test-image` needs and this machine lacks. The exit status is 0 when it lacks nothing, and 2 otherwise.
+# Prints which tools `make test-image` needs and this machine lacks. Exit status 0: none. 2: some.
 programs="buildah runc"
 [ -n "${BASE:-}" ] || programs="$programs debootstrap" # for a base image in place of one that cannot be pulled
 missing=""

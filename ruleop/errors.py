@@ -1,4 +1,4 @@
-"""The one exception tree. A message says what is wrong, where, and what to do; it never holds a Secret's value."""
+"""The exceptions. A message says what is wrong, where, and what to do; it never contains a value of a Secret."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class RuleopError(Exception):
-    """Something a user can read and act on. Anything else that escapes is a bug of ruleop."""
+    """An error that a user can act on. Any other exception is an internal error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's files. Lines and columns count from 1; 0 says that only the file is known."""
+    """A place in the user's files. Lines and columns count from 1; 0 means unknown."""
 
     path: str
     line: int = 0
@@ -24,7 +24,7 @@ class Site:
 
 
 class RuleError(RuleopError):
-    """A mistake in the project's files, found before anything runs."""
+    """A mistake in the project's files, found when they are loaded."""
 
     def __init__(self, message: str, site: Site) -> None:
         super().__init__(f"{site}: {message}")

@@ -1,4 +1,4 @@
-"""The names by which the Kubernetes API knows things. Every room uses them, and they know nothing of any room."""
+"""Identities of the Kubernetes API: kinds and object keys. Every package uses them; they import no other package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen: never mutate one you were given."""
+"""A JSON value: None, bool, int, float, str, a list or a dict with string keys. Treated as frozen: never mutate it."""
 
 Object: TypeAlias = Mapping[str, Any]
 """A Kubernetes object as plain JSON."""
@@ -63,7 +63,7 @@ def _parsed(api_version: str, kind: str) -> Kind:
 
 
 class GroupKind(NamedTuple):
-    """A kind whatever its version: two versions of a kind are the same objects."""
+    """A kind without its version: the versions of a kind show the same objects."""
 
     group: str
     kind: str
@@ -73,7 +73,10 @@ class GroupKind(NamedTuple):
 
 
 class ObjectKey(NamedTuple):
-    """What an object is: its group, kind, namespace and name; never its version. Cluster-scoped objects have the namespace ''."""
+    """The identity of an object: group, kind, namespace and name, without a version.
+
+    The namespace of a cluster-scoped object is ''.
+    """
 
     group: str
     kind: str

@@ -1,6 +1,6 @@
-"""What the API server accepts as a name: of an object, a namespace, an API group, a label. The one place where these rules stand.
+"""The names that the API server accepts: of objects, namespaces, API groups and labels. Only this module defines them.
 
-The patterns are text, for larger patterns and for JSON Schema. They bound no length; the functions do.
+The patterns are strings, for use in larger patterns and in JSON Schema. The functions also check the length.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from typing import Final
 
 LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-"""A part of a DNS name (RFC 1123), at most 63 characters: a namespace, for one."""
+"""A label of a DNS name (RFC 1123), at most 63 characters, such as a namespace."""
 SUBDOMAIN: Final = rf"{LABEL}(\.{LABEL})*"
-"""Labels with dots between them, at most 253 characters: what most objects may be called, and API groups."""
+"""DNS labels separated by dots, at most 253 characters: the names of most objects, and API groups."""
 QUALIFIED: Final = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """The key of a label without its prefix, and a label's value."""
 PREFIXED: Final = rf"({SUBDOMAIN}/)?{QUALIFIED}"
@@ -30,7 +30,7 @@ MAX_NAME: Final = 253
 
 _LABEL = re.compile(LABEL, re.ASCII)
 _SUBDOMAIN = re.compile(SUBDOMAIN, re.ASCII)
-_FREE_GROUPS = frozenset({"rbac.authorization.k8s.io"})  # a Role's name is anything that can stand between two slashes of a URL
+_FREE_GROUPS = frozenset({"rbac.authorization.k8s.io"})  # a Role's name may be any segment of a URL's path
 _PATH_SEGMENT = re.compile(r"[^/%]+")
 
 
@@ -39,7 +39,7 @@ def is_label(text: str, *, most: int = MAX_LABEL) -> bool:
 
 
 def is_letter_label(text: str) -> bool:
-    """As RFC 1035 has it, with a letter first: a version, the plural of a kind."""
+    """Whether it is a label of RFC 1035, which begins with a letter: a version, or the plural of a kind."""
     return is_label(text) and text[0].isalpha()
 
 
@@ -48,7 +48,7 @@ def is_subdomain(text: str) -> bool:
 
 
 def is_object_name(group: str, text: str) -> bool:
-    """Whether an object of this API group can have this name. Some kinds have stricter rules, which only the API server knows."""
+    """Whether an object of this API group can have this name. The API server has stricter rules for some kinds."""
     return _is_path_segment(text) if group in _FREE_GROUPS else is_subdomain(text)
 
 

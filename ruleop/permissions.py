@@ -1,6 +1,6 @@
-"""Permissions, as a Role writes them: verbs, a resource, and where.
+"""Descriptions of permissions in the terms of a Role: verbs, a resource and a namespace.
 
-People grant what the message says. So it names all verbs that will be needed, and not only the one that was refused first.
+People grant what the message names, so it names all verbs that are needed, not only the first that was denied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ORDER = (*READ, "create", "update", "patch", "delete")
 
 
 def place(namespace: str, *, namespaced: bool = True) -> str:
-    """Where a request was made: in a namespace, in all of them at once, or for a kind that lives in none."""
+    """The scope of a request: a namespace, all namespaces, or nothing for a cluster-scoped kind."""
     return (f" in namespace {namespace}" if namespace else " in all namespaces") if namespaced else ""
 
 

@@ -1,4 +1,4 @@
-"""The commands. One module each, imported when it is called; what they do lives in the other rooms."""
+"""The commands: one module each, imported when it is called. They parse options and print results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sys
 def main() -> None:
     """The program `ruleop`."""
     if sys.argv[1:2] == ["run"]:
-        # The first process of a container does not end by a signal that nobody handles; and until all is imported, half a second goes by.
+        # The first process of a container ignores signals without a handler, and importing takes half a second.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _open_streams()
     try:
-        # Imported here so that an interrupt while it loads is an interrupt, not a traceback.
+        # Imported here, so that an interrupt during the import prints no traceback.
         from ruleop.cli.program import program  # noqa: PLC0415
 
         program.main(prog_name="ruleop")
@@ -23,8 +23,10 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """A standard stream that was closed is opened so that to use it fails; else the next file that is opened would get its number.
-    Complaints are lost: there is nobody to tell."""
+    """Opens closed standard streams so that using them fails. Otherwise the next opened file would get their number.
+
+    Errors that go to a closed stderr are lost.
+    """
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY))
     if sys.stdout is None:

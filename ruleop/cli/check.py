@@ -1,4 +1,4 @@
-"""`ruleop check`: everything that can be known about a project without a cluster."""
+"""`ruleop check`: finds the mistakes of a project without a cluster."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.cli import findings as found
-from ruleop.cli.program import DONE, NO, UNUSABLE, Command
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command, output_option
 from ruleop.cli.project import Folder, is_unreadable, load, project_options
-from ruleop.cli.terminal import say, write
+from ruleop.cli.terminal import print_lines, print_text
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
 
@@ -21,12 +21,12 @@ _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as
 
 @click.command(cls=Command)
 @project_options
-@click.option("-o", "output", type=click.Choice(["text", *_DOCUMENTS]), default="text", show_default=True, help="Output format.")
+@output_option("text", *_DOCUMENTS)
 def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
     """Check a project for mistakes, without a cluster.
 
-    Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are allowed). 1: mistakes.
-    2: no project, or one that cannot be read.
+    Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are
+    allowed). 1: mistakes. 2: the project is missing or cannot be read.
     """
     where = Folder(folder)
     project: Project | None = None
@@ -36,10 +36,10 @@ def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
     except ProjectErrors as errors:
         findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
     if output == "text":
-        say(found.lines(findings, where))
-        say([(_verdict(project, findings),)])
+        print_lines(found.lines(findings, where))
+        print_lines([(_verdict(project, findings),)])
     else:
-        write(_DOCUMENTS[output](findings, where))
+        print_text(_DOCUMENTS[output](findings, where))
     return status
 
 
@@ -49,6 +49,11 @@ def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:
     if project is None:
         return Span(f"{found.counted(errors, 'error')}{warned}.", Tone.BAD)
     children = sum(len(rule.children) + len(rule.finalize) for rule in project.rules)
-    parts = (("rule", len(project.rules)), ("child", children), ("template", len(project.templates)), ("CRD", len(project.crds)))
+    parts = (
+        ("rule", len(project.rules)),
+        ("child", children),
+        ("template", len(project.templates)),
+        ("CRD", len(project.crds)),
+    )
     what = ", ".join(found.counted(number, word) for word, number in parts).replace("childs", "children")
     return Span(f"No errors{warned} in {what}.", Tone.WAIT if warnings else Tone.GOOD)

@@ -1,4 +1,4 @@
-"""Objects from files: what `-f` and `--with` name, each value with its place, so that what is wrong with it can be shown there."""
+"""Reads the objects in the files of `-f` and `--with`, with the line and column of each value for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.cli.findings import excerpt, mistake
 from ruleop.cli.program import UsageError
-from ruleop.cli.terminal import remark
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleError, Site
 from ruleop.templating import YamlNode, read_resources
 
@@ -31,7 +31,7 @@ class Document:
     text: str  # of the whole file
 
     def site(self, path: FieldPath) -> Site:
-        """The place of a field; of the nearest one around it if it is not there."""
+        """The place of a field, or of the nearest parent that exists."""
         node, site = self.node, self.node.site
         for part in path:
             value = node.value
@@ -45,9 +45,9 @@ class Document:
 
 
 def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -> list[Document]:
-    """All objects of the files and folders, those of a `kind: List` one by one. Raises UsageError after a report of what is wrong.
+    """All objects of the files and folders; a `kind: List` is split into its items. Prints mistakes, then fails.
 
-    `quoting`: lines of the files may be shown. Those of a cluster's objects may not, for there are Secrets among them.
+    `quoting`: whether lines of the files may be printed. False for objects of a cluster, because some are Secrets.
     """
     found: list[Document] = []
     unusable = []
@@ -60,7 +60,7 @@ def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -
             except RuleError as error:
                 mistakes.append(error)
         for each in mistakes:
-            remark([*mistake(str(each.site), each.message), *(excerpt(text, each.site) if quoting else ())])
+            print_diagnostics([*mistake(str(each.site), each.message), *(excerpt(text, each.site) if quoting else ())])
         unusable += [name] if mistakes else []
     if unusable:
         raise UsageError(f"{', '.join(unusable)} cannot be used")
@@ -68,19 +68,23 @@ def read_documents(files: Iterable[str], *, folder: str, quoting: bool = True) -
 
 
 def _expanded(files: Iterable[str]) -> Iterator[str]:
-    """The files of a folder in its place, as kubectl takes them: those that end like YAML or JSON, in order, none of its folders."""
+    """The files, with each folder replaced by its YAML and JSON files in order, without subfolders, as kubectl does."""
     for file in files:
         if file == STDIN or not Path(file).is_dir():
             yield file
             continue
         try:
-            entries = sorted(entry for entry in Path(file).iterdir() if entry.suffix in SUFFIXES and not entry.name.startswith("."))
+            entries = sorted(Path(file).iterdir())
         except OSError as error:
             raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-        found = [entry.as_posix() for entry in entries if entry.is_file()]
+        found = [entry.as_posix() for entry in entries if _is_object_file(entry)]
         if not found:
             raise UsageError(f"{file}: no .yaml, .yml or .json file in this folder")
         yield from found
+
+
+def _is_object_file(path: Path) -> bool:
+    return path.suffix in SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
 def _text(file: str, folder: str) -> str:
@@ -88,28 +92,28 @@ def _text(file: str, folder: str) -> str:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except FileNotFoundError:
         inside = Path(folder) / file
-        hint = f" (files are named as seen from here: do you mean {inside.as_posix()}?)" if inside.exists() else ""
-        raise UsageError(f"{file}: there is no such file{hint}") from None
+        meant = f" (paths are relative to the current folder; did you mean {inside.as_posix()}?)"
+        raise UsageError(f"{file}: no such file{meant if inside.exists() else ''}") from None
     except OSError as error:
         raise UsageError(f"{'stdin' if file == STDIN else file}: cannot be read: {error.strerror}") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{Site(file, line)}: is not valid UTF-8") from None
+        raise UsageError(f"{Site(file, line)}: not valid UTF-8") from None
 
 
 def _objects(node: YamlNode, text: str) -> Iterator[Document]:
     members = node.value
     if not isinstance(members, dict):
-        raise RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+        raise RuleError("not an object: expected a mapping with apiVersion, kind and metadata", node.site)
     if "plans" in members and "apiVersion" not in members:
         yield from _planned(members["plans"], text)
         return
     for name in ("apiVersion", "kind"):
         value = members[name].value if name in members else None
         if not isinstance(value, str) or not value:
-            raise RuleError(f"an object needs {name}, as text", members[name].site if name in members else node.site)
+            raise RuleError(f"{name} is missing or not a string", members[name].site if name in members else node.site)
     items = members["items"].value if "items" in members else None
     if str(members["kind"].value).endswith("List") and isinstance(items, list):
         for item in items:
@@ -119,7 +123,7 @@ def _objects(node: YamlNode, text: str) -> Iterator[Document]:
 
 
 def _planned(plans: YamlNode, text: str) -> Iterator[Document]:
-    """What `ruleop plan -o json` would write, taken as written: so one plan can be the state that the next one starts from."""
+    """The objects that a `ruleop plan -o json` would create, so that the next plan can start from there."""
     for plan in plans.value if isinstance(plans.value, list) else ():
         actions = plan.value.get("actions") if isinstance(plan.value, dict) else None
         for action in actions.value if actions is not None and isinstance(actions.value, list) else ():

@@ -1,7 +1,7 @@
-"""Mistakes and warnings as people and programs read them.
+"""Formats mistakes and warnings as text, JSON, SARIF 2.1.0 or GitHub workflow commands.
 
-For people, a line each, which editors can follow, with the line of the file below it. For programs: JSON of our own, SARIF 2.1.0 for
-whatever shows the results of static analysis, and the commands by which a GitHub workflow marks lines of a pull request.
+As text, each is one line with a place that editors can open, and the line of the file below it. Code scanners read
+SARIF; GitHub shows workflow commands beside the lines of a pull request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
 
 
 def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
-    """A mistake that was met at a place of the project."""
+    """A mistake at a place in the project's files."""
     yield from mistake(folder.place(site), message)
     yield from excerpt(_text(folder, site), site)
 
@@ -45,7 +45,7 @@ def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line
 
 
 def excerpt(file: str, site: Site) -> Iterator[Line]:
-    """The line of a file's text, and a mark below the place."""
+    """The line of the file, with a mark below the column."""
     lines_of_file = file.split("\n")
     if not 0 < site.line <= len(lines_of_file):
         return
@@ -60,7 +60,7 @@ def excerpt(file: str, site: Site) -> Iterator[Line]:
 
 
 def _text(folder: Folder, site: Site) -> str:
-    """Of a file that was loaded. What has no line was refused, perhaps because it never ends."""
+    """The text of a file that was loaded. Without a line in the finding it is not read: it may be a device."""
     if not site.line:
         return ""
     try:
@@ -70,7 +70,7 @@ def _text(folder: Folder, site: Site) -> str:
 
 
 def count(findings: Iterable[Finding]) -> tuple[int, int]:
-    """Mistakes and warnings."""
+    """The number of errors and of warnings."""
     severities = [finding.severity for finding in findings]
     return severities.count("error"), severities.count("warning")
 
@@ -79,7 +79,7 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-# -- for programs ------------------------------------------------------------------------------------------------------------------------
+# -- for programs ----------------------------------------------------------------------------------------------------
 
 
 def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
@@ -132,13 +132,13 @@ def as_github(findings: tuple[Finding, ...], folder: Folder) -> str:
 
 
 def _command(finding: Finding, folder: Folder) -> str:
-    said = {
+    fields = {
         "file": _path(finding, folder),
         "line": finding.site.line,
         "col": finding.site.column,
         "title": f"ruleop {finding.code}",
     }
-    properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in said.items() if value)
+    properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in fields.items() if value)
     return f"::{finding.severity} {properties}::{_escaped(finding.message)}"
 
 
@@ -147,7 +147,7 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _path(finding: Finding, folder: Folder) -> str:
-    """The name of a file may be any bytes; a document is UTF-8."""
+    """A file name may be any bytes; the output is UTF-8."""
     return folder.path(finding.site.path).encode("utf-8", "backslashreplace").decode()
 
 

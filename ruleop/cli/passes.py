@@ -1,10 +1,10 @@
-"""What `render` and `plan` share: the custom resources that `-f` names, each planned as the operator would plan it, without a cluster."""
+"""Plans the custom resources of `-f` without a cluster, by the operator's own code. Shared by `render` and `plan`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -12,7 +12,7 @@ from ruleop.cli import findings as found
 from ruleop.cli.documents import Document, read_documents
 from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
-from ruleop.cli.terminal import remark
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
+
 
 def pass_options(command: F, *, required: bool = True) -> F:
     command = click.option(
@@ -33,7 +35,7 @@ def pass_options(command: F, *, required: bool = True) -> F:
         "existing",
         multiple=True,
         metavar="PATH",
-        help="A file or folder of objects that exist already, as `kubectl get -o yaml` prints them. Repeatable.",
+        help="File or folder of existing objects, as printed by `kubectl get -o yaml`. Repeatable.",
     )(command)
     return click.option(
         "-f",
@@ -41,13 +43,13 @@ def pass_options(command: F, *, required: bool = True) -> F:
         multiple=True,
         required=required,
         metavar="PATH",
-        help="A file or folder of custom resources; - is stdin. Repeatable.",
+        help="File or folder of custom resources; - reads stdin. Repeatable.",
     )(command)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A custom resource, as the server would keep it, and its plan."""
+    """A custom resource, as the API server would store it, and its plan."""
 
     resource: dict[str, Any]
     plan: Plan
@@ -58,22 +60,31 @@ class Passes:
     folder: Folder
     kinds: Kinds
     planned: list[Planned] = field(default_factory=list)
-    refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # what the API server would not take
-    unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but no rule selects it
+    refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # the API server would reject these
+    unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
 
 def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
-    """Raises UsageError after a report of the project's mistakes."""
+    """Loads the project. Raises UsageError after printing its mistakes."""
     where = Folder(folder)
     try:
         return where, load(where, env_files)
     except ProjectErrors as errors:
-        remark(found.lines(errors.findings, where))
-        raise UsageError(f"the project has {found.counted(found.count(errors.findings)[0], 'error')}: nothing can be planned") from None
+        print_diagnostics(found.lines(errors.findings, where))
+        count = found.counted(found.count(errors.findings)[0], "error")
+        raise UsageError(f"the project has {count}: nothing can be planned") from None
 
 
-def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], existing: Sequence[str], *, seed: bytes, now: str) -> Passes:
-    """Plans each custom resource by itself; they see each other, and all that exists. What is wrong with one is said and stops no other."""
+def make_passes(
+    folder: str,
+    env_files: Sequence[str],
+    files: Sequence[str],
+    existing: Sequence[str],
+    *,
+    seed: bytes,
+    now: str,
+) -> Passes:
+    """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other."""
     where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
@@ -81,7 +92,7 @@ def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], exi
     taken: list[dict[str, Any]] = []
     for document in _watched(project, read_documents(files, folder=folder)):
         resource, findings = prepare(project, identified(document.data, live, kinds))
-        _tell(document, findings, dropped(project, document.data))
+        _print_findings(document, findings, dropped(project, document.data))
         if findings:
             passes.refused.append((ObjectKey.of(resource), findings))
         else:
@@ -94,21 +105,21 @@ def make_passes(folder: str, env_files: Sequence[str], files: Sequence[str], exi
         else:
             passes.planned.append(Planned(resource, plan(rule, resource, observed)))
     for key in passes.unruled:
-        remark(found.mistake(str(key), "no rule matches it by selector and namespaces: nothing is done for it", warning=True))
+        print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
     return passes
 
 
-def _tell(document: Document, findings: list[Finding], lost: list[Finding]) -> None:
-    for finding in lost:
+def _print_findings(document: Document, findings: list[Finding], dropped_fields: list[Finding]) -> None:
+    for finding in dropped_fields:
         site = document.site(finding.path)
-        remark([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
+        print_diagnostics([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
     for finding in findings:
         site = document.site(finding.path)
-        remark([*found.mistake(str(site), str(finding)), *found.excerpt(document.text, site)])
+        print_diagnostics([*found.mistake(str(site), str(finding)), *found.excerpt(document.text, site)])
 
 
 def _watched(project: Project, documents: list[Document]) -> list[Document]:
-    """The documents whose kind a rule watches. A file may hold others beside them, but not instead of them."""
+    """The documents of watched kinds. Others are skipped with a warning; it is an error if there are only others."""
     watched = {rule.kind for rule in project.rules}
     taken, others = [], []
     for document in documents:
@@ -117,21 +128,22 @@ def _watched(project: Project, documents: list[Document]) -> list[Document]:
             taken.append(document)
         elif any(each.kind == kind.kind for each in watched):
             meant = ", ".join(sorted(each.api_version for each in watched if each.kind == kind.kind))
-            raise UsageError(f"{document.site(('apiVersion',))}: the {kind.kind} that a rule watches is of {meant}, not {kind.api_version}")
+            site = document.site(("apiVersion",))
+            raise UsageError(f"{site}: {kind.kind} is watched in {meant}, not in {kind.api_version}")
         else:
             others.append(document)
     if not taken:
         raise UsageError(_nothing_watched(others, watched))
     for document in others:
         kind = Kind.of(document.data)
-        remark(found.mistake(str(document.node.site), f"no rule watches {kind}: skipped", warning=True))
+        print_diagnostics(found.mistake(str(document.node.site), f"no rule watches {kind}: skipped", warning=True))
     return taken
 
 
 def _nothing_watched(others: list[Document], watched: set[Kind]) -> str:
     names = ", ".join(sorted(str(kind) for kind in watched))
     if not others:
-        return f"there is no object in what -f names; this project watches {names}"
+        return f"no objects in the files of -f; this project watches {names}"
     kind = Kind.of(others[0].data)
     meant = nearest(kind.kind, {each.kind for each in watched})
     hint = f" (did you mean {meant}?)" if meant else ""

@@ -9,10 +9,10 @@ import click
 import orjson
 
 from ruleop.cli.passes import Passes, make_passes, pass_options
-from ruleop.cli.program import DONE, NO, Command, UsageError
+from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
 from ruleop.cli.project import project_options
 from ruleop.cli.replay import replay_pass
-from ruleop.cli.terminal import say, write
+from ruleop.cli.terminal import print_lines, print_text
 from ruleop.offline.cluster import EPOCH
 from ruleop.report.plan_text import Line, as_json, show
 
@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @partial(pass_options, required=False)
 @project_options
-@click.option("--replay", default="", metavar="FILE", help="Plan a pass that `ruleop run --record` has recorded, instead of -f.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
-def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...], replay: str, output: str) -> int:
+@click.option("--replay", default="", metavar="FILE", help="Plan a pass of `ruleop run --record`, instead of -f.")
+@output_option("text", "json")
+def command(
+    folder: str,
+    env_files: tuple[str, ...],
+    files: tuple[str, ...],
+    existing: tuple[str, ...],
+    replay: str,
+    output: str,
+) -> int:
     """Show what one reconcile of a custom resource would do.
 
-    Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions. The operator runs
-    the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: it has some.
+    Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions.
+    The operator runs the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: the plan
+    has errors. 2: wrong usage, or the project has mistakes.
     """
     if bool(files) == bool(replay) or (replay and existing):
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
@@ -38,12 +46,12 @@ def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], exi
     else:
         passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
     if output == "json":
-        write(_document(passes))
+        print_text(_document(passes))
     else:
         lines: list[Line] = []
         for planned in passes.planned:
             lines += [(), *show(planned.plan, planned.resource, passes.kinds, place=passes.folder.place)]
-        say(lines[1:])
+        print_lines(lines[1:])
     return NO if passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned) else DONE
 
 
@@ -51,7 +59,10 @@ def _document(passes: Passes) -> str:
     document = {
         "plans": [as_json(planned.plan, planned.resource) for planned in passes.planned],
         "refused": [
-            {**_named(key), "findings": [{"field": finding.location, "message": finding.message} for finding in findings]}
+            {
+                **_named(key),
+                "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
+            }
             for key, findings in passes.refused
         ],
         "unmatched": [_named(key) for key in passes.unruled],

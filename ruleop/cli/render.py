@@ -12,7 +12,7 @@ from ruleop.cli import findings as found
 from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command
 from ruleop.cli.project import project_options
-from ruleop.cli.terminal import comment, remark, write
+from ruleop.cli.terminal import print_diagnostics, print_text, styled_comment
 from ruleop.templating import yaml_document
 
 if TYPE_CHECKING:
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...]) -> int:
     """Print the children of a custom resource as YAML.
 
-    Objects are printed in apply order, each under a comment that names its id and template. A child that waits is a comment. Values of
-    Secrets are printed as they are. Exit status 0: all objects were rendered, or wait. 1: some could not be rendered (see stderr).
+    Objects are printed in apply order, each under a comment with its id and template. A child that waits is printed as
+    a comment. Values of Secrets are not masked. Exit status 0: all objects were rendered, or wait. 1: some objects
+    could not be rendered (see stderr). 2: wrong usage, or the project has mistakes.
     """
-    # Random, because what is printed may be applied: a password that is the same each time would be known to everybody.
+    # Random, because the output may be applied: everybody would know a password that is the same each time.
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32), now=now)
-    write("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
+    print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
     for planned in passes.planned:
         for problem in planned.plan.problems:
             message = f"{problem.child}: {problem.message}"
             if problem.site is not None:
-                remark(found.failure(problem.site, message, passes.folder))
+                print_diagnostics(found.failure(problem.site, message, passes.folder))
             else:
-                remark(found.mistake(str(planned.plan.resource), message))
+                print_diagnostics(found.mistake(str(planned.plan.resource), message))
     failed = passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned)
     return NO if failed else DONE
 
@@ -47,10 +48,10 @@ def _documents(passes: Passes, planned: Planned) -> Iterator[str]:
     plan = planned.plan
     whose = f"{plan.resource}: " if len(passes.planned) > 1 else ""
     for child, template, obj in plan.rendered:
-        yield f"{comment(f'{whose}{child}, from {template}')}{yaml_document(obj)}"
+        yield f"{styled_comment(f'{whose}{child}, from {template}')}{yaml_document(obj)}"
     waits = []
     for wait in plan.waits:
         site = f"  {passes.folder.place(wait.site)}" if wait.site is not None else ""
-        waits.append(comment(f"{whose}{wait.child} waits for {wait.for_what}{site}"))
+        waits.append(styled_comment(f"{whose}{wait.child} waits for {wait.for_what}{site}"))
     if waits:
         yield "".join(waits)

@@ -1,4 +1,4 @@
-"""`ruleop plan --replay`: the plan of a recorded pass, by the rules of this project."""
+"""`ruleop plan --replay`: plans a recorded pass again, by the rules of this project."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ruleop.cli import findings as found
-from ruleop.cli.passes import Passes, Planned, load_for_planning
+from ruleop.cli.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
-from ruleop.cli.terminal import remark
+from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
 from ruleop.offline.recording import Replay, read_document
@@ -29,7 +29,7 @@ def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
     passes = Passes(where, replay.observed.kinds)
     if rule is None:
         key = ObjectKey.of(replay.resource)
-        remark(found.mistake(str(key), "no rule matches it by selector and namespaces: nothing is done for it", warning=True))
+        print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
         passes.unruled.append(key)
         return passes
     planned = plan(rule, replay.resource, replay.observed, replay.history, foresee=replay.foresee)
@@ -53,9 +53,10 @@ def _read(file: str) -> Replay:
 
 
 def _rule(project: Project, replay: Replay, file: str) -> Rule | None:
-    """The rule that the pass was recorded with; with a warning, the one that matches now."""
+    """The rule of the recording. If it has changed, the rule that matches now, with a warning."""
     for rule in project.rules:
         if rule.digest == replay.rule_digest:
             return rule
-    remark(found.mistake(file, f"the rule {replay.rule} has changed since it was recorded: the current one is used", warning=True))
+    message = f"the rule {replay.rule} has changed since it was recorded: the current one is used"
+    print_diagnostics(found.mistake(file, message, warning=True))
     return choose_rule(project.rules, replay.resource)

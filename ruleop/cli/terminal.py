@@ -1,4 +1,4 @@
-"""Where words go: the answer to stdout, all else to stderr; in colour on a terminal, plain in a pipe."""
+"""Prints results to stdout and diagnostics to stderr, with colour on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ruleop.cli.program import put
+from ruleop.cli.program import write_to
 from ruleop.report.plan_text import Span, Tone
 
 if TYPE_CHECKING:
@@ -31,50 +31,54 @@ _STYLES: Final[dict[Tone, dict[str, Any]]] = {
 }
 
 
-def say(lines: Iterable[Line]) -> None:
-    """The answer, or a part of it."""
-    put(sys.stdout, painted(lines, colour=has_colour(sys.stdout)))
+def print_lines(lines: Iterable[Line]) -> None:
+    """Prints the result, or a part of it, to stdout."""
+    write_to(sys.stdout, styled(lines, colour=has_colour(sys.stdout)))
 
 
-def write(text: str) -> None:
-    """The answer as it is: a document for a program."""
-    put(sys.stdout, text)
+def print_text(text: str) -> None:
+    """Prints a document for programs to stdout, as it is."""
+    write_to(sys.stdout, text)
 
 
-def remark(lines: Iterable[Line]) -> None:
-    """What is not the answer: mistakes, warnings, progress."""
-    put(sys.stderr, painted(lines, colour=has_colour(sys.stderr)))
+def print_diagnostics(lines: Iterable[Line]) -> None:
+    """Prints mistakes, warnings and progress to stderr."""
+    write_to(sys.stderr, styled(lines, colour=has_colour(sys.stderr)))
 
 
-def comment(text: str) -> str:
-    """A comment of a document that is the answer."""
-    return painted([(Span(f"# {text}", Tone.FAINT),)], colour=has_colour(sys.stdout))
+def styled_comment(text: str) -> str:
+    """A YAML comment in the result."""
+    return styled([(Span(f"# {text}", Tone.FAINT),)], colour=has_colour(sys.stdout))
 
 
 def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def painted(lines: Iterable[Line], *, colour: bool) -> str:
+def styled(lines: Iterable[Line], *, colour: bool) -> str:
     return "".join("".join(_span(span, colour=colour) for span in _stripped(line)) + "\n" for line in lines)
 
 
 def _span(span: Span, *, colour: bool) -> str:
-    text = _harmless(span.text)
+    text = _escaped(span.text)
     style = _STYLES.get(span.tone)
     return click.style(text, **style) if colour and style and text.strip() else text
 
 
 def _stripped(line: Line) -> Line:
-    """Without blanks at the end, which columns leave."""
+    """The line without trailing blanks of its columns."""
     spans = list(line)
     while spans and not spans[-1].text.strip():
         spans.pop()
     return (*spans[:-1], Span(spans[-1].text.rstrip(), spans[-1].tone)) if spans else ()
 
 
-def _harmless(text: str) -> str:
-    """A name or a value may hold what a terminal would obey, or what YAML takes for the end of a comment."""
+def _escaped(text: str) -> str:
+    """Escapes terminal control sequences, and line breaks that would end a YAML comment."""
     if text.isprintable():
         return text
-    return "".join(f"\\x{ord(sign):02x}" if unicodedata.category(sign) in _UNSAFE and sign != "\t" else sign for sign in text)
+    return "".join(f"\\x{ord(sign):02x}" if _is_unsafe(sign) else sign for sign in text)
+
+
+def _is_unsafe(sign: str) -> bool:
+    return sign != "\t" and unicodedata.category(sign) in _UNSAFE

@@ -12,7 +12,7 @@ class Clock:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     def monotonic(self) -> float:
-        """Seconds that nobody sets back."""
+        """Seconds that never go back."""
         return time.monotonic()
 
     def seed(self) -> bytes:

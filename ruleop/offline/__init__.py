@@ -1,1 +1,1 @@
-"""A cluster that is a file: what offline commands have instead of an API server."""
+"""What offline commands use instead of an API server: files."""

@@ -1,8 +1,8 @@
-"""What offline commands have instead of a cluster: what kinds there are, and what a server makes of the objects that it is given.
+"""What offline commands use instead of a cluster: the kinds that it would serve, and objects as it would store them.
 
-A template must meet the custom resource that it will meet in a cluster, so a CR from a file goes through what the server does to it:
-unknown fields dropped, defaults filled in, validated, and given what every object has. All of it is the same each time; nothing here
-asks the clock.
+A template has to see the same custom resource offline as in a cluster. So a CR from a file is treated as by the API
+server: unknown fields are dropped, defaults filled in, the result validated, and metadata added. The output is
+deterministic; the current time is not used.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from ruleop.schema.crds import CrdVersion, CustomResourceDefinition
 
 NAMESPACE = "default"
-"""Where a namespaced object goes that says nothing else, as with kubectl."""
+"""The namespace of objects that name none, as with kubectl."""
 
 EPOCH = "1970-01-01T00:00:00Z"
 _TEXTS = ("labels", "annotations")
 
 
 class OfflineKinds:
-    """The kinds of a cluster that has what Kubernetes brings along and the project's own definitions.
+    """The kinds of a cluster with the built-in kinds of Kubernetes and the definitions of the project.
 
-    Any other kind is taken to be served and namespaced, for only a cluster could say otherwise. With `served`, of those others the cluster
-    has just the ones named there.
+    Other kinds are assumed to be served and namespaced, because offline nothing is known about them. With `served`,
+    only the other kinds listed there are served.
     """
 
     def __init__(self, project: Project, served: Collection[Kind] | None = None) -> None:
@@ -60,7 +60,13 @@ class OfflineKinds:
         builtin = builtin_resource(kind)
         if builtin is not None:
             shape = builtin_shape(kind) or UNKNOWN
-            return KindInfo(kind, builtin.namespaced, shape=shape, status_subresource=builtin.status_subresource, resource=builtin.title)
+            return KindInfo(
+                kind,
+                builtin.namespaced,
+                shape=shape,
+                status_subresource=builtin.status_subresource,
+                resource=builtin.title,
+            )
         sibling = builtin_resource(kind.versionless)  # a version that other releases of Kubernetes may have
         namespaced = sibling.namespaced if sibling is not None else True
         served = self._served is None or kind in self._served
@@ -82,9 +88,9 @@ def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
 
 
 def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Finding]]:
-    """The custom resource as the server would keep it, and why the server would refuse it. `dropped` tells what it would lose.
+    """The custom resource as the API server would store it, and why it would reject it (`dropped` has lost fields).
 
-    Where something is found, what comes back is good for nothing but being looked at.
+    If there are findings, the returned resource is only good for reports.
     """
     kind = Kind.of(resource)
     if findings := list(_malformed(resource)):
@@ -101,7 +107,7 @@ def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Fi
 
 
 def dropped(project: Project, resource: Object) -> list[Finding]:
-    """What the server would silently drop of a custom resource: most of the time, a misspelt field."""
+    """The fields of a custom resource that the API server would silently drop: usually misspelt ones."""
     version = _version(project, Kind.of(resource))
     if version is None:
         return []
@@ -110,14 +116,15 @@ def dropped(project: Project, resource: Object) -> list[Finding]:
         around = schema_at(version.schema, path[:-1]) or {}
         known: Mapping[str, Any] = around.get("properties") or {}
         meant = did_you_mean(str(path[-1]), known)
-        findings.append(Finding(path, f"is not in {Kind.of(resource).kind}'s schema, and the API server drops it{meant}"))
+        kind = Kind.of(resource).kind
+        findings.append(Finding(path, f"is not in {kind}'s schema, and the API server drops it{meant}"))
     return findings
 
 
 def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object:
-    """The custom resource of a file as that of the cluster which it would change: with the uid, the status and what else the server keeps.
+    """The custom resource of a file with the uid, status and metadata of the same resource among the live objects.
 
-    Without it among the live objects, its uid is the one that they name as their owner's: they are its children, whoever wrote the file.
+    If it is not among them, it gets the uid that they name in their ownerReferences, so that they are its children.
     """
     own = ObjectKey.of(_as_stored(resource, namespaced=kinds.info(Kind.of(resource)).namespaced))
     metadata = resource.get("metadata")
@@ -125,25 +132,26 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
         return resource
     for obj in live:
         if ObjectKey.of(obj) == own:
-            theirs = obj["metadata"]
+            stored = obj["metadata"]
             changed = resource.get("spec") != obj.get("spec")
-            generation = theirs.get("generation", 1) + (1 if changed else 0)
-            kept = {name: value for name, value in theirs.items() if name in SERVER_METADATA or name == "finalizers"}
+            generation = stored.get("generation", 1) + (1 if changed else 0)
+            kept = {name: value for name, value in stored.items() if name in SERVER_METADATA or name == "finalizers"}
             status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
             return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
     for obj in live:
         for reference in obj["metadata"].get("ownerReferences") or ():
             owner = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
-            said = ObjectKey(owner.group, owner.kind, own.namespace, str(reference.get("name", "")))
-            if reference.get("controller") and said == own and own.namespace in {"", obj["metadata"].get("namespace", "")}:
+            named = ObjectKey(owner.group, owner.kind, own.namespace, str(reference.get("name", "")))
+            same_namespace = own.namespace in {"", obj["metadata"].get("namespace", "")}
+            if reference.get("controller") and named == own and same_namespace:
                 return {**resource, "metadata": {**metadata, "uid": reference.get("uid")}}
     return resource
 
 
 def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
-    """Objects as a cluster has them: what every stored object has and these lack is filled in.
+    """Objects as a cluster stores them: missing uids, versions, times and namespaces are filled in.
 
-    All but a generation: with one, a status that does not name it would be taken for that of an earlier spec, and files seldom name it.
+    A generation is not filled in. With one, a status without observedGeneration, as in most files, would count as old.
     """
     return [_as_stored(obj, namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
 
@@ -154,7 +162,7 @@ def _version(project: Project, kind: Kind) -> CrdVersion | None:
 
 
 def _malformed(resource: Object) -> Iterator[Finding]:
-    """What is wrong with an object whatever its kind; no schema says it, because metadata is the server's own."""
+    """The mistakes in the metadata of an object. A CRD's schema does not cover metadata."""
     metadata = resource.get("metadata")
     if not isinstance(metadata, Mapping):
         yield Finding(("metadata",), "is required, and must be an object with a name")
@@ -181,9 +189,9 @@ def _malformed(resource: Object) -> Iterator[Finding]:
 
 
 def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
-    metadata = {
-        name: value for name, value in (obj.get("metadata") or {}).items() if value is not None and (namespaced or name != "namespace")
-    }
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value is not None}
+    if not namespaced:
+        metadata.pop("namespace", None)
     if namespaced and not metadata.get("namespace"):
         metadata["namespace"] = NAMESPACE
     whole = {**obj, "metadata": metadata}
@@ -194,6 +202,6 @@ def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
 
 
 def _uid(obj: Object) -> str:
-    """A uid that is the object's name in other words: the same in each run, and never that of another object."""
+    """A uid derived from the object's identity: the same in each run, and different for each object."""
     digest = hashlib.sha256("/".join(ObjectKey.of(obj)).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

@@ -1,8 +1,8 @@
-"""One pass as a document: the rule's digest, the custom resource, what was observed, and the history, without values of
-Secrets. `ruleop run --record` writes such documents, and `ruleop plan --replay` plans from one.
+"""Recorded passes: the rule's digest, the custom resource, the observed objects and the history, without Secrets.
 
-What planning asks of the cluster is recorded with its answer, so a document holds what the pass has seen and nothing
-else. A seed of random values is replaced, too: passwords are drawn from it.
+`ruleop run --record` writes such documents, and `ruleop plan --replay` plans from one. Each request of planning is
+recorded with its answer, so a document has just the objects that the pass has read. The seed of random values is
+replaced too, because passwords are derived from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SECRET: Final = GroupKind("", "Secret")
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recorded pass, to be planned again."""
+    """A recorded pass that can be planned again."""
 
     rule_digest: str
     rule: str  # its title
@@ -45,7 +45,7 @@ class Replay:
 
 
 class Recorder:
-    """What is observed in one pass, as planning asks for it."""
+    """The objects and kinds that planning reads in one pass."""
 
     def __init__(self, observed: Observed) -> None:
         self.objects = _RecordedObjects(observed.objects)
@@ -94,7 +94,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
 
 
 def _without_secrets(history: History) -> History:
-    """Without fingerprints of values of Secrets, what only names the writes in the log, and what only saves work."""
+    """The history without fingerprints of Secrets, without fields for the log, and without cached work."""
     learned = {key: each for key, each in history.learned.items() if key.group_kind != _SECRET}
     return replace(history, learned=learned, synced=Synced(), work=None)
 
@@ -104,7 +104,7 @@ def _without_shape(info: KindInfo) -> KindInfo:
 
 
 def _with_shape(info: KindInfo) -> KindInfo:
-    """From the table of built-in kinds, or the schema that was observed."""
+    """The shape of a kind, from the table of built-in kinds or the recorded schema."""
     shape = builtin_shape(info.kind) or (crd_shape(info.status_schema) if info.status_schema is not None else UNKNOWN)
     return replace(info, shape=shape)
 
@@ -114,7 +114,7 @@ def _with_shape(info: KindInfo) -> KindInfo:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """By what was asked: an object, the children of a custom resource, the objects of a kind."""
+    """Recorded answers by request: an object, the children of a custom resource, the objects of a kind."""
 
     get: dict[tuple[ObjectKey, str, bool], Object | None] = field(default_factory=dict)
     children: dict[str, list[Object]] = field(default_factory=dict)
@@ -139,14 +139,21 @@ class _RecordedObjects:
         found = self.answers.children[part_of] = list(self.source.children(part_of))
         return found
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+    ) -> Sequence[Object]:
         found = list(self.source.select(kind, namespace, version=version, partial=partial))
         self.answers.select[kind, namespace, version, partial] = found
         return found
 
 
 class _ReplayedObjects:
-    """Other rules may ask what the recorded ones did not: then all objects that were seen are looked through."""
+    """Requests that the recorded rules did not make are answered from all recorded objects."""
 
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
@@ -159,7 +166,14 @@ class _ReplayedObjects:
     def children(self, part_of: str) -> Iterable[Object]:
         return self.answers.children[part_of] if part_of in self.answers.children else self.seen.children(part_of)
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+    ) -> Sequence[Object]:
         asked = (kind, namespace, version, partial)
         return self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
 
@@ -184,7 +198,7 @@ class _ReplayedKinds:
         self.infos, self.states = infos, states
 
     def info(self, kind: Kind) -> KindInfo:
-        """A kind that the recorded rules did not ask for is taken to be served."""
+        """The state of a kind. One that was not recorded is assumed to be served."""
         return self.infos.get(kind) or _with_shape(KindInfo(kind, known=False))
 
     def state_of(self, observe: Observe) -> Served:

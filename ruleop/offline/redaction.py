@@ -1,14 +1,14 @@
-"""Values of Secrets, replaced in everything that a recording holds.
+"""Replaces values of Secrets in a recording.
 
-Each value is replaced by a word of its own, the same wherever the value stands: in the Secret, in the custom resource
-that it was made from, and in a text that holds it. So what was equal stays equal, and a replayed pass renders and
-compares as the recorded one did. The words are drawn anew for each recording, so that no password can be guessed from
-one. Checksums of a Secret's data, by which rules restart pods, are replaced by those of the words: from one, a weak
-password could be guessed. What else is computed from a value differs when the pass is replayed.
+Each value is replaced by a random placeholder, the same in all places: in the Secret, in the custom resource that it
+came from, and inside longer strings. So equal values stay equal, and a replayed pass renders and compares like the recorded
+one. Each recording has new placeholders, so that no password can be guessed from one. Checksums of a Secret's data, by
+which rules restart pods, are replaced by checksums of the placeholders, because a weak password could be guessed from
+one. Other values that are computed from a secret value differ when the pass is replayed.
 
-Values of eight and more characters are replaced wherever they stand, shorter ones where they are all of a text, and
-those of less than four in the Secret only: else `cert` would be replaced in every `cert-manager.io`. A value that is
-also the name of an object, or a truth value, is no secret and stays.
+Values of eight or more characters are replaced inside longer strings, shorter ones only as a whole string, and those of
+less than four only in the Secret: otherwise `cert` would be replaced in every `cert-manager.io`. A value that is also
+the name of an object, or a boolean, is not replaced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHORTEST: Final = 4
 DISTINCT: Final = 8
-"""Characters from which a value is replaced inside of other texts, too."""
+"""The length from which a value is also replaced inside longer strings."""
 
 _CHECKSUM_LENGTHS: Final = (64, 63, 40, 32, 24, 20, 16, 12, 10, 8)
 _TRUTHS: Final = frozenset({"true", "false"})
@@ -50,7 +50,8 @@ class Redaction:
         self._pattern = self._compiled()
 
     def _compiled(self) -> re.Pattern[str] | None:
-        longest_first = sorted((text for text in self._words if len(text) >= DISTINCT), key=lambda text: (-len(text), text))
+        distinct = [text for text in self._words if len(text) >= DISTINCT]
+        longest_first = sorted(distinct, key=lambda text: (-len(text), text))
         return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def _learn(self, secret: Object) -> None:
@@ -69,7 +70,9 @@ class Redaction:
         checksums: dict[str, str] = {}
         for secret in found:
             data, hidden = secret.get("data"), self.of(secret).get("data")
-            pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())] if isinstance(data, Mapping) else []
+            pairs = []
+            if isinstance(data, Mapping):
+                pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())]
             pairs += [(_decoded(before), _decoded(after)) for before, after in pairs if isinstance(before, str)]
             for before, after in pairs:
                 if before != after:

@@ -1,5 +1,6 @@
-"""Values of planning as JSON and back: frozen dataclasses, named tuples, enums, tuples, sets and mappings with keys that
-are no strings. Plain JSON stays as it is."""
+"""Encodes values of planning as JSON and decodes them: frozen dataclasses, named tuples, enums, tuples, sets and
+mappings with any keys. Plain JSON stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +60,15 @@ def encode(value: Any) -> Any:
 
 
 def _is_default(value: Any, each: Any) -> bool:
-    default = each.default if each.default is not MISSING else each.default_factory() if each.default_factory is not MISSING else MISSING
+    default = each.default
+    if default is MISSING and each.default_factory is not MISSING:
+        default = each.default_factory()
     found = getattr(value, each.name)
     return found is default or (type(found) is type(default) and found == default)
 
 
 def decode(value: Any) -> Any:
-    """Raises KeyError, TypeError and ValueError for what `encode` has not made."""
+    """The value that `encode` was given. Raises KeyError, TypeError or ValueError for other input."""
     if isinstance(value, list):
         return [decode(each) for each in value]
     if not isinstance(value, dict):

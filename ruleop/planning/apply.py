@@ -313,9 +313,9 @@ def _immutable(child: Child, wanted: Wanted, history: History, live: Object, ref
     if recreate and not sensitive and history.recreated.get(wanted.key) != wanted.digest:
         return Applied(live, Delete(wanted.key, child.id, live, "recreate", child.propagation, after_writes=False))
     if recreate and sensitive:
-        way = f"; a {wanted.kind.kind} is only deleted and created again if the child itself says `apply.onImmutable: recreate`"
+        way = f"; a {wanted.kind.kind} is only recreated if the child itself has `apply.onImmutable: recreate`"
     else:
-        way = "" if recreate else "; `apply.onImmutable: recreate` would delete and create it again"
+        way = "" if recreate else "; `apply.onImmutable: recreate` would recreate it"
     raise Immutable(failed, refused, way, child.body.site)
 
 

@@ -66,7 +66,7 @@ class Authority:
 
 def request(name: str, cn: Any, days: Any, key_type: Any, *, is_ca: bool = False, ips: Any = (), dns: Any = ()) -> Request:
     if not isinstance(cn, str) or not 1 <= len(cn) <= 64:
-        raise Fault(f"{name}: the common name is text of 1 to 64 characters; longer names belong into dns")
+        raise Fault(f"{name}: the common name is text of 1 to 64 characters; longer names belong in dns")
     if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
         raise Fault(f"{name} takes days from 1 to {MAX_DAYS}")
     if key_type not in _COSTS:
@@ -91,7 +91,7 @@ def _texts(name: str, what: str, value: Any) -> tuple[str, ...]:
 def authority(name: str, value: Any) -> Authority:
     found = plain(value)
     if not isinstance(found, Mapping) or not {"Cert", "Key"} <= set(found):
-        raise Fault(f"{name}: ca is what genCA gives, or a mapping with Cert and Key, in PEM")
+        raise Fault(f"{name}: ca is the result of genCA, or a mapping with Cert and Key, in PEM")
     cert, key = found["Cert"], found["Key"]
     if not isinstance(cert, str) or not isinstance(key, str) or max(len(cert), len(key)) > MAX_PEM:
         raise Fault(f"{name}: Cert and Key of the ca are text in PEM")
@@ -185,12 +185,12 @@ def _read(name: str, by: Authority) -> tuple[PrivateKey, Certificate]:
         constraints = cert.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound, x509.DuplicateExtension):
         raise Fault(
-            f"{name}: the ca cannot be read: Cert is the certificate of an authority and Key its private key, in PEM, without a password"
+            f"{name}: the ca cannot be read: Cert is a CA certificate and Key its private key, in PEM, without a password"
         ) from None
     if not constraints.ca:
-        raise Fault(f"{name}: the certificate of the ca is not that of an authority")
+        raise Fault(f"{name}: the certificate of the ca is not a CA certificate")
     if not isinstance(key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey)) or key.key_size > 4096:
         raise Fault(f"{name}: the key of the ca is ECDSA, or RSA of at most 4096 bits")
     if key.public_key() != cert.public_key():
-        raise Fault(f"{name}: the key of the ca is not that of its certificate")
+        raise Fault(f"{name}: the key of the ca does not match its certificate")
     return key, cert

@@ -219,7 +219,7 @@ class Children:
         if applied.terminating:
             planned.spares = True
             self.said.wait(child.id, f"{key} to be gone", why="deletion")
-            return State.TERMINATING, "is being deleted; it is made again when it is gone"
+            return State.TERMINATING, "is being deleted; will be recreated afterwards"
         if applied.contested:
             self.said.problem(child.id, "FieldConflict", applied.contested)
         if applied.conflict is not None:
@@ -375,4 +375,4 @@ def _holds_for(child: Child, names: Mapping[str, Any], live: Object) -> Readines
         if wait.forbidden:
             raise
         return Readiness(False, f"is not ready: {wait.message}")
-    return READY if holds else Readiness(False, "is not ready: readyWhen does not hold")
+    return READY if holds else Readiness(False, "is not ready: readyWhen is false")

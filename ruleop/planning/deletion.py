@@ -77,7 +77,7 @@ def _done(resource: Object, last_reason: str) -> bool:
 def _skipped(resource: Object, observed: Observed) -> str:
     """Why `finalize` is given up on; empty if it is not."""
     if annotations_of(resource).get(SKIP_FINALIZE) == "true":
-        return f"the annotation {SKIP_FINALIZE} gives up on finalizing"
+        return f"the annotation {SKIP_FINALIZE} skips finalizing"
     return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
 
 

@@ -47,7 +47,7 @@ def told(child: Child, failed: Failed) -> str:
         return failed.message
     field = _FIELD.search(failed.message)
     what = f"{failed.request}: " if failed.request else ""
-    return f"{what}the API server refuses it ({failed.failure.value}{f' at {field[1]}' if field else ''})"
+    return f"{what}rejected by the API server ({failed.failure.value}{f' at {field[1]}' if field else ''})"
 
 
 def refused_changes(live: Object, merged: Object, shape: Shape, failed: Failed) -> tuple[Difference, ...]:
@@ -75,7 +75,7 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
         each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes
     ]
     more = f" and {len(said) - MOST_CHANGES} more" if len(said) > MOST_CHANGES else ""
-    return f"; change refused: {', '.join(said[:MOST_CHANGES])}{more}"
+    return f"; rejected change: {', '.join(said[:MOST_CHANGES])}{more}"
 
 
 def _value(value: Value) -> str:

@@ -59,7 +59,7 @@ def plan(rule: Rule, resource: Object, observed: Observed, history: History = Hi
     try:
         return _Planner(rule, resource, observed, history, foresee=foresee).plan()
     except RecursionError:  # no bug: the cluster holds what is nested deeper than Python's stack
-        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned with") from None
+        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
 
 
 class _Planner:
@@ -165,7 +165,7 @@ class _Planner:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
             why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
-            child, message, reason = action.child or "pruning", f"{action.key} is still there: {why}", reason_of(failed.failure)
+            child, message, reason = action.child or "pruning", f"{action.key} could not be deleted: {why}", reason_of(failed.failure)
             if reason is None:
                 self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
             else:
@@ -300,9 +300,9 @@ class _Planner:
         found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
         for key, refusal in history.refusals.items():
             if clock < refusal.until and self._version(key) != refusal.version:  # later, an event reports that it has changed
-                found.append(Requeue(refusal.until - clock, "a refused change is tried again"))
+                found.append(Requeue(refusal.until - clock, "a rejected write is retried"))
         if history.refused_status is not None and any(each.reason == "StatusRefused" for each in self.children.said.problems):
-            found.append(Requeue(history.refused_status.until - clock, "a refused status is tried again"))
+            found.append(Requeue(history.refused_status.until - clock, "a rejected status is retried"))
         if check_after is not None:
             found.append(Requeue(check_after, "it is checked"))
         if self.period:

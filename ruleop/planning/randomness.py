@@ -64,8 +64,8 @@ class Allowance:
         self.left -= amount
         if self.left < 0:
             raise Exhausted(
-                "the certificates and password hashes of this resource take too long to make in one pass: "
-                "make fewer of them, or hashes of fewer rounds"
+                "the certificates and password hashes of this resource take too long to generate in one reconcile: "
+                "generate fewer of them, or hashes with fewer rounds"
             )
 
 

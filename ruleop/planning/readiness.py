@@ -39,7 +39,7 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     if check is not None:
         return check(metadata, spec if isinstance(spec, dict) else {}, status)
     if "." in kind.group and not kind.group.endswith(".k8s.io") and not status.get("conditions") and _has_conditions(shape):
-        return Readiness(False, "its controller has not reported on it yet; if it never does, say `readyWhen` in the child")
+        return Readiness(False, "its controller has not reported on it yet; if it never does, set `readyWhen` in the child")
     return _by_conditions(metadata, status)
 
 
@@ -80,7 +80,7 @@ def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Ma
     if updated < wanted:
         return Readiness(False, f"{updated} of {wanted} replicas are updated")
     if total > updated:
-        return Readiness(False, "old replicas are still there")
+        return Readiness(False, "old replicas still exist")
     return READY if available >= wanted else Readiness(False, f"{available} of {wanted} replicas are available")
 
 
@@ -94,7 +94,7 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     if ready < wanted:
         return Readiness(False, f"{ready} of {wanted} replicas are ready")
     if _number(status.get("replicas")) > wanted:
-        return Readiness(False, "surplus replicas are still there")
+        return Readiness(False, "surplus replicas still exist")
     if strategy.get("type") == "OnDelete":
         return READY
     rolling = strategy.get("rollingUpdate")
@@ -161,7 +161,7 @@ def _namespace(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: M
 def _definition(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     conditions = _conditions(status)
     if conditions.get("NamesAccepted", {}).get("status") == "False":
-        return Readiness(False, "its names are taken", failed=True)
+        return Readiness(False, "its names conflict with another CRD", failed=True)
     return READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "is not established")
 
 

@@ -89,7 +89,7 @@ def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: l
     if not documents:
         return {}, ours
     if len(documents) > 1 or not isinstance(documents[0], dict):
-        problems.append(Problem("status", "RenderFailed", "the template of a status gives one mapping", template.site))
+        problems.append(Problem("status", "RenderFailed", "the template of a status must render one mapping", template.site))
         return {}, ours
     return documents[0], ours | frozenset(documents[0])
 

@@ -73,7 +73,7 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     except RenderError as error:
         raise stopped(error) from None
     if len(entries) > MAX_OBJECTS:
-        raise ChildFails(f"forEach gives more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
+        raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
         yield index, scope.with_item(child.item_name, entry, index)
 
@@ -122,7 +122,7 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
     again = _rendered(child, scope, scope.random(names, f"again/{purpose}", another_moment(now)))
     if [each.key for each in wanted] != [each.key for each in again]:
         functions = " or ".join(f"`{name}`" for name in drawn)
-        message = f"{functions} gives an object of another kind, namespace or name each time: make these from the CR"
+        message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
     if COSTLY.isdisjoint(drawn) or all(scope.observed.objects.get(each.key, version=each.kind.version) for each in wanted):
         return wanted
@@ -144,7 +144,7 @@ def _deletion(child: Child, names: Mapping[str, Any]) -> str:
         return "delete"
     said = child.deletion.string(names) or "delete"
     if said not in {"delete", "orphan"}:
-        raise RenderError("deletion gives something else than delete or orphan", child.deletion.site)
+        raise RenderError("deletion must be delete or orphan", child.deletion.site)
     return said
 
 
@@ -159,11 +159,11 @@ def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
 def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str) -> Wanted:
     site = child.body.site
     if not isinstance(document, dict):
-        raise ChildFails("a template gives objects (mappings with apiVersion, kind and metadata), not a list or text", site)
+        raise ChildFails("a template must render objects (mappings with apiVersion, kind and metadata), not a list or text", site)
     kind = _kind(child, document, site)
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
-        raise ChildFails(f"the {kind.kind} has no metadata; it needs metadata.name", site)
+        raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
     title = f"the {kind.kind} {metadata.get('name', '')!r}"
     _refuse_fields(document, metadata, title, site)
     info = scope.observed.kinds.info(kind)
@@ -171,7 +171,7 @@ def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON
         raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise ChildFails(f"the {kind.kind} has no metadata.name, or one that is no text", site)
+        raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
     if not is_object_name(kind.group, name):
         raise ChildFails(f"{title}: a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
     place, changed = _place(child, scope, metadata.get("namespace"), namespace, info, title)
@@ -189,14 +189,14 @@ def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
     kind = Kind.parse(api_version, name)
     if kind not in child.kinds:
         known = ", ".join(sorted(map(str, child.kinds)))
-        raise ChildFails(f"rendered {kind}, which the template's plain text did not announce (it announces {known})", site)
+        raise ChildFails(f"rendered {kind}, but the template declares only: {known}", site)
     return kind
 
 
 def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: str, site: Site) -> None:
     for field in metadata:
         if field in REFUSED_METADATA:
-            raise ChildFails(f"{title} has metadata.{field}, which is refused: {REFUSED_METADATA[field]}", site)
+            raise ChildFails(f"{title} has metadata.{field}, which is not allowed: {REFUSED_METADATA[field]}", site)
     if "status" in document:
         raise ChildFails(f"{title} has a status, which belongs to its controller: remove it", site)
     for marks in ("labels", "annotations"):
@@ -204,35 +204,36 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: st
         if found is None:
             continue
         if not isinstance(found, dict):
-            raise ChildFails(f"{title}: metadata.{marks} is no mapping", site)
+            raise ChildFails(f"{title}: metadata.{marks} is not a mapping", site)
         for key, value in found.items():
             if key.startswith(RESERVED):
-                raise ChildFails(f"{title} has the {marks[:-1]} {key}: those below {RESERVED} are ruleop's own", site)
+                raise ChildFails(f"{title} has the {marks[:-1]} {key}: {RESERVED} is reserved for ruleop", site)
             if value is not None and not isinstance(value, str):
-                raise ChildFails(f"{title}: the {marks[:-1]} {key} is no text; put the slot in quotes, or use `| string`", site)
+                raise ChildFails(f"{title}: the {marks[:-1]} {key} is not a string; put it in quotes, or use `| string`", site)
 
 
 def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
     """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say so."""
     site = child.body.site
     if said is not None and not isinstance(said, str):
-        raise ChildFails(f"{title}: metadata.namespace is no text", site)
+        raise ChildFails(f"{title}: metadata.namespace is not a string", site)
     cluster = scope.rule.reach == "cluster"
     if not info.namespaced:
         if not cluster:
-            raise ChildFails(f"{title} is cluster-scoped: say `reach: cluster` in the watch if its CRs may make such objects", site)
+            raise ChildFails(f"{title} is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site)
         return "", said is not None
     place = said or default or scope.namespace
     if not place:
         raise ChildFails(
-            f"{title} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in the child, or metadata.namespace", site
+            f"{title} needs a namespace, and a cluster-scoped CR has none: set `namespace:` in the child, or metadata.namespace", site
         )
     if place != scope.namespace and not cluster:
         raise ChildFails(
-            f"{title} is in the namespace {place!r}, not the CR's: say `reach: cluster` in the watch if its CRs may reach there", site
+            f"{title} is in the namespace {place!r}, not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces",
+            site,
         )
     if place != scope.namespace and not is_label(place):
-        raise ChildFails(f"{title}: {place!r} is not the name of a namespace: up to 63 lowercase letters, digits and `-`", site)
+        raise ChildFails(f"{title}: {place!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`", site)
     return place, said != place
 
 

@@ -65,9 +65,9 @@ _REASONS: Final[Mapping[str, str]] = {
     "pruned": "no longer part of the desired state",
     "recreate": "an immutable field changed; will be recreated",
     "finalized": "its work is done",
-    "elsewhere": "the garbage collector does not reach it",
+    "elsewhere": "not collected by the garbage collector",
     "adopted": "had no owner",
-    "released": "stays, without ruleop's marks",
+    "released": "stays, without ruleop's own metadata",
 }
 Change: TypeAlias = Patch | Replace | ServerSideApply
 

@@ -1,1 +1,1 @@
-"""A plan for people and programs: as text and as JSON."""
+"""Formats plans: as text for people and as JSON for programs."""

@@ -1,8 +1,7 @@
-"""A plan for people, as lines of typed spans, and for programs, as one JSON document.
+"""Formats a plan: for people as lines of styled spans, for programs as one JSON document.
 
-The lines hold no colour: whoever prints them knows where to, and tests read them as text. Neither form holds a Secret's value (masking),
-and both are the same each time for the same plan. For people, ruleop's own marks on an object are one remark; in the JSON they are there
-in full.
+A span has a tone, not a colour; the terminal chooses colours, and tests read plain text. Both forms mask values of
+Secrets and are deterministic. The text summarises the metadata that ruleop itself writes; the JSON has it in full.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from ruleop.planning.actions import (
     ObjectReport,
     Patch,
     Plan,
+    Problem,
     RemoveFinalizer,
     Replace,
     ServerSideApply,
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from ruleop.planning.observed import Kinds
 
 MAX_OBJECTS = 8
-"""Objects of one child that are shown one by one."""
+"""How many objects of one child are listed."""
 
 MAX_LINES = 16
-"""Lines of a text that changed."""
+"""How many lines of a changed text are shown."""
 
-_OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status: shown as conditions, and bookkeeping
+_OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
 
 
 class Tone(Enum):
-    """What a span means, for whoever has colours."""
+    """The meaning of a span, which a terminal shows as a colour."""
 
     PLAIN = "plain"
     TITLE = "title"
@@ -71,7 +71,7 @@ class Span(NamedTuple):
 
 Line: TypeAlias = tuple[Span, ...]
 Place: TypeAlias = "Callable[[Site], str]"
-"""How a place in the project's files is written: as seen from where the reader is."""
+"""Formats a place in the project's files, relative to the reader's folder."""
 
 _SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE}
 _TOTALS = {"+": "create", "~": "change", "-": "delete"}
@@ -91,8 +91,8 @@ def text_of(lines: Iterable[Line]) -> str:
 
 
 def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
-    """The plan for people. `resource` is the CR that it was made for."""
-    shown = _Shown(plan, resource, kinds, place)
+    """The plan as text. `resource` is the CR that it was made for."""
+    text = _PlanText(plan, resource, kinds, place)
     where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
     head: Line = (
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
@@ -100,25 +100,26 @@ def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> l
         Span(f"  by the rule {plan.rule}", Tone.FAINT),
     )
     parts = [
-        [head, *shown.tree()],
-        list(shown.problems()),
-        list(shown.actions()),
-        list(shown.status()),
-        list(shown.events()),
-        [shown.summary()],
+        [head, *text.tree()],
+        list(text.problems()),
+        list(text.actions()),
+        list(text.status()),
+        list(text.events()),
+        [text.summary()],
     ]
-    return [line for number, part in enumerate(part for part in parts if part) for line in ([(), *part] if number else part)]
+    shown_parts = [part for part in parts if part]
+    return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
 
 
-class _Shown:
+class _PlanText:
     def __init__(self, plan: Plan, resource: Object, kinds: Kinds, place: Place) -> None:
         self.plan, self.resource, self.kinds, self.place = plan, resource, kinds, place
 
     def title(self, key: ObjectKey) -> str:
-        """An object beside the CR needs no namespace."""
+        """The name of an object; with its namespace if that is not the CR's."""
         return str(key) if key.namespace != self.plan.resource.namespace else f"{key.kind}/{key.name}"
 
-    # -- children ------------------------------------------------------------------------------------------------------------------------
+    # -- children ----------------------------------------------------------------------------------------------------
 
     def tree(self) -> Iterator[Line]:
         children = self.plan.children
@@ -135,12 +136,12 @@ class _Shown:
                 yield from self._objects(child, "   " if last else "│  ")
 
     def _description(self, child: ChildReport) -> Iterator[Span]:
-        spans = [span for span in self._said(child) if span.text]
+        spans = [span for span in self._details(child) if span.text]
         yield from spans
         if child.state in {State.FAILED, State.UNWANTED}:
             yield Span(f"{'  ' if spans else ''}{child.template}", Tone.FAINT)
 
-    def _said(self, child: ChildReport) -> Iterator[Span]:
+    def _details(self, child: ChildReport) -> Iterator[Span]:
         waits = [wait for wait in self.plan.waits if wait.child == child.id]
         if waits:
             yield Span("; ".join(dict.fromkeys(f"waits for {wait.for_what}" for wait in waits)))
@@ -160,7 +161,7 @@ class _Shown:
         return f"{self.title(report.key)}{joint}{report.message}"
 
     def _objects(self, child: ChildReport, indent: str) -> Iterator[Line]:
-        """The first of them; those that are not ready before those that are."""
+        """The first objects of a child, those that are not ready before the others."""
         ordered = sorted(child.objects, key=lambda report: report.state is State.READY)
         for number, report in enumerate(ordered[:MAX_OBJECTS], 1):
             last = number == len(ordered)
@@ -177,7 +178,7 @@ class _Shown:
             site = f"{self.place(problem.site)}: " if problem.site is not None else ""
             yield (Span("! ", Tone.BAD), Span(f"{problem.child}: ", Tone.BAD), Span(f"{site}{problem.message}"))
 
-    # -- actions -------------------------------------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------------
 
     def actions(self) -> Iterator[Line]:
         for action in self.plan.actions:
@@ -187,28 +188,33 @@ class _Shown:
         verb, sign = verb_of(action), _sign(action)
         if isinstance(action, FinalizerAction):
             joint = "to" if isinstance(action, AddFinalizer) else "from"
-            yield self._did(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
+            yield self._action_line(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
             return
         how = ""
         if isinstance(action, ServerSideApply):
             how = "by server-side apply" if action.live is None else "server-side"
         elif isinstance(action, Delete) and action.propagation == "foreground":
             how = "foreground"
-        yield self._did(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
         yield from self._changes(action)
 
-    def _did(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
-        return (Span(f"{sign} {verb.do} ", _SIGNS[sign]), Span(title, Tone.TITLE), Span(f"  {why}" if why else "", Tone.FAINT))
+    def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
+        return (
+            Span(f"{sign} {verb.do} ", _SIGNS[sign]),
+            Span(title, Tone.TITLE),
+            Span(f"  {why}" if why else "", Tone.FAINT),
+        )
 
     def _changes(self, action: Action) -> Iterator[Line]:
         found = changes(action, self.kinds)
-        told = [each for each in found if not is_mark(each, self.plan.uid)]
-        for each in told:
+        shown = [each for each in found if not is_mark(each, self.plan.uid)]
+        for each in shown:
             yield from _difference(each)
-        if len(told) < len(found):
-            yield (Span("      and ruleop's marks" if told else "      ruleop's marks only", Tone.FAINT),)
+        if len(shown) < len(found):
+            extent = "and" if shown else "only"
+            yield (Span(f"      {extent} ruleop's own metadata", Tone.FAINT),)
 
-    # -- what is said --------------------------------------------------------------------------------------------------------------------
+    # -- status and events -------------------------------------------------------------------------------------------
 
     def status(self) -> Iterator[Line]:
         if self.plan.status is None:
@@ -217,49 +223,59 @@ class _Shown:
             {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
             for status in (self.resource.get("status"), self.plan.status.status)
         )
-        told = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
+        changed = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
         same = sorted(name for name in after if name in before and after[name] == before[name])
         rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
         yield (Span("status", Tone.TITLE),)
-        yield from told
+        yield from changed
         yield from rest
         yield from self._conditions()
 
     def _conditions(self) -> Iterator[Line]:
         old = (self.resource.get("status") or {}).get("conditions")
-        before = {each.get("type"): each.get("status") for each in old if isinstance(each, Mapping)} if isinstance(old, list) else {}
+        known = [each for each in old if isinstance(each, Mapping)] if isinstance(old, list) else []
+        before = {each.get("type"): each.get("status") for each in known}
         conditions = list(self.plan.conditions or ())
         wide = max((len(each.type) for each in conditions), default=0)
-        told = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
+        above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
         turns = [_turn(before.get(each.type), each.status) for each in conditions]
         turned = max(map(len, turns), default=0)
         for each, turn in zip(conditions, turns, strict=True):
-            said = "" if any(text in each.message for text in told) else shortened(each.message, 120)
+            detail = "" if any(text in each.message for text in above) else shortened(each.message, 120)
             tone = Tone.WAIT if not each.is_good else Tone.FAINT if each.type in NEGATIVE else Tone.GOOD
             yield (
                 Span(f"    {each.type:<{wide}}  "),
                 Span(f"{turn:<{turned}}  ", tone),
                 Span(each.reason),
-                Span(f"  {said}" if said else ""),
+                Span(f"  {detail}" if detail else ""),
             )
 
     def events(self) -> Iterator[Line]:
-        said = {each.message for each in self.plan.conditions or ()}
+        above = {each.message for each in self.plan.conditions or ()}
         for event in self.plan.events:
-            message = "" if event.message in said else f"  {shortened(event.message, 120)}"
-            yield (Span("event "), Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD), Span(message))
+            message = "" if event.message in above else f"  {shortened(event.message, 120)}"
+            yield (
+                Span("event "),
+                Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD),
+                Span(message),
+            )
 
     def summary(self) -> Line:
-        counts = Counter(_sign(action) for action in self.plan.actions if not isinstance(action, FinalizerAction))
+        writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
+        counts = Counter(map(_sign, writes))
         parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
         waiting = len({wait.child for wait in self.plan.waits})
         parts += [f"{waiting} waiting"] if waiting else []
-        parts += [f"{len(self.plan.problems)} in error"] if self.plan.problems else []
+        parts += [_counted_errors(len(self.plan.problems))] if self.plan.problems else []
         tone = Tone.BAD if self.plan.problems else Tone.TITLE
         if parts:
             return (Span(f"{', '.join(parts)}.", tone),)
-        rest = " but finalizers" if self.plan.actions else "" if self.plan.quiet else " but to write the status"
+        rest = " except finalizers" if self.plan.actions else "" if self.plan.quiet else " except writing the status"
         return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
+
+
+def _counted_errors(number: int) -> str:
+    return f"{number} error{'' if number == 1 else 's'}"
 
 
 def _turn(was: str | None, now: str) -> str:
@@ -281,18 +297,23 @@ def _difference(difference: Difference, indent: str = "    ") -> Iterator[Line]:
         for each in leaves(difference):
             yield (Span(f"{indent}+ ", Tone.ADD), Span(f"{each.path}: "), Span(shortened(flow(each.after)), Tone.ADD))
     elif after is NOTHING:
-        yield (Span(f"{indent}- ", Tone.REMOVE), Span(f"{difference.path}: "), Span(shortened(flow(before)), Tone.REMOVE))
+        yield (
+            Span(f"{indent}- ", Tone.REMOVE),
+            Span(f"{difference.path}: "),
+            Span(shortened(flow(before)), Tone.REMOVE),
+        )
     else:
         old, new = _apart(flow(before), flow(after))
         yield (Span(f"{indent}  {difference.path}: "), Span(old, Tone.REMOVE), Span(" -> "), Span(new, Tone.ADD))
 
 
 def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
-    """Two long values cut around where they begin to differ: cut at the end, they might look the same."""
+    """Two long values, shortened around their first difference, so that the difference is visible."""
     if max(len(before), len(after)) <= limit:
         return before, after
     start = next(
-        (index for index, (left, right) in enumerate(zip(before, after, strict=False)) if left != right), min(len(before), len(after))
+        (index for index, (left, right) in enumerate(zip(before, after, strict=False)) if left != right),
+        min(len(before), len(after)),
     )
     skipped = max(0, start - limit // 3)
     lead = "…" if skipped else ""
@@ -300,14 +321,14 @@ def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
 
 
 def _text(before: str, after: str, indent: str) -> Iterator[Line]:
-    """The lines of a text that differ, with one around them."""
+    """The lines of a text that differ, each with its neighbours."""
     lines = [
         line
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
         if not line.startswith(("---", "+++", "@@"))
     ]
     if not lines:
-        yield (Span(f"{indent}the end of the last line", Tone.FAINT),)
+        yield (Span(f"{indent}only the line break at the end", Tone.FAINT),)
     for line in lines[:MAX_LINES]:
         tone = {"+": Tone.ADD, "-": Tone.REMOVE}.get(line[:1], Tone.FAINT)
         yield (Span(f"{indent}{line[:1]} {shortened(line[1:], 100)}", tone),)
@@ -315,11 +336,11 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
         yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
 
 
-# -- for programs ------------------------------------------------------------------------------------------------------------------------
+# -- for programs ----------------------------------------------------------------------------------------------------
 
 
 def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
-    """The plan as plain JSON: changes as RFC 6902 patches of what is live, Secret values masked."""
+    """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
     return {
         "resource": {**_identity(plan.resource), "uid": plan.uid},
         "rule": plan.rule,
@@ -327,9 +348,7 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
         "actions": [_action_json(action) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
         "waits": [{"child": wait.child, "for": wait.for_what, "site": _site_json(wait.site)} for wait in plan.waits],
-        "problems": [
-            {"child": each.child, "reason": each.reason, "message": each.message, "site": _site_json(each.site)} for each in plan.problems
-        ],
+        "problems": [_problem_json(problem) for problem in plan.problems],
         "status": _status_json(plan, resource),
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
@@ -342,7 +361,7 @@ def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
 
 
 def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
-    """The RFC 6902 patch from one version of an object to another, the same whatever the order of their fields."""
+    """The RFC 6902 patch from one version of an object to another, independent of the order of fields."""
     old, new = masked_pair(before, after)
     operations: list[dict[str, Any]] = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch
     return operations
@@ -356,25 +375,52 @@ def _sorted(value: Any) -> Any:
 
 def _action_json(action: Action) -> dict[str, Any]:
     if isinstance(action, FinalizerAction):
-        return {"action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer", "finalizer": action.finalizer}
-    said: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
+        return {
+            "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
+            "finalizer": action.finalizer,
+        }
+    common: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
     match action:
         case Create():
-            return {**said, "action": "create", "object": masked(action.object)}
+            return {**common, "action": "create", "object": masked(action.object)}
         case Patch():
-            return {**said, "action": "patch", "why": action.why, "patch": json_patch(action.live, action.merged)}
+            return {**common, "action": "patch", "why": action.why, "patch": json_patch(action.live, action.merged)}
         case Replace():
-            return {**said, "action": "replace", "why": action.why, "patch": json_patch(action.live, action.object)}
+            return {**common, "action": "replace", "why": action.why, "patch": json_patch(action.live, action.object)}
         case ServerSideApply():
             exists = action.live is not None
-            return {**said, "action": "serverSideApply", "why": action.why, "exists": exists, "object": masked(action.object)}
+            return {
+                **common,
+                "action": "serverSideApply",
+                "why": action.why,
+                "exists": exists,
+                "object": masked(action.object),
+            }
         case Delete():
-            return {**said, "action": "delete", "why": action.why, "propagation": action.propagation}
+            return {**common, "action": "delete", "why": action.why, "propagation": action.propagation}
 
 
 def _child_json(child: ChildReport) -> dict[str, Any]:
-    objects = [{**_identity(report.key), "state": report.state.value, "message": report.message} for report in child.objects]
-    return {"id": child.id, "state": child.state.value, "template": child.template, "message": child.message, "objects": objects}
+    return {
+        "id": child.id,
+        "state": child.state.value,
+        "template": child.template,
+        "message": child.message,
+        "objects": [_object_json(report) for report in child.objects],
+    }
+
+
+def _object_json(report: ObjectReport) -> dict[str, Any]:
+    return {**_identity(report.key), "state": report.state.value, "message": report.message}
+
+
+def _problem_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "child": problem.child,
+        "reason": problem.reason,
+        "message": problem.message,
+        "site": _site_json(problem.site),
+    }
 
 
 def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:

@@ -8,13 +8,13 @@ def break_two(project) -> None:
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upcase }}")
 
 
-def test_a_sound_project_is_counted(project, ruleop):
+def test_a_project_without_mistakes_is_summarised(project, ruleop):
     ran = ruleop("check")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
 
 
-def test_every_mistake_at_once_with_its_line_and_a_mark_below_its_column(project, ruleop):
+def test_all_mistakes_are_reported_with_line_and_column(project, ruleop):
     break_two(project)
     ran = ruleop("check")
     assert (ran.status, ran.err) == (1, "")
@@ -27,7 +27,7 @@ def test_every_mistake_at_once_with_its_line_and_a_mark_below_its_column(project
     assert ran.out.endswith("2 errors.\n")
 
 
-def test_a_warning_forbids_nothing(project, ruleop):
+def test_a_warning_does_not_change_the_exit_status(project, ruleop):
     project.write("templates/spare.yaml.j2", "kind: Nothing\n")
     ran = ruleop("check")
     assert ran.status == 0
@@ -35,7 +35,7 @@ def test_a_warning_forbids_nothing(project, ruleop):
     assert ran.out.endswith("No errors, 1 warning in 1 rule, 2 children, 3 templates, 1 CRD.\n")
 
 
-def test_paths_are_as_seen_from_here(project, ruleop, monkeypatch):
+def test_paths_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
     break_two(project)
     monkeypatch.chdir(project.root.parent)
     name = project.root.name
@@ -43,7 +43,7 @@ def test_paths_are_as_seen_from_here(project, ruleop, monkeypatch):
     assert f"file={name}/templates/web.yaml.j2,line=4,col=12," in ruleop("check", "-C", name, "-o", "github").out
 
 
-def test_json(project, ruleop):
+def test_json_has_every_finding(project, ruleop):
     break_two(project)
     ran = ruleop("check", "-o", "json")
     assert ran.status == 1
@@ -59,7 +59,7 @@ def test_json(project, ruleop):
     }
 
 
-def test_json_of_a_sound_project(project, ruleop):
+def test_json_of_a_project_without_mistakes_is_empty(project, ruleop):
     assert json.loads(ruleop("check", "-o", "json").out) == {"errors": 0, "warnings": 0, "findings": []}
 
 
@@ -86,7 +86,7 @@ def test_sarif_of_a_finding_without_a_line_has_no_region(project, ruleop):
     )
 
 
-def test_github_marks_the_line_and_escapes_what_it_would_obey(project, ruleop):
+def test_github_commands_are_escaped(project, ruleop):
     break_two(project)
     out = ruleop("check", "-o", "github").out
     assert (
@@ -97,7 +97,7 @@ def test_github_marks_the_line_and_escapes_what_it_would_obey(project, ruleop):
     assert "100%25,a:b" in ruleop("check", "-o", "github").out
 
 
-def test_a_variable_comes_from_the_environment_or_over_it_from_a_file(project, ruleop, monkeypatch):
+def test_env_files_override_the_environment(project, ruleop, monkeypatch):
     project.edit("watches.yaml", "  kind: Site\n", "  kind: Site\n  vars: {region: '${REGION}'}\n")
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ vars.region }}")
     ran = ruleop("check")

@@ -8,7 +8,7 @@ from pathlib import Path
 DEMO = Path(__file__).parents[2] / "bench/demo.sh"
 
 
-def test_the_demo(tmp_path):
+def test_the_demo_runs_and_prints_its_results(tmp_path):
     program = tmp_path / "ruleop"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ruleop.cli import main; main()" "$@"\n')
     program.chmod(0o755)
@@ -20,6 +20,6 @@ def test_the_demo(tmp_path):
         assert f"\n{line}\n" in ran.stdout
 
 
-def test_the_demo_without_a_program_says_how_to_get_one():
+def test_the_demo_without_ruleop_names_the_make_target():
     ran = subprocess.run([DEMO, "no-such-ruleop"], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "demo.sh: there is no program no-such-ruleop; run: make demo\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "demo.sh: no program no-such-ruleop; run: make demo\n")

@@ -13,10 +13,10 @@ SHOWN = re.findall(r"^```console\n\$ ruleop ([^\n]*)\n(.*?)^```$", PAGE, re.MULT
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_what_is_shown_is_printed(ruleop, monkeypatch, command, output):
+def test_the_commands_print_what_the_page_shows(ruleop, monkeypatch, command, output):
     monkeypatch.chdir(ROOT)
     assert ruleop(*command.split()).out == output
 
 
-def test_each_command_has_its_part():
+def test_each_command_has_a_section():
     assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(COMMANDS, key=["check", "render", "plan", "run", "version"].index)

@@ -110,16 +110,16 @@ def test_without_a_command_it_is_the_operator(installed, tmp_path):
     """Here it finds no rules; a sentence says so."""
     found = ruleop(installed, tmp_path, *json.loads(last("CMD")))
     assert found.returncode == 2
-    assert "this folder is no project: it has no watches.yaml" in found.stderr
+    assert "not a ruleop project: no watches.yaml in this folder" in found.stderr
 
 
-def test_signals_reach_it():
+def test_signals_reach_the_operator():
     """A shell in between, as the other form has one, would keep them."""
     for word in ("ENTRYPOINT", "CMD"):
         assert isinstance(json.loads(last(word)), list)
 
 
-def test_it_runs_as_a_number_that_is_not_root():
+def test_the_image_runs_as_a_numeric_user_that_is_not_root():
     user, _, group = last("USER").partition(":")
     assert int(user) > 0
     assert int(group) > 0
@@ -132,7 +132,7 @@ def test_every_requirement_has_its_hash():
     assert "--require-hashes" in DOCKERFILE
 
 
-def test_bytecode_is_used_as_it_was_compiled(installed, tmp_path):
+def test_the_compiled_bytecode_is_used(installed, tmp_path):
     """Not even compared with its source, whose time a layer of an image may not keep."""
     flags = re.search(r"python -m compileall (\S.*) /opt/ruleop/lib", DOCKERFILE)
     assert flags
@@ -168,7 +168,7 @@ def imported(text):
 HOOKS = {"yarl/_url.py": {"pydantic", "pydantic_core"}}
 
 
-def test_what_is_left_out_is_imported_by_nothing_that_stays():
+def test_removed_packages_are_not_imported_by_others():
     requirements = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(left_out()) < set(requirements)
     missing = {file.parts[0].removesuffix(".py") for each in left_out() for file in modules(each)}
@@ -179,7 +179,7 @@ def test_what_is_left_out_is_imported_by_nothing_that_stays():
     assert {name: packages for name, packages in found.items() if packages} == HOOKS
 
 
-def test_credentials_need_no_more_of_kubernetes_than_the_image_has(tmp_path):
+def test_credentials_work_with_the_modules_of_kubernetes_in_the_image(tmp_path):
     """Its folder after the Dockerfile's `find`, which is tried on all that is not the generated client."""
     (command,) = re.findall(r"find \. .*? -delete", DOCKERFILE)
     whole = Path(metadata.distribution("kubernetes").locate_file("kubernetes"))

@@ -58,7 +58,7 @@ def machine(tmp_path: Path) -> Machine:
         ({"buildah": FAILS, "podman": FAILS, "docker": WORKS}, "docker"),
     ],
 )
-def test_the_first_builder_that_works_is_taken(machine: Machine, installed: dict[str, str], taken: str) -> None:
+def test_the_first_working_builder_is_used(machine: Machine, installed: dict[str, str], taken: str) -> None:
     for name, script in installed.items():
         machine.install(name, script)
     run = machine.run("build.sh")
@@ -74,7 +74,7 @@ def test_builder_name_and_base_can_be_given(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("builder", ["docker", ""])
-def test_an_engine_that_does_not_answer_is_named(machine: Machine, builder: str) -> None:
+def test_a_builder_whose_engine_does_not_answer_is_named(machine: Machine, builder: str) -> None:
     machine.install("docker", FAILS)
     run = machine.run("build.sh", BUILDER=builder)
     assert run.returncode == 2
@@ -82,19 +82,19 @@ def test_an_engine_that_does_not_answer_is_named(machine: Machine, builder: str)
     assert machine.called() == []
 
 
-def test_without_any_builder_it_says_how_to_get_one(machine: Machine) -> None:
+def test_without_a_builder_the_installation_is_explained(machine: Machine) -> None:
     run = machine.run("build.sh")
     assert run.returncode == 2
     assert "needs buildah, podman or docker, and none of them works here" in run.stderr
     assert "apt-get install buildah" in run.stderr
 
 
-def test_a_failed_build_is_a_failure(machine: Machine) -> None:
+def test_a_failed_build_has_a_failing_status(machine: Machine) -> None:
     machine.install("docker", "test $1 = info\n")
     assert machine.run("build.sh").returncode == 1
 
 
-def test_what_testing_the_image_lacks_is_said_with_the_command_that_installs_it(machine: Machine) -> None:
+def test_missing_tools_are_listed_with_the_command_that_installs_them(machine: Machine) -> None:
     machine.install("runc", WORKS)
     machine.install("id", "echo 0\n")
     run = machine.run("missing.sh")
@@ -115,12 +115,12 @@ def test_testing_the_image_needs_root(machine: Machine) -> None:
     assert (run.returncode, run.stdout) == (0, "")
 
 
-def test_the_scripts_can_be_run() -> None:
+def test_the_scripts_are_executable() -> None:
     for each in ("build.sh", "missing.sh"):
         assert os.access(ROOT / "image" / each, os.X_OK)
 
 
-def test_with_a_base_image_of_ones_own_none_has_to_be_made(machine: Machine) -> None:
+def test_with_a_given_base_image_debootstrap_is_not_needed(machine: Machine) -> None:
     for each in ("buildah", "runc"):
         machine.install(each, WORKS)
     machine.install("id", "echo 0\n")

@@ -24,38 +24,38 @@ def make_pipe(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["chek"], "ruleop: there is no command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
-        (["nonsense"], "ruleop: there is no command 'nonsense'\nTry: ruleop --help\n"),
-        (["--colour"], "ruleop: there is no option --colour\nTry: ruleop --help\n"),
-        (["check", "--debg"], "ruleop check: there is no option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
+        (["chek"], "ruleop: unknown command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
+        (["nonsense"], "ruleop: unknown command 'nonsense'\nTry: ruleop --help\n"),
+        (["--colour"], "ruleop: unknown option --colour\nTry: ruleop --help\n"),
+        (["check", "--debg"], "ruleop check: unknown option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
         (["check", "extra"], "ruleop check: got unexpected extra argument (extra)\nTry: ruleop check --help\n"),
         (["check", "-o", "xml"], "ruleop check: -o: 'xml' is not one of 'text', 'json', 'sarif', 'github'\nTry: ruleop check --help\n"),
         (["plan", "-o"], "ruleop: -o needs a value\nTry: ruleop --help\n"),
-        (["render"], "ruleop render: -f is missing: name the file of a custom resource\nTry: ruleop render --help\n"),
-        (["render", "-f", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
+        (["render"], "ruleop render: -f is missing: name a file of custom resources\nTry: ruleop render --help\n"),
+        (["render", "-f", "none.yaml"], "ruleop: none.yaml: no such file\n"),
         (["render", "-f", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
         (["plan", "-f", "site.yaml", "--with", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
-        (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: there is no such file\n"),
+        (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: no such file\n"),
         (["check", "-C", "none"], "ruleop: none: no such folder\n"),
         (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
         (["check", "--env-file", "none.env"], "ruleop: none.env: cannot be read: No such file or directory\n"),
-        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: a line is NAME=value, a comment after #, or empty\n"),
+        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: expected NAME=value, a comment (#) or an empty line\n"),
     ],
 )
-def test_wrong_usage(project, ruleop, arguments, said):
+def test_wrong_usage_has_status_2_and_a_message(project, ruleop, arguments, message):
     ran = ruleop(*arguments)
-    assert (ran.status, ran.out, ran.err) == (2, "", said)
+    assert (ran.status, ran.out, ran.err) == (2, "", message)
 
 
-def test_a_folder_without_rules_is_no_project(project, ruleop):
+def test_a_folder_without_watches_yaml_is_not_a_project(project, ruleop):
     (project.root / "watches.yaml").unlink()
     ran = ruleop("check")
-    assert (ran.status, ran.err) == (2, "ruleop: this folder is no project: it has no watches.yaml; -C DIR names another folder\n")
+    assert (ran.status, ran.err) == (2, "ruleop: not a ruleop project: no watches.yaml in this folder (use -C DIR for another folder)\n")
 
 
-def test_a_link_or_a_folder_in_the_place_of_the_rules_is_said(project, ruleop):
+def test_watches_yaml_as_a_link_or_folder_is_reported(project, ruleop):
     rules = project.root / "watches.yaml"
     rules.unlink()
     rules.symlink_to("watches.yaml")
@@ -65,47 +65,47 @@ def test_a_link_or_a_folder_in_the_place_of_the_rules_is_said(project, ruleop):
     assert ruleop("check").out == "watches.yaml: error: cannot be read: it is a folder\n1 error.\n"
 
 
-def test_a_folder_inside_a_project_names_the_project(project, ruleop):
+def test_a_subfolder_of_a_project_names_the_project(project, ruleop):
     ran = ruleop("check", "-C", "templates")
     assert (ran.status, ran.err) == (
         2,
-        f"ruleop: templates is no project: it has no watches.yaml; the folder {project.root} above it is one\n",
+        f"ruleop: not a ruleop project: no watches.yaml in templates (its parent folder {project.root} has one)\n",
     )
 
 
-def test_a_file_is_looked_for_from_here_and_the_project_only_hinted_at(project, ruleop, monkeypatch):
+def test_a_file_in_the_project_is_suggested_but_not_used(project, ruleop, monkeypatch):
     monkeypatch.chdir("/")
     ran = ruleop("plan", "-C", str(project.root), "-f", "site.yaml")
     assert ran.status == 2
     assert ran.err == (
-        f"ruleop: site.yaml: there is no such file (files are named as seen from here: do you mean {project.root}/site.yaml?)\n"
+        f"ruleop: site.yaml: no such file (paths are relative to the current folder; did you mean {project.root}/site.yaml?)\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [\n", "site.yaml:2:1: error: not YAML: "),
         ("a: b: c\n", "site.yaml:1:5: error: not YAML: a second `: ` in one value"),
         ("a: 1\na: 2\n", 'site.yaml:2:1: error: duplicate key "a"'),
-        ("- a\n", "site.yaml:1:1: error: an object is a mapping with apiVersion, kind and metadata\n"),
-        ("kind: Site\n", "site.yaml:1:1: error: an object needs apiVersion, as text\n"),
-        ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: an object needs apiVersion, as text\n"),
+        ("- a\n", "site.yaml:1:1: error: not an object: expected a mapping with apiVersion, kind and metadata\n"),
+        ("kind: Site\n", "site.yaml:1:1: error: apiVersion is missing or not a string\n"),
+        ("apiVersion: 1\nkind: Site\n", "site.yaml:1:13: error: apiVersion is missing or not a string\n"),
         (
             "kind: SiteList\napiVersion: v1\nitems: [3]\n",
-            "site.yaml:3:9: error: an object is a mapping with apiVersion, kind and metadata\n",
+            "site.yaml:3:9: error: not an object: expected a mapping with apiVersion, kind and metadata\n",
         ),
     ],
 )
-def test_a_file_that_holds_no_objects(project, ruleop, text, said):
+def test_a_file_without_objects_is_reported_with_its_line(project, ruleop, text, message):
     project.write("site.yaml", text)
     ran = ruleop("plan", "-f", "site.yaml")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith(said)
+    assert ran.err.startswith(message)
     assert ran.err.endswith("\nruleop: site.yaml cannot be used\n")
 
 
-def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(project, ruleop):
+def test_lines_of_existing_objects_are_not_printed_because_of_secrets(project, ruleop):
     project.write("live.yaml", "apiVersion: v1\nkind: Secret\nstringData: {password: hunter2}}\n")
     ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
     assert ran.status == 2
@@ -114,9 +114,9 @@ def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(proj
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "there is no object in what -f names; this project watches example.com/v1 Site"),
+        ("", "no objects in the files of -f; this project watches example.com/v1 Site"),
         (
             "apiVersion: example.com/v1\nkind: Sight\n",
             "site.yaml:2:1: no rule watches example.com/v1 Sight; this project watches example.com/v1 Site",
@@ -127,18 +127,18 @@ def test_lines_of_what_exists_are_not_shown_because_secrets_may_be_among_it(proj
         ),
         (
             "apiVersion: example.com/v2\nkind: Site\n",
-            "site.yaml:1:1: the Site that a rule watches is of example.com/v1, not example.com/v2",
+            "site.yaml:1:1: Site is watched in example.com/v1, not in example.com/v2",
         ),
     ],
 )
-def test_a_kind_that_no_rule_watches(project, ruleop, text, said):
+def test_a_kind_that_no_rule_watches_is_reported(project, ruleop, text, message):
     project.write("site.yaml", text)
     ran = ruleop("render", "-f", "site.yaml")
-    assert (ran.status, ran.err) == (2, f"ruleop: {said}\n")
+    assert (ran.status, ran.err) == (2, f"ruleop: {message}\n")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("metadata:\n  name: blog\n", "", "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n"),
         ("  name: blog\n", "  labels: {}\n", "site.yaml:3:1: error: metadata.name: is required, and must be a string\n"),
@@ -149,15 +149,15 @@ def test_a_kind_that_no_rule_watches(project, ruleop, text, said):
         ("page: hello", "replicas: 2", "site.yaml:5:1: error: spec.page: is required\n"),
     ],
 )
-def test_a_resource_that_the_server_would_refuse(project, ruleop, old, new, said):
+def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new, message):
     project.edit("site.yaml", old, new)
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "site.yaml")
         assert (ran.status, ran.out) == (1, "")
-        assert ran.err.startswith(said)
+        assert ran.err.startswith(message)
 
 
-def test_a_project_with_mistakes_plans_nothing_and_shows_them(project, ruleop):
+def test_a_project_with_mistakes_is_not_planned(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "site.yaml")
@@ -166,15 +166,15 @@ def test_a_project_with_mistakes_plans_nothing_and_shows_them(project, ruleop):
         assert ran.err.endswith("ruleop: the project has 1 error: nothing can be planned\n")
 
 
-def test_files_that_are_no_text(project, ruleop):
+def test_files_that_are_not_utf_8_are_reported(project, ruleop):
     (project.root / "site.yaml").write_bytes(b"a: 1\nb: \xff\n")
     ran = ruleop("plan", "-f", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: is not valid UTF-8\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml:2: not valid UTF-8\n")
     ran = ruleop("check", "--env-file", "site.yaml")
-    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: is not valid UTF-8\n")
+    assert (ran.status, ran.err) == (2, "ruleop: site.yaml: not valid UTF-8\n")
 
 
-def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
+def test_an_unreadable_project_file_has_status_2(project, ruleop):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     ran = ruleop("check")
     assert ran.status == 2
@@ -182,7 +182,7 @@ def test_a_project_file_that_cannot_be_read_is_no_answer(project, ruleop):
 
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
-def test_what_was_refused_is_not_read_to_show_it(project, ruleop, monkeypatch, make):
+def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch, make):
     file = project.root / "templates/web.yaml.j2"
     file.unlink()
     make(file)
@@ -193,7 +193,7 @@ def test_what_was_refused_is_not_read_to_show_it(project, ruleop, monkeypatch, m
 
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
-def test_a_file_that_becomes_endless_is_not_read_to_its_end(project, ruleop, monkeypatch, make):
+def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop, monkeypatch, make):
     """It was fine when it was loaded; when its mistake is shown, it is another."""
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
 
@@ -214,7 +214,7 @@ def test_a_file_that_becomes_endless_is_not_read_to_its_end(project, ruleop, mon
 
 @pytest.mark.parametrize("path", ["templates/\udcff.j2", "templates/\udcff/web.j2", "crds/\udcff.yaml", "rules/\udcff.yaml"])
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
-def test_a_name_that_is_no_text_is_said_in_every_form(project, ruleop, path, output):
+def test_a_file_name_that_is_not_utf_8_is_printed_in_every_format(project, ruleop, path, output):
     project.write("watches.yaml", "include: ['rules/*.yaml']\nwatches:\n" + (project.root / "watches.yaml").read_text("utf-8"))
     project.write(path, "x")
     ran = ruleop("check", "-o", output)
@@ -235,7 +235,7 @@ def test_the_folder_of_a_project_may_have_any_name(project, ruleop):
     assert "/\\\\udcff/templates/web.yaml.j2" in ran.out
 
 
-def test_a_folder_without_the_right_to_read_it(project, ruleop, monkeypatch):
+def test_a_folder_without_read_permission_is_reported(project, ruleop, monkeypatch):
     listing = Path.iterdir
 
     def forbidden(path: Path) -> object:
@@ -249,30 +249,30 @@ def test_a_folder_without_the_right_to_read_it(project, ruleop, monkeypatch):
     assert "templates: error: cannot be read: Permission denied\n" in ran.out
 
 
-def test_a_bug_is_one_line_and_a_traceback_for_those_who_ask(project, ruleop, monkeypatch):
+def test_an_internal_error_is_one_line_and_with_debug_a_traceback(project, ruleop, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise TypeError("inner workings")
 
     monkeypatch.setattr("ruleop.cli.check.load", broken)
     ran = ruleop("check")
     assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert ran.err.startswith("ruleop: this is a bug of ruleop (TypeError), not of your project. Please report it")
+    assert ran.err.startswith("ruleop: internal error (TypeError); your project is not the cause. Please report it")
     assert "inner workings" not in ran.err
     assert "TypeError: inner workings\n" in ruleop("check", "--debug").err
     monkeypatch.setenv("RULEOP_DEBUG", "1")
     assert "Traceback (most recent call last)" in ruleop("check").err
 
 
-def test_help_says_of_each_command_what_the_command_says_of_itself(ruleop):
-    for name, said in COMMANDS.items():
+def test_help_has_the_first_line_of_each_commands_help(ruleop):
+    for name, message in COMMANDS.items():
         command = program.get_command(None, name)
         assert command is not None
-        assert (command.help or "").split("\n")[0] == said
-        assert said in ruleop("--help").out
-        assert said in ruleop(name, "-h").out
+        assert (command.help or "").split("\n")[0] == message
+        assert message in ruleop("--help").out
+        assert message in ruleop(name, "-h").out
 
 
-def test_no_command_shows_the_help_and_is_wrong_usage(ruleop):
+def test_no_command_prints_help_and_has_status_2(ruleop):
     ran = ruleop()
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith("Usage: ruleop")

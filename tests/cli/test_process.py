@@ -28,7 +28,7 @@ HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "wat
         (["--help"], 0),
     ],
 )
-def test_statuses(project, process, arguments, status):
+def test_exit_statuses_are_seen_by_a_shell(project, process, arguments, status):
     started = process(*arguments)
     out, err = started.communicate(timeout=60)
     assert started.returncode == status
@@ -36,7 +36,7 @@ def test_statuses(project, process, arguments, status):
     assert (status == 0) == bool(out)
 
 
-def test_mistakes_are_a_no(project, process):
+def test_mistakes_have_status_1(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     started = process("check")
     started.communicate(timeout=60)
@@ -44,7 +44,7 @@ def test_mistakes_are_a_no(project, process):
 
 
 @pytest.mark.parametrize("arguments", [["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml", "-o", "json"], ["check"]])
-def test_a_reader_who_stops_reading_is_no_error(project, process, arguments):
+def test_a_closed_pipe_is_not_an_error(project, process, arguments):
     reading, writing = os.pipe()
     started = process(*arguments, stdout=writing)
     os.close(writing)
@@ -53,7 +53,7 @@ def test_a_reader_who_stops_reading_is_no_error(project, process, arguments):
     assert (started.returncode, err) == (0, "")
 
 
-def test_a_reader_who_stops_reading_hides_no_answer(project, process):
+def test_a_closed_pipe_keeps_the_exit_status(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     reading, writing = os.pipe()
     started = process("check", stdout=writing)
@@ -63,7 +63,7 @@ def test_a_reader_who_stops_reading_hides_no_answer(project, process):
     assert (started.returncode, err) == (1, "")
 
 
-def test_a_full_disk_is_said(project, process):
+def test_a_full_disk_is_reported(project, process):
     with Path("/dev/full").open("w") as full:
         started = process("render", "-f", "site.yaml", stdout=full)
         _, err = started.communicate(timeout=60)
@@ -82,7 +82,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("arguments", ANSWERS)
-def test_an_answer_that_nobody_takes(project, process, arguments):
+def test_output_that_cannot_be_written_is_reported(project, process, arguments):
     reading, writing = os.pipe()
     os.close(reading)
     unread = process(*arguments, stdout=writing)
@@ -97,7 +97,7 @@ def test_an_answer_that_nobody_takes(project, process, arguments):
     assert closed.returncode == 2
 
 
-def test_stdin_that_is_closed(project, process):
+def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, process):
     started = process("render", "-f", "-", preexec_fn=partial(os.close, 0))
     assert started.communicate(timeout=60)[1] == "ruleop: stdin: cannot be read: Bad file descriptor\n"
     assert started.returncode == 2
@@ -106,7 +106,7 @@ def test_stdin_that_is_closed(project, process):
 
 
 @pytest.mark.parametrize(("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)])
-def test_stderr_that_is_closed_or_full(project, process, arguments, status):
+def test_a_closed_or_full_stderr_keeps_status_and_output(project, process, arguments, status):
     closed = process(*arguments, preexec_fn=partial(os.close, 2))
     with Path("/dev/full").open("w") as disk:
         full = process(*arguments, stderr=disk)
@@ -126,7 +126,7 @@ def test_an_interrupt_ends_quietly_with_130(project, process):
     assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
 
 
-def test_an_operator_that_is_asked_to_end_while_it_loads_ends_in_order(project, process):
+def test_a_signal_during_loading_stops_the_operator_in_order(project, process):
     """As the first process of a container it would not even end: there, a signal that nobody handles is nothing."""
     variables = project.root / "variables"
     os.mkfifo(variables)
@@ -136,7 +136,7 @@ def test_an_operator_that_is_asked_to_end_while_it_loads_ends_in_order(project, 
     os.close(writing)
 
 
-def test_run_can_be_asked_to_end_before_anything_is_loaded():
+def test_a_signal_before_loading_stops_run():
     """What a container's first process does not handle is lost, and loading takes half a second."""
     script = (
         "import os, signal, sys\n"
@@ -173,7 +173,7 @@ def with_a_reader(fifo):
             time.sleep(0.02)
 
 
-def test_offline_commands_import_neither_a_client_nor_a_server(project):
+def test_offline_commands_import_no_client_and_no_server(project):
     script = (
         "import sys, json\n"
         "from ruleop.cli.program import program\n"
@@ -215,7 +215,7 @@ def test_a_terminal_gets_colour_and_a_pipe_none(project, process, monkeypatch):
     assert on_a_terminal(process, "plan", "-f", "site.yaml").replace("\r\n", "\n") == plain
 
 
-def test_a_locale_without_the_signs_still_gets_an_answer(project, process, monkeypatch):
+def test_an_ascii_locale_gets_escaped_output(project, process, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     out, err = process("plan", "-f", "site.yaml").communicate(timeout=60)
     assert err == ""

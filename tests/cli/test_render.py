@@ -8,7 +8,7 @@ import yaml
 from ruleop.templating import read_yaml
 
 
-def test_children_in_the_order_of_applying_each_under_its_id_and_template(project, ruleop):
+def test_children_are_printed_in_apply_order_under_their_id_and_template(project, ruleop):
     assert ruleop("render", "-f", "site.yaml").out == (
         "# config, from templates/config.yaml.j2\n"
         "apiVersion: v1\n"
@@ -41,7 +41,7 @@ def test_children_in_the_order_of_applying_each_under_its_id_and_template(projec
     )
 
 
-def test_nothing_is_said_beside_the_answer(project, ruleop):
+def test_a_successful_render_prints_nothing_on_stderr(project, ruleop):
     ran = ruleop("render", "-f", "site.yaml")
     assert (ran.status, ran.err) == (0, "")
 
@@ -51,12 +51,12 @@ def test_defaults_of_the_definition_are_filled_in_before_rendering(project, rule
     assert "replicas: 7" in ruleop("render", "-f", "site.yaml").out
 
 
-def test_a_resource_from_stdin(project, ruleop):
+def test_a_resource_may_come_from_stdin(project, ruleop):
     text = (project.root / "site.yaml").read_text()
     assert ruleop("render", "-f", "-", stdin=text).out == ruleop("render", "-f", "site.yaml").out
 
 
-def test_what_is_printed_is_yaml_that_reads_back(project, ruleop):
+def test_the_output_is_yaml_with_the_same_values(project, ruleop):
     page = 'yes: "no" # \u00a0 {{ x }}\n\t- 0777\n'
     project.write(
         "site.yaml",
@@ -69,20 +69,20 @@ def test_what_is_printed_is_yaml_that_reads_back(project, ruleop):
     assert documents[0].data()["data"]["page"] == page
 
 
-def test_what_waits_is_a_comment_with_its_place(project, ruleop):
+def test_a_waiting_child_is_a_comment_with_its_place(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     ran = ruleop("render", "-f", "site.yaml")
     assert ran.status == 0
     assert ran.out.endswith("---\n# config waits for web.status.note  templates/config.yaml.j2:4\n")
 
 
-def test_what_exists_decides_what_waits(project, ruleop):
+def test_existing_objects_end_waits(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     project.write("live.yaml", live("blog", status="{note: here}"))
     assert "page: here" in ruleop("render", "-f", "site.yaml", "--with", "live.yaml").out
 
 
-def test_a_failure_is_said_with_its_line_and_the_rest_is_rendered(project, ruleop):
+def test_a_failed_child_is_reported_and_the_others_are_rendered(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | required('x') | int / 0 }}")
     ran = ruleop("render", "-f", "site.yaml")
     assert ran.status == 1
@@ -93,7 +93,7 @@ def test_a_failure_is_said_with_its_line_and_the_rest_is_rendered(project, ruleo
     assert "    4 │ data: {page:" in ran.err
 
 
-def test_several_resources_in_one_file_name_themselves(project, ruleop):
+def test_comments_name_the_resource_if_there_are_several(project, ruleop):
     project.write(
         "site.yaml", (project.root / "site.yaml").read_text() + "---\n" + (project.root / "site.yaml").read_text().replace("blog", "shop")
     )
@@ -106,7 +106,7 @@ def test_several_resources_in_one_file_name_themselves(project, ruleop):
     ]
 
 
-def test_secrets_are_printed_and_random_ones_differ_each_time(project, ruleop):
+def test_secrets_are_printed_and_random_values_are_new_in_each_run(project, ruleop):
     project.edit("watches.yaml", "config: {template: config.yaml.j2}", "config: {template: config.yaml.j2, apply: {strategy: create-only}}")
     project.write(
         "templates/config.yaml.j2",
@@ -117,7 +117,7 @@ def test_secrets_are_printed_and_random_ones_differ_each_time(project, ruleop):
     assert first.out != second.out
 
 
-def test_lists_of_kubectl_are_taken_apart(project, ruleop):
+def test_lists_of_kubectl_are_split_into_items(project, ruleop):
     site = "\n".join("    " + line for line in (project.root / "site.yaml").read_text().splitlines())
     project.write("list.yaml", f"apiVersion: v1\nkind: List\nitems:\n  -\n{site}\n")
     assert ruleop("render", "-f", "list.yaml").out == ruleop("render", "-f", "site.yaml").out
@@ -133,7 +133,7 @@ def live(name: str, status: str = "{}") -> str:
     )
 
 
-def test_a_control_sign_in_what_exists_is_not_obeyed(project, ruleop):
+def test_control_characters_in_existing_objects_are_escaped(project, ruleop):
     project.edit("site.yaml", "page: hello", 'page: hello\n  "re\\e[2Jplicas": 2')
     ran = ruleop("render", "-f", "site.yaml")
     assert "\x1b" not in ran.err
@@ -141,7 +141,7 @@ def test_a_control_sign_in_what_exists_is_not_obeyed(project, ruleop):
 
 
 @pytest.mark.parametrize("page", ["wait...", "a\n\n", "a\n...\n", "\n", "line\n", "a\u2028b: 1\n", "\u2028"])
-def test_the_last_line_that_is_printed_is_whole(project, ruleop, page):
+def test_the_output_ends_with_a_line_break(project, ruleop, page):
     project.edit("site.yaml", "page: hello", f"page: {json.dumps(page)}")
     project.edit("watches.yaml", "    web: {template: web.yaml.j2}\n", "")
     project.edit("watches.yaml", '  status:\n    replicas: "{{ web.status.replicas }}"\n', "")
@@ -150,7 +150,7 @@ def test_the_last_line_that_is_printed_is_whole(project, ruleop, page):
         assert parse(out)["data"] == {"page": page}
 
 
-def test_a_comment_ends_where_its_line_ends_for_every_parser(project, ruleop):
+def test_line_breaks_in_comments_are_escaped(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status['x\u2028evil: 1'] }}")
     out = ruleop("render", "-f", "site.yaml").out
     assert "waits for" in out
@@ -167,7 +167,7 @@ GENERATED = """
 """
 
 
-def test_who_reads_only_the_name_of_a_generated_secret_is_rendered_and_planned(project, ruleop):
+def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_rendered(project, ruleop):
     project.edit("watches.yaml", "  children:\n", "  children:\n" + textwrap.indent(GENERATED.strip("\n"), "  ") + "\n")
     assert "  volume: blog-key\n" in ruleop("render", "-f", "site.yaml").out
     planned = ruleop("plan", "-f", "site.yaml").out

@@ -67,7 +67,7 @@ IDS = [flag for flag, *_ in FLAGS]
 
 
 @pytest.mark.parametrize(("flag", "text", "name", "value", "default"), FLAGS, ids=IDS)
-def test_a_flag_its_variable_and_its_default(options, flag, text, name, value, default):
+def test_each_flag_has_a_variable_and_a_default(options, flag, text, name, value, default):
     given = [SWITCHES[flag]] if flag in SWITCHES else [f"{flag}={text}"]
     variable = "RULEOP_" + flag.removeprefix("--").replace("-", "_").upper()
     assert getattr(options()[0], name) == default
@@ -75,13 +75,13 @@ def test_a_flag_its_variable_and_its_default(options, flag, text, name, value, d
     assert getattr(options(**{variable: text})[0], name) == value
 
 
-def test_a_flag_wins_over_its_variable_and_that_over_watch_namespace(options):
+def test_a_flag_overrides_its_variable_which_overrides_watch_namespace(options):
     assert options(WATCH_NAMESPACE="c")[0].namespaces == ("c",)
     assert options(WATCH_NAMESPACE="c", RULEOP_NAMESPACES="b")[0].namespaces == ("b",)
     assert options("--namespaces=a", WATCH_NAMESPACE="c", RULEOP_NAMESPACES="b")[0].namespaces == ("a",)
 
 
-def test_logs(options):
+def test_log_level_and_format_are_set(options):
     assert options()[1] == ("info", None)
     assert options("--log-level=debug", "--log-format=json")[1] == ("debug", "json")
     assert options(RULEOP_LOG_LEVEL="warning", RULEOP_LOG_FORMAT="text")[1] == ("warning", "text")
@@ -98,34 +98,34 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--leader-elect-lease-duration=10s"], "the lease lasts longer than the deadline"),
+        (["--leader-elect-lease-duration=10s"], "--leader-elect-renew-deadline: must be shorter than --leader-elect-lease-duration"),
         (
             ["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=100ms"],
-            "whole seconds",
+            "--leader-elect-lease-duration: must be a whole number of seconds",
         ),
-        (["--leader-elect-retry-period=9s"], "the deadline longer than 1.2 periods"),
+        (["--leader-elect-retry-period=9s"], "longer than 1.2 times --leader-elect-retry-period"),
         (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
-        (["--name=My Operator"], '--name: "My Operator" cannot name objects'),
-        (["--namespaces=a b"], '--namespaces: "a b" is not the name of a namespace: up to 63 lowercase letters, digits and "-"'),
-        (["--namespaces=a,-b"], '--namespaces: "-b" is not the name of a namespace'),
-        (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not the name of a namespace'),
+        (["--name=My Operator"], '--name: "My Operator" is not a valid name'),
+        (["--namespaces=a b"], '--namespaces: "a b" is not a valid namespace: up to 63 lowercase letters, digits and "-"'),
+        (["--namespaces=a,-b"], '--namespaces: "-b" is not a valid namespace'),
+        (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not a valid namespace'),
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
         (["-C", "none"], "none: no such folder"),
-        (["-C", "templates"], "templates is no project: it has no watches.yaml"),
+        (["-C", "templates"], "not a ruleop project: no watches.yaml in templates"),
     ],
 )
-def test_wrong_usage_is_a_sentence(project, ruleop, arguments, message):
+def test_wrong_values_of_flags_are_reported(project, ruleop, arguments, message):
     ran = ruleop("run", *arguments)
     assert ran.status == 2
     assert message in ran.err
 
 
-def test_a_wrong_namespace_of_the_environment_is_told_by_its_variable(project, ruleop, monkeypatch):
+def test_a_wrong_namespace_in_the_environment_names_its_variable(project, ruleop, monkeypatch):
     monkeypatch.setenv("WATCH_NAMESPACE", "a b")
     ran = ruleop("run")
-    assert (ran.status, 'WATCH_NAMESPACE: "a b" is not the name of a namespace' in ran.err) == (2, True)
+    assert (ran.status, 'WATCH_NAMESPACE: "a b" is not a valid namespace' in ran.err) == (2, True)
 
 
 # -- surroundings ------------------------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def ended(project, ruleop):
     return started
 
 
-def test_no_kubeconfig_at_all(project, process, monkeypatch):
+def test_a_missing_kubeconfig_is_reported(project, process, monkeypatch):
     monkeypatch.setenv("HOME", str(project.root))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     started = process("run", *ADDRESSES)
@@ -169,19 +169,19 @@ def test_no_kubeconfig_at_all(project, process, monkeypatch):
     assert len(err.splitlines()) == 1
 
 
-def test_a_broken_kubeconfig(project, ended):
+def test_a_broken_kubeconfig_is_reported(project, ended):
     project.write("kubeconfig", "contexts: [")
     status, err = ended("--kubeconfig=kubeconfig")
     assert (status, err.startswith("ruleop: kubeconfig: not a kubeconfig (")) == (2, True)
 
 
-def test_an_unknown_context(project, ended):
+def test_an_unknown_context_is_reported(project, ended):
     status, err = ended("--kubeconfig", config(project), "--context=two")
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "it ended with 3: log in first")])
-def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
+def test_a_missing_or_failing_exec_plugin_is_reported(project, ended, command, why):
     user = {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -196,22 +196,22 @@ def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
-def test_an_address_that_is_none(project, ended, host):
+def test_an_invalid_address_is_reported(project, ended, host):
     status, err = ended("--kubeconfig", config(project), f"--metrics-bind-address={host}:80")
     assert (status, err) == (
         2,
-        f"ruleop: cannot listen on {host}:80: {host} is not the name of a host; choose another address, or 0 for none\n",
+        f"ruleop: cannot listen on {host}:80: {host} is not a valid host name; choose another address, or 0 for none\n",
     )
 
 
-def test_a_host_that_nobody_knows(project, ended):
+def test_an_unknown_host_is_reported(project, ended):
     status, err = ended("--kubeconfig", config(project), "--metrics-bind-address=nobody.invalid:80")
     assert status == 2
     assert err.startswith("ruleop: cannot listen on nobody.invalid:80: ")
     assert "Unknown error" not in err
 
 
-def test_an_address_in_use(project, ended):
+def test_an_address_in_use_is_reported(project, ended):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         for flag in ("--metrics-bind-address", "--health-probe-bind-address"):
@@ -220,25 +220,25 @@ def test_an_address_in_use(project, ended):
             assert err == f"ruleop: cannot listen on {address}: Address already in use; choose another address, or 0 for none\n"
 
 
-def test_a_broken_project(project, ended):
+def test_a_project_with_mistakes_has_status_1(project, ended):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     status, err = ended("--kubeconfig", config(project))
     assert status == 1
     assert err.startswith('templates/web.yaml.j2:4:12: "metadta" is not known')
 
 
-def test_a_project_that_cannot_be_read(project, ended):
+def test_an_unreadable_project_has_status_2(project, ended):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     assert ended("--kubeconfig", config(project)) == (2, "templates/web.yaml.j2:1: is not valid UTF-8\n")
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
-def test_without_a_server_it_keeps_trying_and_ends_when_it_is_asked_to(project, process, asked):
+def test_without_a_server_the_operator_retries_until_a_signal(project, process, asked):
     """With one line for each attempt."""
     started = process("run", *ADDRESSES, "--kubeconfig", config(project), "--log-format=json")
     lines = [json.loads(started.stderr.readline()) for _ in range(2)]
-    assert {line["event"] for line in lines} == {"the API server does not answer; trying again"}
-    assert [line["again_in"] for line in lines] == [0.5, 1.0]
+    assert {line["event"] for line in lines} == {"API server not reachable; will retry"}
+    assert [line["retry_in"] for line in lines] == [0.5, 1.0]
     assert "http://127.0.0.1:1 cannot be reached" in lines[0]["error"]
     started.send_signal(asked)
     _, err = started.communicate(timeout=60)

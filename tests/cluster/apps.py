@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.cluster.operator import beside, eventually, told
+from tests.cluster.operator import described, eventually, is_bookkeeping
 
 if TYPE_CHECKING:
     from controlplane.audit import Mark
@@ -27,16 +27,16 @@ class Apps:
 
     def create(self, name: str) -> None:
         self.add(name)
-        self.wait_until_told(name)
+        self.wait_until_observed(name)
 
     def edit(self, name: str, patch: dict[str, Any]) -> list[str]:
         """Everything that the operator asked for because of it."""
         mark = self.operator.mark()
         self.admin.merge(f"{self.path}/{name}", patch, "somebody")
-        self.wait_until_told(name)
+        self.wait_until_observed(name)
         return self.asked(mark)
 
-    def wait_until_told(self, name: str) -> None:
+    def wait_until_observed(self, name: str) -> None:
         def done() -> bool:
             app = self.admin.get(f"{self.path}/{name}")
             return (app.get("status") or {}).get("observedGeneration") == app["metadata"]["generation"]
@@ -49,4 +49,4 @@ class Apps:
         sentinel = Apps(self.operator, f"{other}-{time.monotonic_ns()}")
         sentinel.create("sentinel")
         eventually("the audit log", lambda: len(self.operator.requests(mark, sentinel.namespace)) >= 3)
-        return [told(each) for each in self.operator.requests(mark, self.namespace) if not beside(each)]
+        return [described(each) for each in self.operator.requests(mark, self.namespace) if not is_bookkeeping(each)]

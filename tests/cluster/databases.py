@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.operator import Operator, Permissions, eventually
 from tests.definitions import definition
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
-RIGHTS = Rights(["databases.example.com"], ["services", "statefulsets.apps", "persistentvolumeclaims"], ["pods"])
+PERMISSIONS = Permissions(["databases.example.com"], ["services", "statefulsets.apps", "persistentvolumeclaims"], ["pods"])
 HEAD = "- group: example.com\n  version: v1\n  kind: Database\n"
 
 
@@ -53,4 +53,4 @@ class Database:
 
 def operating(plane: ControlPlane, folder: Path, rules: str, **templates: str) -> Operator:
     plane.define(project(folder / "rules", rules, **templates) / "crds")
-    return Operator(plane, folder / "rules", RIGHTS, folder / "operator" / "log")
+    return Operator(plane, folder / "rules", PERMISSIONS, folder / "operator" / "log")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tests.cluster.example_projects import ROOT, LiveExample
 from tests.cluster.mounts import publish
-from tests.cluster.operator import eventually, told
+from tests.cluster.operator import described, eventually
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import ROOT, Life
-from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_memcached import V1ALPHA1 as MEMCACHED
+from tests.cluster.test_example_app import APP
+from tests.cluster.test_example_memcached import V1ALPHA1 as MEMCACHED
 from tests.docs.manifests import DEPLOYMENT, PERMISSIONS, mounted
 
 if TYPE_CHECKING:
@@ -71,50 +71,50 @@ GRANTED = frozenset(
 )
 
 
-class Promises:
+class DeploymentTests:
     """What holds for the operator of the page, however its process is started. A subclass has the fixture `operator`, which lives
     through its tests."""
 
     def test_app_and_memcached_become_ready(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
-        for seed in (APP, MEMCACHED):
-            life = Life(seed, operator, namespace, kubectl)
-            life.apply()
-            life.settled()
+        for example in (APP, MEMCACHED):
+            live_example = LiveExample(example, operator, namespace, kubectl)
+            live_example.apply()
+            live_example.wait_until_settled()
         assert operator.probe("/healthz")[0] == operator.probe("/readyz")[0] == 200
 
-    def test_a_change_of_the_configmap_reaches_the_children(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
+    def test_an_edit_of_the_mounted_configmap_updates_the_children(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
         """Of a file in a folder, and a second time: the first change has removed what was watched before."""
-        life = Life(APP, operator, namespace, kubectl)
-        life.apply()
-        life.settled()
+        live_example = LiveExample(APP, operator, namespace, kubectl)
+        live_example.apply()
+        live_example.wait_until_settled()
         path = "templates/app/service.yaml.j2"
         for port in (8080, 8081):
             operator.publish({path: mounted()[path].replace("targetPort: 80", f"targetPort: {port}")})
-            eventually(f"port {port}", lambda port=port: life.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == port, 60)
+            eventually(f"port {port}", lambda port=port: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == port, 60)
         operator.publish({})
-        eventually("the port of before", lambda: life.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == 80, 60)
+        eventually("the port of before", lambda: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == 80, 60)
 
-    def test_the_permissions_suffice_and_are_used(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
-        """Through a life: two CRs are created, edited, one loses a child, and both are deleted."""
-        for seed in (APP, MEMCACHED):
-            life = Life(seed, operator, namespace, kubectl)
-            life.apply()
-            life.settled()
-            life.admin.merge(life.path, {"spec": seed.edit}, "somebody")
-            life.settled(seed.edited, seed.edited_status)
-            child = seed.edited[0]
-            life.admin.delete(life.path_of(child.resource, child.name))
-            life.settled(seed.edited, seed.edited_status)
-            names = {"deployment": {"name": "another"}, "service": {"name": "another"}} if seed is APP else {}
-            life.admin.merge(life.path, {"spec": names}, "somebody")
-        app = Life(APP, operator, namespace, kubectl)
+    def test_the_documented_permissions_suffice_and_are_used(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
+        """Through a live_example: two CRs are created, edited, one loses a child, and both are deleted."""
+        for example in (APP, MEMCACHED):
+            live_example = LiveExample(example, operator, namespace, kubectl)
+            live_example.apply()
+            live_example.wait_until_settled()
+            live_example.admin.merge(live_example.path, {"spec": example.edit}, "somebody")
+            live_example.wait_until_settled(example.edited, example.edited_status)
+            child = example.edited[0]
+            live_example.admin.delete(live_example.path_of(child.resource, child.name))
+            live_example.wait_until_settled(example.edited, example.edited_status)
+            names = {"deployment": {"name": "another"}, "service": {"name": "another"}} if example is APP else {}
+            live_example.admin.merge(live_example.path, {"spec": names}, "somebody")
+        app = LiveExample(APP, operator, namespace, kubectl)
         for child in APP.children:
             eventually(f"{child.name} to be pruned", lambda child=child: not app.exists(child), 60)
         asked = [event for event in operator.requests() if "objectRef" in event]
         # In the namespaces of the tests before, which are being deleted, nothing may be created.
         refused = [event for event in asked if event["responseStatus"]["code"] == 403]
         places = {namespace, operator.home, ""}
-        assert [told(event) for event in refused if event["objectRef"].get("namespace", "") in places] == []
+        assert [described(event) for event in refused if event["objectRef"].get("namespace", "") in places] == []
         used = {(event["verb"], _resource(event["objectRef"])) for event in asked}
         assert used <= GRANTED, "nothing is allowed to every service account anyway"
         assert {(verb, resource) for verb, resource in GRANTED - used if verb not in {"get", "list"}} <= UNUSED_HERE
@@ -123,9 +123,9 @@ class Promises:
 def stops_in_order(operator: Deployed) -> None:
     """It has logged nothing unexpected, and exits with 0 at SIGTERM."""
     operator.check()
-    complaints = [line for line in operator.log() if line["level"] in {"warning", "error"}]
+    warnings = [line for line in operator.log() if line["level"] in {"warning", "error"}]
     # Of the namespaces of the tests before, as above.
-    assert [line for line in complaints if "is being terminated" not in line.get("error", "")] == []
+    assert [line for line in warnings if "is being terminated" not in line.get("error", "")] == []
     assert operator.terminate() == 0
     assert operator.lease()["spec"]["holderIdentity"] == "", "the next one need not wait"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 30.0  # seconds; what takes longer than this does not come
+TIMEOUT = 30.0  # seconds; what takes longer than this does not come
 GRACE = 10.0
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -53,7 +53,7 @@ def logged(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
 
 
-def eventually(what: str, probe: Callable[[], T | None], timeout: float = PATIENCE) -> T:
+def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
     """What `probe` returns once it is true. `what` says what is waited for; a refusal, and a field that is not there, count as not yet."""
     deadline = time.monotonic() + timeout
     found: Any = None
@@ -70,7 +70,7 @@ def eventually(what: str, probe: Callable[[], T | None], timeout: float = PATIEN
 
 
 @dataclass(frozen=True)
-class Rights:
+class Permissions:
     """What rules need: resources by their full names, such as deployments.apps."""
 
     watched: Sequence[str]
@@ -113,10 +113,10 @@ def _rule(resource: str, *verbs: str) -> dict[str, Any]:
 class Operator:
     """With a copy of the project's files beside its log. Started on entering the context. Killed on leaving it, unless a test has ended it before."""
 
-    def __init__(self, plane: ControlPlane, project: Path, rights: Rights, log: Path, *arguments: str) -> None:
+    def __init__(self, plane: ControlPlane, project: Path, permissions: Permissions, log: Path, *arguments: str) -> None:
         self.plane = plane
         self.project = _copied(project, log.parent / "project")
-        self.rights = rights
+        self.permissions = permissions
         self.log_file = log
         self.arguments = arguments
         self.admin = Client(plane)
@@ -144,7 +144,7 @@ class Operator:
                 self.admin.delete(path)
         self.admin.close()
 
-    # -- life ----------------------------------------------------------------------------------------------------------------------------
+    # -- live_example ----------------------------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Returns when it says that it is ready."""
@@ -210,11 +210,11 @@ class Operator:
 
     def writes(self, mark: Mark, namespace: str | None = None) -> list[str]:
         """Verb, resource and name of each; without events and its inventory."""
-        return [told(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not beside(each)]
+        return [described(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not is_bookkeeping(each)]
 
     def has_written(self, mark: Mark, namespace: str) -> bool:
         """As far as the log knows; for who wants to know at once."""
-        return any(each["verb"] in WRITES and not beside(each) for each in self._audited(mark, namespace))
+        return any(each["verb"] in WRITES and not is_bookkeeping(each) for each in self._audited(mark, namespace))
 
     def _audited(self, mark: Mark, namespace: str | None) -> list[Event]:
         return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
@@ -223,7 +223,7 @@ class Operator:
         """What it has logged so far, in all its lives."""
         return logged(self.log_file)
 
-    def complaints(self) -> list[dict[str, Any]]:
+    def warnings(self) -> list[dict[str, Any]]:
         """Its warnings and errors, but for a watched kind that the test has not defined: the repository's own project watches two."""
         lines = [line for line in self.log() if line.get("level") in {"warning", "error"}]
         return [line for line in lines if line["event"] != "watched kind is not served; install its CRD"]
@@ -233,16 +233,16 @@ class Operator:
         surprises = [line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line]
         assert not surprises, "\n".join(surprises)
 
-    # -- rights ----------------------------------------------------------------------------------------------------------------------------
+    # -- permissions ----------------------------------------------------------------------------------------------------------------------------
 
     def _grant(self) -> None:
         self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
-        self._bind("ClusterRole", RBAC, self.rights.rules())
+        self._bind("ClusterRole", RBAC, self.permissions.rules())
         self._bind("Role", f"{RBAC}/namespaces/{self.name}", OWN_NAMESPACE)
         # The API server learns of a binding by a watch of its own.
         operator = self.plane.api("operator")
         own = {"namespace": self.name, "verb": "update", "resource": "configmaps"}
-        name, _, group = self.rights.watched[-1].partition(".")
+        name, _, group = self.permissions.watched[-1].partition(".")
         watched = {"verb": "patch", "resource": name, "group": group}
         for attributes in (own, watched):
             review = {
@@ -251,7 +251,7 @@ class Operator:
                 "spec": {"resourceAttributes": attributes},
             }
             eventually(
-                "its rights",
+                "its permissions",
                 lambda review=review: operator.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"],
             )
 
@@ -270,13 +270,13 @@ def _counts(event: Event) -> bool:
     return event["userAgent"].startswith("ruleop/") and not (event["verb"] == "watch" and event["stage"] == "ResponseComplete")
 
 
-def beside(event: Event) -> bool:
+def is_bookkeeping(event: Event) -> bool:
     """What is said about the work: events, and the inventory."""
     target = event["objectRef"]
-    return target["resource"] in {"events", "configmaps"}  # no seed has ConfigMaps for children
+    return target["resource"] in {"events", "configmaps"}  # no example has ConfigMaps for children
 
 
-def told(event: Event) -> str:
+def described(event: Event) -> str:
     """Verb, resource and name; a create names the object that it made, if the server's log does."""
     target = event["objectRef"]
     part = f"/{target['subresource']}" if "subresource" in target else ""

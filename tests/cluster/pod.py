@@ -1,4 +1,4 @@
-"""An operator under a service account of its own, so that the audit log tells several of them apart, and with the rights that a test gives."""
+"""An operator under a service account of its own, so that the audit log tells several of them apart, and with the permissions that a test gives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
-    from tests.cluster.operator import Rights
+    from tests.cluster.operator import Permissions
 
 LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}
 
@@ -26,14 +26,14 @@ class Pod(Operator):
         self,
         plane: ControlPlane,
         project: Path,
-        rights: Rights | None,
+        permissions: Permissions | None,
         log: Path,
         *arguments: str,
         home: str = "",
         own: Sequence[dict[str, Any]] = (*OWN_NAMESPACE, LEASES),
     ) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        super().__init__(plane, project, rights, log, *arguments)  # type: ignore[arg-type] - without any, it has none in the cluster
+        super().__init__(plane, project, permissions, log, *arguments)  # type: ignore[arg-type] - without any, it has none in the cluster
         self.home = home or self.name
         self.own = list(own)
         self.user = f"system:serviceaccount:{self.name}:{self.name}"
@@ -51,9 +51,9 @@ class Pod(Operator):
             self.bind("Role", self.own, self.home)
             for rule in self.own:
                 self.may(self.home, rule["verbs"][-1], rule["resources"][0], rule["apiGroups"][0])
-        if self.rights is not None:
-            self.bind("ClusterRole", self.rights.rules())
-            name, _, group = self.rights.watched[-1].partition(".")
+        if self.permissions is not None:
+            self.bind("ClusterRole", self.permissions.rules())
+            name, _, group = self.permissions.watched[-1].partition(".")
             self.may("", "patch", name, group)
 
     def config(self, user: dict[str, Any], **cluster: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Pod(Operator):
         }
 
     def bind(self, kind: str, rules: list[dict[str, Any]], namespace: str = "") -> None:
-        """Rights in the cluster, or in a namespace."""
+        """Permissions in the cluster, or in a namespace."""
         path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
         version, plural = "rbac.authorization.k8s.io/v1", kind.lower()
         body: dict[str, Any] = {"apiVersion": version, "kind": kind, "metadata": {"name": self.name}, "rules": rules}
@@ -103,14 +103,14 @@ class Pod(Operator):
         assert self._process is not None
         self._process.send_signal(number)
 
-    def ended(self) -> int:
+    def wait_for_exit(self) -> int:
         """Its exit status, when it has ended by itself."""
         assert self._process is not None
         status = self._process.wait(60)
         self._process = None
         return status
 
-    def says(self, event: str) -> dict[str, Any]:
+    def wait_for_log(self, event: str) -> dict[str, Any]:
         """A line of its log, when it is there."""
         return eventually(f"{event!r} in the log", lambda: next((line for line in self.log() if line["event"] == event), None), 60)
 

@@ -14,7 +14,7 @@ from ruleop.merge import Learned, create_fields, normalise_wanted, three_way
 from ruleop.schema.derived_fields import DERIVED
 from ruleop.schema.server_defaults import SERVER_DEFAULTS
 from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
-from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.operator import Operator, Permissions, eventually
 
 if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
@@ -82,13 +82,13 @@ def stored(server: Client) -> dict[tuple[Kind, str], Any]:
     return answers
 
 
-def test_every_built_in_kind_is_tried_or_there_is_a_reason() -> None:
+def test_every_built_in_kind_is_tested_or_excluded_with_a_reason() -> None:
     named = {kind.kind for kind in builtin_kinds()}
     assert named == {obj["kind"] for obj in OBJECTS} | set().union(*NOT_MADE.values())
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
-def test_what_was_made_of_a_rich_object_needs_no_change(stored: dict[tuple[Kind, str], Any], obj: dict[str, Any]) -> None:
+def test_a_full_object_of_each_kind_needs_no_change(stored: dict[tuple[Kind, str], Any], obj: dict[str, Any]) -> None:
     kind = Kind.of(obj)
     live, wanted, shape = stored[kind, obj["metadata"]["name"]], normalise_wanted(obj, kind), builtin_shape(kind)
     assert shape is not None
@@ -97,7 +97,7 @@ def test_what_was_made_of_a_rich_object_needs_no_change(stored: dict[tuple[Kind,
 
 
 @pytest.mark.parametrize("reason", COMPUTED)
-def test_what_the_server_computes_is_remembered(server: Client, stored: object, reason: str) -> None:
+def test_values_computed_by_the_server_are_learned(server: Client, stored: object, reason: str) -> None:
     wanted = COMPUTED[reason]
     kind = Kind.of(wanted)
     shape = builtin_shape(kind)
@@ -111,7 +111,7 @@ def test_what_the_server_computes_is_remembered(server: Client, stored: object, 
     assert three_way(live, wanted, fields, shape, learned=learned).object is live
 
 
-def test_tables_by_hand_name_types_and_fields_that_there_are(server: Client) -> None:
+def test_types_and_fields_of_the_tables_by_hand_exist(server: Client) -> None:
     """Nobody would miss them when a type is renamed."""
     schemas = server.schemas()
     named = {name: set(filled) for name, filled in SERVER_DEFAULTS.items()}
@@ -189,18 +189,18 @@ def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, n
     (project / "watches.yaml").write_text(yaml.safe_dump([watch]))
     control_plane.define(project / "crds" / "stacks.yaml")
     resources = sorted({_full_name(Kind.of(obj)) for obj in children})
-    rights = Rights(watched=["stacks.rest.example.com"], children=resources, observed=["pods"])  # which the Role grants
-    with Operator(control_plane, project, rights, tmp_path / "log") as operator:
+    permissions = Permissions(watched=["stacks.rest.example.com"], children=resources, observed=["pods"])  # which the Role grants
+    with Operator(control_plane, project, permissions, tmp_path / "log") as operator:
         mark = operator.mark()
         stack = {"apiVersion": "rest.example.com/v1", "kind": "Stack", "metadata": {"name": "one", "namespace": namespace}}
         path = f"/apis/rest.example.com/v1/namespaces/{namespace}/stacks"
         operator.admin.post(path, stack)
 
-        def told() -> str:
+        def reason() -> str:
             conditions = (operator.admin.get(f"{path}/one").get("status") or {}).get("conditions") or [{}]
             return str(conditions[0].get("reason", ""))
 
-        eventually("all to be made", lambda: told() in {"Ready", "Progressing"}, timeout=60)
+        eventually("all to be created", lambda: reason() in {"Ready", "Progressing"}, timeout=60)
         assert len({each for each in operator.writes(mark, namespace) if each.startswith("create")}) == len(children)
         assert operator.terminate() == 0
         mark, said = operator.mark(), len(operator.log())

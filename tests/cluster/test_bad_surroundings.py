@@ -13,12 +13,12 @@ import pytest
 import yaml
 from controlplane.cluster import free_ports
 
+from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, eventually
 from tests.cluster.pod import LEASES, Pod
-from tests.cluster.seeds import Life
 from tests.cluster.server import RefusedError
-from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_surroundings import kind
+from tests.cluster.test_example_app import APP
+from tests.cluster.test_example_surroundings import kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("kind")
 
 
 class Fresh(Pod):
-    """Made with its rights, and not started."""
+    """Made with its permissions, and not started."""
 
     def start(self) -> None:
         pass
@@ -41,7 +41,7 @@ class Fresh(Pod):
 
 @pytest.fixture
 def fresh(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Fresh]:
-    with Fresh(control_plane, APP.project, APP.rights, tmp_path / "log") as operator:
+    with Fresh(control_plane, APP.project, APP.permissions, tmp_path / "log") as operator:
         yield operator
 
 
@@ -52,13 +52,13 @@ def use(operator: Pod, user: dict[str, Any], **cluster: Any) -> None:
 def ending(operator: Pod) -> str:
     """What it says before it ends at once, with the status for what only another start can mend."""
     operator.launch()
-    assert operator.ended() == 2
+    assert operator.wait_for_exit() == 2
     said = operator.log_file.read_text()
     assert "Traceback" not in said
     return said
 
 
-def test_a_token_that_is_not_accepted(fresh: Fresh) -> None:
+def test_a_rejected_token_is_reported(fresh: Fresh) -> None:
     use(fresh, {"token": "hunter2"})
     said = ending(fresh)
     assert said.startswith("ruleop: the API server does not accept the credentials; log in again, or name others: ")
@@ -66,7 +66,7 @@ def test_a_token_that_is_not_accepted(fresh: Fresh) -> None:
     assert "hunter2" not in said
 
 
-def test_a_server_that_is_signed_by_somebody_else(fresh: Fresh, tmp_path: Path) -> None:
+def test_a_server_certificate_of_another_ca_is_rejected(fresh: Fresh, tmp_path: Path) -> None:
     own = (tmp_path / "kubeconfig").read_text()
     token = yaml.safe_load(own)["users"][0]["user"]["token"]
     use(fresh, {"token": token}, **{"tls-server-name": "somewhere.else"})
@@ -106,93 +106,93 @@ def forwarded(port: int, to: str) -> Iterator[None]:
             each.close()
 
 
-def test_a_server_that_comes_later(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_an_operator_started_before_the_server_connects_later(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     (port,) = free_ports(1)
     token = yaml.safe_load(fresh.kubeconfig.read_text())["users"][0]["user"]
     use(fresh, token, server=f"https://127.0.0.1:{port}")
     fresh.launch()
-    fresh.says("the API server does not answer; trying again")
+    fresh.wait_for_log("API server not reachable; will retry")
     assert fresh.probe("/healthz")[0] == 200
     status, text = fresh.probe("/readyz?verbose")
     assert (status, "cannot be reached" in text) == (503, True)
     with forwarded(port, fresh.plane.server):
         fresh.wait_until_ready()
-        life = Life(APP, fresh, namespace, kubectl)
-        life.apply()
-        life.settled()
+        live_example = LiveExample(APP, fresh, namespace, kubectl)
+        live_example.apply()
+        live_example.wait_until_settled()
         fresh.check()
         assert fresh.terminate() == 0
 
 
-def test_without_the_right_to_the_inventory_it_waits_for_it(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_without_permission_for_the_inventory_the_operator_waits(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     fresh.revoke("configmaps", fresh.home)
     fresh.launch()
-    said = fresh.says("not permitted; trying again")
+    said = fresh.wait_for_log("not permitted; will retry")
     assert "configmaps" in said["error"]
     assert said["grant"] == f"get, create, update on configmaps in namespace {fresh.home}"
     assert fresh.probe("/readyz")[0] == 503
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
     fresh.admin.merge(role, {"rules": [*OWN_NAMESPACE, LEASES]}, "somebody")
     fresh.wait_until_ready()
-    life = Life(APP, fresh, namespace, kubectl)
-    life.apply()
-    life.settled()
+    live_example = LiveExample(APP, fresh, namespace, kubectl)
+    live_example.apply()
+    live_example.wait_until_settled()
     fresh.check()
 
 
-def test_without_the_right_to_the_lease_it_stands_by_until_it_has_it(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_without_permission_for_the_lease_the_operator_stands_by(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     fresh.revoke("leases", fresh.home)
     fresh.arguments = ("--leader-elect",)
     fresh.launch()
-    said = fresh.says("the lease cannot be had; trying again")
+    said = fresh.wait_for_log("the lease cannot be had; trying again")
     assert "leases" in said["error"]
     assert said["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {fresh.home}"
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
     fresh.admin.merge(role, {"rules": [*OWN_NAMESPACE, LEASES]}, "somebody")
-    life = Life(APP, fresh, namespace, kubectl)
-    life.apply()
-    life.settled()
-    assert [line["event"] for line in fresh.complaints()] == ["the lease cannot be had; trying again"]
+    live_example = LiveExample(APP, fresh, namespace, kubectl)
+    live_example.apply()
+    live_example.wait_until_settled()
+    assert [line["event"] for line in fresh.warnings()] == ["the lease cannot be had; trying again"]
     fresh.check()
 
 
-def test_without_the_right_to_events_nothing_but_events_is_missing(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_without_permission_for_events_only_events_are_missing(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
     role = f"{RBAC}/clusterroles/{fresh.name}"
-    rules = [rule for rule in APP.rights.rules() if "events" not in rule["resources"]]
+    rules = [rule for rule in APP.permissions.rules() if "events" not in rule["resources"]]
     fresh.admin.merge(role, {"rules": rules}, "somebody")
     fresh.may(namespace, "create", "events", "events.k8s.io", yes=False)
     fresh.launch()
-    life = Life(APP, fresh, namespace, kubectl)
-    life.apply()
-    life.settled()
-    said = fresh.says("event dropped")
+    live_example = LiveExample(APP, fresh, namespace, kubectl)
+    live_example.apply()
+    live_example.wait_until_settled()
+    said = fresh.wait_for_log("event dropped")
     assert "cannot create resource" in said["error"]
-    fresh.admin.delete(life.path)  # more to be said
-    eventually("it to be gone", lambda: gone(life))
-    assert [line["event"] for line in fresh.complaints()] == ["event dropped"], "once"
+    fresh.admin.delete(live_example.path)  # more to be said
+    eventually("it to be gone", lambda: gone(live_example))
+    assert [line["event"] for line in fresh.warnings()] == ["event dropped"], "once"
     fresh.check()
 
 
-def gone(life: Life) -> bool:
+def gone(live_example: LiveExample) -> bool:
     try:
-        life.resource()
+        live_example.resource()
     except RefusedError as error:
         return error.code == 404
     return False
 
 
-def test_without_the_right_to_read_its_own_kind_it_waits_for_it(
+def test_without_permission_for_the_watched_kind_the_operator_waits(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
-    rights = replace(APP.rights, watched=["memcacheds.cache.example.com"])
-    with Pod(control_plane, APP.project, rights, tmp_path / "log") as operator:
-        said = operator.says("not permitted to watch; will retry")
+    permissions = replace(APP.permissions, watched=["memcacheds.cache.example.com"])
+    with Pod(control_plane, APP.project, permissions, tmp_path / "log") as operator:
+        said = operator.wait_for_log("not permitted to watch; will retry")
         assert "apps.myapp.k8s.io" in said["error"]
         assert said["grant"] == "get, list, watch, patch on apps.myapp.k8s.io in all namespaces"
-        life = Life(APP, operator, namespace, kubectl)
-        life.apply()
-        operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.rights.rules()}, "somebody")
-        life.settled()
-        operator.says("watch goes on")
-        assert len(operator.complaints()) == 1
+        live_example = LiveExample(APP, operator, namespace, kubectl)
+        live_example.apply()
+        operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.permissions.rules()}, "somebody")
+        live_example.wait_until_settled()
+        operator.wait_for_log("watch goes on")
+        assert len(operator.warnings()) == 1
         operator.check()

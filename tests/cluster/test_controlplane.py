@@ -50,7 +50,7 @@ def config_map(name: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
 
 
-def test_versions(control_plane: ControlPlane) -> None:
+def test_client_and_server_report_their_version(control_plane: ControlPlane) -> None:
     """The client and the server call themselves what they are, not v0.0.0-master."""
     assert kubernetes_version() == "v1.36.3"
     versions = json.loads(control_plane.kubectl("version", "--output=json"))
@@ -75,7 +75,7 @@ def test_deployment_rolls_out(kubectl: Kubectl) -> None:
     assert kubectl("get", "deployment/web", "--output=jsonpath={.status.updatedReplicas}") == "3"
 
 
-def test_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
+def test_a_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
     """Claims are bound, in order, without anybody making volumes."""
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     kubectl("create", "--filename=-", stdin=workload("StatefulSet", "db", replicas=2, serviceName="db", volumeClaimTemplates=[claim]))
@@ -134,7 +134,7 @@ def test_new_kinds_are_collected_after_a_restart_of_the_controllers(control_plan
         api.delete(f"{crds}/{plural}.{group}")
 
 
-def test_audit_log_tells_who_did_what(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> None:
+def test_the_audit_log_has_user_and_request(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> None:
     """Requests are found by user and time, refused ones too."""
     before, mark = time.time(), control_plane.audit_log.mark()
     with pytest.raises(ControlPlaneError, match="forbidden"):
@@ -170,13 +170,13 @@ def _creates(kubectl: Kubectl, name: str) -> bool:
     return True
 
 
-def test_watches_are_in_the_audit_log_from_their_start(control_plane: ControlPlane) -> None:
+def test_the_audit_log_has_watches_from_their_start(control_plane: ControlPlane) -> None:
     """The controllers' watches, which have not ended, are there with the stage ResponseStarted."""
     started = control_plane.audit(user="system:kube-controller-manager", verb="watch", stage="ResponseStarted")
     assert {"deployments", "configmaps"} <= {event["objectRef"]["resource"] for event in started}
 
 
-def test_a_paused_process_stands_still_with_all_its_threads(tmp_path: Path) -> None:
+def test_a_paused_process_stops_with_all_its_threads(tmp_path: Path) -> None:
     """Also one with many busy threads, of which each stops when it next looks for signals."""
     busy = "import threading, time\nfor _ in range(40):\n    threading.Thread(target=lambda: [time.sleep(0.0001) for _ in iter(int, 1)]).start()"
     keeper = Keeper()
@@ -199,7 +199,7 @@ def test_a_paused_process_stands_still_with_all_its_threads(tmp_path: Path) -> N
         process.pause()
 
 
-def test_api_server_paused_and_restarted(control_plane: ControlPlane, namespace: str) -> None:
+def test_the_api_server_can_be_paused_and_restarted(control_plane: ControlPlane, namespace: str) -> None:
     """Paused it does not answer; stopped it refuses; after a crash it has what it had, at the same address."""
     api, path = control_plane.api(), f"/api/v1/namespaces/{namespace}/configmaps"
     api.post(path, config_map("kept"))
@@ -255,7 +255,7 @@ time.sleep(600)
 """
 
 
-def test_a_killed_run_leaves_nothing_behind() -> None:
+def test_a_killed_test_run_stops_its_cluster() -> None:
     """SIGKILL to the process that started a cluster ends the cluster and removes its files."""
     run = subprocess.Popen([sys.executable, "-c", KILLED_RUN, str(TESTS)], stdout=subprocess.PIPE, text=True)
     try:

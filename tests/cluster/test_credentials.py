@@ -78,13 +78,15 @@ def in_itself(certificates: Certificates) -> dict[str, str]:
     }
 
 
-def test_a_certificate_in_files_and_in_the_kubeconfig(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+def test_client_certificates_are_read_from_files_and_from_the_kubeconfig(
+    plane: ControlPlane, certificates: Certificates, tmp_path: Path
+) -> None:
     files = {"client-certificate": certificates.path("joe.crt"), "client-key": certificates.path("joe.key")}
     assert who(tmp_path, plane, files) == JOE
     assert who(tmp_path, plane, in_itself(certificates)) == JOE
 
 
-def test_a_plugin_with_a_certificate(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+def test_an_exec_plugin_may_return_a_client_certificate(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
     crt, key = (Path(certificates.path(f"joe.{ending}")).read_text() for ending in ("crt", "key"))
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -96,15 +98,13 @@ def test_a_plugin_with_a_certificate(plane: ControlPlane, certificates: Certific
     assert who(tmp_path, plane, {"exec": plugin}) == JOE
 
 
-def test_acting_as_somebody_else(plane: ControlPlane, tmp_path: Path) -> None:
+def test_impersonation_of_the_kubeconfig_is_used(plane: ControlPlane, tmp_path: Path) -> None:
     token = {"token": plane.token_for("admin")}
     assert "system:masters" in who(tmp_path, plane, token)["groups"]
     assert who(tmp_path, plane, {**token, "as": "joe", "as-groups": ["dev"]}) == JOE
 
 
-def test_a_certificate_that_has_ended_is_refused_and_a_new_one_is_taken(
-    plane: ControlPlane, certificates: Certificates, tmp_path: Path
-) -> None:
+def test_an_expired_certificate_is_rejected_and_a_new_one_is_used(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
     certificates.sign("late", group="dev", days=-1)
     crt, key = tmp_path / "crt", tmp_path / "key"
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster import deployed
+from tests.cluster.example_projects import ROOT
 from tests.cluster.operator import eventually
-from tests.cluster.seeds import ROOT
-from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_memcached import V1ALPHA1 as MEMCACHED
+from tests.cluster.test_example_app import APP
+from tests.cluster.test_example_memcached import V1ALPHA1 as MEMCACHED
 from tests.docs.manifests import DEPLOYMENT, TEXT, mounted
 
 if TYPE_CHECKING:
@@ -28,17 +28,15 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
     control_plane.define(APP.crd, MEMCACHED.crd)
     with deployed.Deployed(control_plane, tmp_path_factory.mktemp("operator") / "log") as running:
         yield running
-    for seed in (APP, MEMCACHED):
-        control_plane.kubectl("delete", f"--filename={seed.crd}", "--wait=true")
+    for example in (APP, MEMCACHED):
+        control_plane.kubectl("delete", f"--filename={example.crd}", "--wait=true")
 
 
-class TestDeployed(deployed.Promises):
+class TestDeployed(deployed.DeploymentTests):
     """As a process of this machine."""
 
 
-def test_the_deployment_and_its_configmap_are_accepted_and_start(
-    operator: deployed.Deployed, control_plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_the_documented_deployment_is_valid_and_starts(operator: deployed.Deployed, control_plane: ControlPlane, tmp_path: Path) -> None:
     """By the commands of the page; kwok makes pods ready that the API server and the scheduler take."""
     path = f"{control_plane.layout.built}:/usr/bin:/bin"
     # A HOME of its own: kubectl keeps what it discovers there.
@@ -54,5 +52,5 @@ def test_the_deployment_and_its_configmap_are_accepted_and_start(
     eventually("both pods", lambda: operator.admin.get(path)["status"]["readyReplicas"] == 2, 60)
 
 
-def test_it_stops_in_order(operator: deployed.Deployed) -> None:
+def test_the_operator_stops_in_order(operator: deployed.Deployed) -> None:
     deployed.stops_in_order(operator)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import WRITES, eventually, told
+from tests.cluster.example_projects import LiveExample
+from tests.cluster.operator import WRITES, described, eventually
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import Life
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,26 +28,26 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
-    """With all rights and a lease to stand for, neither of which it uses."""
-    with Pod(control_plane, APP.project, APP.rights, tmp_path / "dry" / "log", "--dry-run", "--leader-elect") as operator:
+    """With all permissions and a lease to stand for, neither of which it uses."""
+    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "dry" / "log", "--dry-run", "--leader-elect") as operator:
         yield operator
         operator.check()
         assert operator.terminate() == 0
-        asked = [told(each) for each in operator.requests() if "objectRef" in each]
+        asked = [described(each) for each in operator.requests() if "objectRef" in each]
         assert [each for each in asked if each.partition(" ")[0] in WRITES or "leases" in each] == []
 
 
-def said(dry: Pod, life: Life) -> list[tuple[str, Any]]:
+def said(dry: Pod, live_example: LiveExample) -> list[tuple[str, Any]]:
     """What it would do for the CR, and with which fields."""
-    mine = [line for line in dry.log() if line["event"] == "dry run" and line["resource"] == f"{life.namespace}/{APP.name}"]
+    mine = [line for line in dry.log() if line["event"] == "dry run" and line["resource"] == f"{live_example.namespace}/{APP.name}"]
     return [(line["would"], line.get("fields")) for line in mine]
 
 
-def test_it_says_what_it_would_make(dry: Pod, namespace: str, kubectl: Kubectl) -> None:
-    life = Life(APP, dry, namespace, kubectl)
-    life.apply()
-    eventually("its intents", lambda: len(said(dry, life)) == 3)
-    first, second, (status, fields) = said(dry, life)
+def test_a_dry_run_logs_what_it_would_create(dry: Pod, namespace: str, kubectl: Kubectl) -> None:
+    live_example = LiveExample(APP, dry, namespace, kubectl)
+    live_example.apply()
+    eventually("its intents", lambda: len(said(dry, live_example)) == 3)
+    first, second, (status, fields) = said(dry, live_example)
     assert {first, second} == {
         (f"create Deployment/{namespace}/web-app", None),
         (f"create Service/{namespace}/web-service", None),
@@ -57,19 +57,19 @@ def test_it_says_what_it_would_make(dry: Pod, namespace: str, kubectl: Kubectl) 
     assert all(line["because"] for line in dry.log() if line["event"] == "dry run")
 
 
-def test_beside_an_operator_at_work_it_follows_what_changes(
+def test_a_dry_run_beside_a_running_operator_follows_changes(
     dry: Pod, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
     """An edit that nobody carries out, because the one at work is away, is said with its fields and without its values."""
-    with Pod(control_plane, APP.project, APP.rights, tmp_path / "wet" / "log") as wet:
-        life = Life(APP, wet, namespace, kubectl)
-        life.apply()
-        life.settled()
-        eventually("nothing to be left to do", lambda: said(dry, life)[-1:] == [("do nothing", None)])
+    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "wet" / "log") as wet:
+        live_example = LiveExample(APP, wet, namespace, kubectl)
+        live_example.apply()
+        live_example.wait_until_settled()
+        eventually("nothing to be left to do", lambda: said(dry, live_example)[-1:] == [("do nothing", None)])
         assert wet.terminate() == 0
-        before = len(said(dry, life))
-        life.admin.merge(life.path, {"spec": {"deployment": {"image": "nginx:hunter2", "replicas": 3}}}, "somebody")
+        before = len(said(dry, live_example))
+        live_example.admin.merge(live_example.path, {"spec": {"deployment": {"image": "nginx:hunter2", "replicas": 3}}}, "somebody")
         patch = f"patch Deployment/{namespace}/web-app"
         fields = ["spec.replicas", "spec.template.spec.containers[name=web-app].image"]
-        eventually("the patch", lambda: (patch, fields) in [(would, (of or [])[-2:]) for would, of in said(dry, life)[before:]])
+        eventually("the patch", lambda: (patch, fields) in [(would, (of or [])[-2:]) for would, of in said(dry, live_example)[before:]])
         assert "hunter2" not in dry.log_file.read_text()

@@ -93,7 +93,7 @@ def writes(operator: Operator, mark: Any, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_a_port_that_was_patched_by_hand_is_put_right(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
+def test_a_port_patched_by_hand_is_reverted(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
     (before,) = ports(database, name)
     mark = operator.mark()
     kubectl_patch(plane, name, to(6000))
@@ -105,7 +105,7 @@ def test_a_port_that_was_patched_by_hand_is_put_right(plane: ControlPlane, opera
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_what_the_rule_changes_afterwards_comes_as_before(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
+def test_later_changes_of_the_rule_are_applied(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
     """Whatever the repair wrote, and under which operation, the next change of the rule keeps the port and its node port."""
     (before,) = ports(database, name)
     kubectl_patch(plane, name, to(6001))
@@ -119,9 +119,7 @@ def test_what_the_rule_changes_afterwards_comes_as_before(plane: ControlPlane, o
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_what_others_set_in_the_port_outlives_the_edit_and_the_next_change_of_the_rule(
-    plane: ControlPlane, database: Database, name: str
-) -> None:
+def test_fields_of_others_in_a_port_survive_the_revert_and_a_rule_change(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, [{"op": "add", "path": "/spec/ports/0/appProtocol", "value": "sql"}])
     (before,) = ports(database, name)
     kubectl_patch(plane, name, to(6004))
@@ -145,7 +143,7 @@ def test_a_port_of_others_stays(plane: ControlPlane, database: Database, name: s
 
 
 @pytest.mark.parametrize("name", ["owned", "owned-applied", "owned-replaced"])
-def test_a_port_of_others_goes_from_a_list_that_is_owned(plane: ControlPlane, database: Database, name: str) -> None:
+def test_a_port_of_others_is_removed_from_an_owned_list(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, METRICS)
     eventually("the port to go", lambda: numbers(database, name) == [5432])
     database.wait_until_ready()
@@ -158,9 +156,7 @@ def without_a_record(plane: ControlPlane, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_without_a_record_the_refusal_names_the_port_who_set_it_and_the_ways_out(
-    plane: ControlPlane, database: Database, name: str
-) -> None:
+def test_without_a_record_the_rejection_names_the_port_its_manager_and_remedies(plane: ControlPlane, database: Database, name: str) -> None:
     without_a_record(plane, name)
     said = eventually("the refusal", lambda: database.ready() if database.ready().get("reason") == "ApplyFailed" else None)["message"]
     assert 'spec.ports[0].name: Duplicate value: "postgres"' in said or 'spec.ports[1].name: Duplicate value: "postgres"' in said
@@ -179,7 +175,7 @@ def only_ours() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["replaced", "owned", "owned-applied", "owned-replaced"])
-def test_without_a_record_it_goes_where_the_list_is_owned_or_replaced(plane: ControlPlane, database: Database, name: str) -> None:
+def test_without_a_record_the_port_is_removed_from_owned_or_replaced_lists(plane: ControlPlane, database: Database, name: str) -> None:
     without_a_record(plane, name)
     eventually("the port", lambda: numbers(database, name) == [5432])
     database.wait_until_ready()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from controlplane.audit import moment
 
-from tests.cluster.operator import WRITES, told
+from tests.cluster.example_projects import LiveExample
+from tests.cluster.operator import WRITES, described
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import Life
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
-Start = Callable[[tuple[str, str, str]], tuple[Pod, Pod, Life]]
+Start = Callable[[tuple[str, str, str]], tuple[Pod, Pod, LiveExample]]
 
 
 @pytest.fixture
@@ -40,16 +40,18 @@ def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_p
     """A leader, a standby, and an App that is well."""
     with contextlib.ExitStack() as stack:
 
-        def start(lease: tuple[str, str, str]) -> tuple[Pod, Pod, Life]:
+        def start(lease: tuple[str, str, str]) -> tuple[Pod, Pod, LiveExample]:
             names = ("lease-duration", "renew-deadline", "retry-period")
             flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
-            leader = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "one" / "log", *flags))
-            leader.says("this process leads")
-            standby = stack.enter_context(Pod(control_plane, APP.project, APP.rights, tmp_path / "two" / "log", *flags, home=leader.home))
-            life = Life(APP, standby, namespace, kubectl)
-            life.apply()
-            life.settled()
-            return leader, standby, life
+            leader = stack.enter_context(Pod(control_plane, APP.project, APP.permissions, tmp_path / "one" / "log", *flags))
+            leader.wait_for_log("this process leads")
+            standby = stack.enter_context(
+                Pod(control_plane, APP.project, APP.permissions, tmp_path / "two" / "log", *flags, home=leader.home)
+            )
+            live_example = LiveExample(APP, standby, namespace, kubectl)
+            live_example.apply()
+            live_example.wait_until_settled()
+            return leader, standby, live_example
 
         yield start
 
@@ -60,61 +62,63 @@ def claims(pod: Pod) -> list[float]:
     return [moment(each["requestReceivedTimestamp"]) for each in writes if each["objectRef"]["resource"] == "leases"]
 
 
-def edited(life: Life) -> None:
+def edited(live_example: LiveExample) -> None:
     """An edit is carried out by whoever leads now."""
-    life.admin.merge(life.path, {"spec": APP.edit}, "somebody")
-    life.settled(APP.edited, APP.edited_status)
+    live_example.admin.merge(live_example.path, {"spec": APP.edit}, "somebody")
+    live_example.wait_until_settled(APP.edited, APP.edited_status)
 
 
-def test_a_leader_that_is_asked_to_end_hands_over_to_a_standby_with_warm_stores(at_work: Start) -> None:
-    leader, standby, life = at_work(PATIENT)
+def test_a_stopped_leader_hands_over_to_a_standby_with_synced_caches(at_work: Start) -> None:
+    leader, standby, live_example = at_work(PATIENT)
     assert standby.is_standby()
-    assert [told(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
+    assert [described(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
     mark = standby.mark()
     assert leader.terminate() == 0
-    standby.says("this process leads")  # long before a lease of five minutes would be over
-    edited(life)
+    standby.wait_for_log("this process leads")  # long before a lease of five minutes would be over
+    edited(live_example)
     since = standby.requests(mark)
-    assert [told(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
-    assert [told(each) for each in since if each["verb"] == "create" and each["objectRef"]["resource"] in {"deployments", "services"}] == []
+    assert [described(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
+    assert [
+        described(each) for each in since if each["verb"] == "create" and each["objectRef"]["resource"] in {"deployments", "services"}
+    ] == []
     standby.check()
     leader.check()
 
 
-def test_the_lease_of_a_leader_that_died_runs_out(at_work: Start) -> None:
-    leader, standby, life = at_work(SHORT)
+def test_the_lease_of_a_killed_leader_expires(at_work: Start) -> None:
+    leader, standby, live_example = at_work(SHORT)
     leader.kill()
-    standby.says("this process leads")
-    edited(life)
+    standby.wait_for_log("this process leads")
+    edited(live_example)
     assert claims(standby)[0] - claims(leader)[-1] > 6, "the dead leader might not have been dead"
     standby.check()
 
 
-def test_a_leader_whose_lease_is_taken_away_ends_and_nobody_trusts_anothers_clock(at_work: Start) -> None:
+def test_a_leader_that_loses_its_lease_exits_and_clocks_may_differ(at_work: Start) -> None:
     """Somebody takes the lease and is never heard of again; by its clock it will lead for decades."""
-    leader, standby, life = at_work(SHORT)
+    leader, standby, live_example = at_work(SHORT)
     theirs = {"holderIdentity": "somebody", "renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 6}
     leader.admin.merge(leader.lease_path, {"spec": theirs}, "somebody")
-    assert leader.ended() == 1
-    assert leader.says("the lease is lost; this process ends")["holder"] == "somebody"
-    standby.says("this process leads")
-    edited(life)
+    assert leader.wait_for_exit() == 1
+    assert leader.wait_for_log("the lease is lost; this process ends")["holder"] == "somebody"
+    standby.wait_for_log("this process leads")
+    edited(live_example)
     leader.check()
     standby.check()
 
 
-def test_a_leader_that_cannot_renew_its_lease_ends_before_another_takes_over(at_work: Start) -> None:
-    leader, standby, life = at_work(SHORT)
+def test_a_leader_that_cannot_renew_its_lease_exits_before_another_leads(at_work: Start) -> None:
+    leader, standby, live_example = at_work(SHORT)
     leader.revoke("leases", leader.home)
-    assert leader.ended() == 1
-    complaint = leader.says("the lease cannot be had; trying again")
+    assert leader.wait_for_exit() == 1
+    complaint = leader.wait_for_log("the lease cannot be had; trying again")
     assert complaint["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {leader.home}"
     assert "leases" in complaint["error"]
     assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
-    leader.says("the lease is lost; this process ends")
-    standby.says("this process leads")
-    edited(life)
-    late = [told(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
+    leader.wait_for_log("the lease is lost; this process ends")
+    standby.wait_for_log("this process leads")
+    edited(live_example)
+    late = [described(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
     assert late == []
     leader.check()
     standby.check()

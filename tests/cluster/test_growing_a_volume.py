@@ -104,7 +104,7 @@ def grow(database: Database, size: str, **more: Any) -> None:
     database.admin.merge(database.path, {"spec": {"storage": size, **more}}, "somebody")
 
 
-def test_by_hand(plane: ControlPlane, by_hand: Database) -> None:
+def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     def kubectl(*arguments: str) -> str:
         return plane.kubectl("--namespace=by-hand", *arguments)
 
@@ -112,10 +112,10 @@ def test_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     assert set(pods) == {"db-0", "db-1"}
     assert sizes(by_hand) == {"data-db-0": "1Gi", "data-db-1": "1Gi"}
 
-    # 1. The new size in the CR: the API server refuses it, and the CR says which change.
+    # 1. The new size in the CR: rejected by the API server, and the CR says which change.
     grow(by_hand, "2Gi")
     said = eventually("the refusal", lambda: by_hand.ready() if by_hand.ready().get("reason") == "ApplyFailed" else None)["message"]
-    assert "; change refused: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said
+    assert "; rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said
     # 2. Each claim.
     patch = json.dumps({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
     for claim in claims:
@@ -135,7 +135,7 @@ def test_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     eventually("the third", lambda: sizes(by_hand).get("data-db-2") == "2Gi")
 
 
-def test_by_a_rule(by_rule: Database) -> None:
+def test_volumes_grow_by_a_rule(by_rule: Database) -> None:
     pods, claims, before = uids(by_rule, "pods"), uids(by_rule, "persistentvolumeclaims"), uids(by_rule, "statefulsets")
     assert sizes(by_rule) == {"data-db-0": "1Gi", "data-db-1": "1Gi"}
     grow(by_rule, "2Gi")

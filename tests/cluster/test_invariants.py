@@ -11,9 +11,9 @@ import pytest
 from controlplane.cluster import ControlPlane
 
 from tests.cluster.apps import Apps
-from tests.cluster.operator import Operator, beside, eventually, told
-from tests.cluster.seeds import ROOT
-from tests.cluster.test_seed_app import APP
+from tests.cluster.example_projects import ROOT
+from tests.cluster.operator import Operator, described, eventually, is_bookkeeping
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ IDLE = 60.0  # seconds that are watched for requests
 def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     with ControlPlane(controllers=False) as plane:
         plane.define(ROOT / "crds")
-        with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as running:
+        with Operator(plane, APP.project, APP.permissions, tmp_path_factory.mktemp("operator") / "log") as running:
             # The very first child of each kind is preceded by a write of the inventory.
             Apps(running, "first").create("first")
             yield running
@@ -35,7 +35,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
         plane.check()
 
 
-def test_a_resource_costs_a_write_per_child_and_one_status(operator: Operator) -> None:
+def test_a_new_cr_costs_a_write_for_each_child_and_one_status(operator: Operator) -> None:
     """And no reads."""
     apps = Apps(operator, "created")
     mark = operator.mark()
@@ -52,7 +52,7 @@ def test_an_edit_costs_a_patch_per_changed_child_and_one_status(operator: Operat
     assert asked == ["patch deployments web-d", "patch apps/status web"]
 
 
-def test_a_new_name_costs_a_create_and_a_delete_after_one_look(operator: Operator) -> None:
+def test_a_new_name_costs_a_create_and_a_delete_after_one_read(operator: Operator) -> None:
     """What is deleted is read live first."""
     apps = Apps(operator, "renamed")
     apps.create("web")
@@ -60,7 +60,7 @@ def test_a_new_name_costs_a_create_and_a_delete_after_one_look(operator: Operato
     assert asked == ["create services another", "get services web-s", "delete services web-s", "patch apps/status web"]
 
 
-def test_what_changes_nothing_costs_nothing(operator: Operator) -> None:
+def test_changes_without_effect_cause_no_write(operator: Operator) -> None:
     """An annotation on the CR, and a field of a child that is not ours."""
     apps = Apps(operator, "touched")
     apps.create("web")
@@ -83,7 +83,7 @@ def test_a_childs_status_costs_one_status_write(operator: Operator) -> None:
     assert apps.asked(mark) == ["patch apps/status web"]
 
 
-def test_a_childs_status_that_means_nothing_to_the_resource_costs_nothing(operator: Operator) -> None:
+def test_an_irrelevant_status_change_of_a_child_causes_no_write(operator: Operator) -> None:
     apps = Apps(operator, "meaningless")
     apps.create("web")
     mark = operator.mark()
@@ -108,17 +108,19 @@ def test_drift_costs_one_write(operator: Operator) -> None:
     assert apps.asked(mark) == ["create services web-s"]
 
 
-def test_many_resources_cost_what_each_does_and_after_a_restart_nothing(operator: Operator) -> None:
+def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) -> None:
     """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches. After a restart these
     are all that is read of objects, once each, as streams."""
     apps = Apps(operator, "many")
     mark = operator.mark()
     for number in range(MANY):
         apps.add(f"web-{number}")
-    eventually("all to be told of", lambda: _told_of(apps) == MANY, timeout=120)
+    eventually("all to be observed", lambda: _observed(apps) == MANY, timeout=120)
     eventually("the audit log", lambda: len(operator.writes(mark, "many")) >= 3 * MANY)
-    eventually("the events", lambda: sum(told(each).startswith("create events") for each in operator.requests(mark, "many")) == MANY, 60)
-    made = Counter(told(each).rsplit(" ", 1)[0] for each in operator.requests(mark, "many") if not beside(each))
+    eventually(
+        "the events", lambda: sum(described(each).startswith("create events") for each in operator.requests(mark, "many")) == MANY, 60
+    )
+    made = Counter(described(each).rsplit(" ", 1)[0] for each in operator.requests(mark, "many") if not is_bookkeeping(each))
     assert made == {"create deployments": MANY, "create services": MANY, "patch apps/status": MANY}
 
     operator.kill()
@@ -126,12 +128,12 @@ def test_many_resources_cost_what_each_does_and_after_a_restart_nothing(operator
     operator.start()
     # Not a wait for something: it is the time in which nothing may happen.
     time.sleep(IDLE)
-    assert "controller App.myapp.k8s.io: 0 at work, 0 waiting, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
+    assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
     asked = [each for each in operator.requests(mark) if "objectRef" in each]
     streams = [each["requestURI"] for each in asked if each["verb"] == "watch" and "sendInitialEvents=true" in each["requestURI"]]
     assert len(streams) == len(set(streams)) > 4
-    assert [told(each) for each in asked if each["verb"] != "watch"] == ["get configmaps ruleop-inventory"]
+    assert [described(each) for each in asked if each["verb"] != "watch"] == ["get configmaps ruleop-inventory"]
 
 
-def _told_of(apps: Apps) -> int:
+def _observed(apps: Apps) -> int:
     return sum("observedGeneration" in (each.get("status") or {}) for each in apps.admin.get(apps.path)["items"])

@@ -1,4 +1,4 @@
-"""One life of a CR as the operator's log tells it: each write is one line under its right name, and nothing else is a line."""
+"""One live_example of a CR as the operator's log tells it: each write is one line under its right name, and nothing else is a line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from controlplane.cluster import free_ports
 
-from tests.cluster.operator import Operator, Rights, eventually, probe
+from tests.cluster.operator import Operator, Permissions, eventually, probe
 from tests.definitions import definition
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Tale:
         found = self.lines()
         assert all(line["controller"] == TITLE and line["because"] for line in found)
         assert all(list(line)[:3] == ["timestamp", "level", "event"] for line in found)
-        assert sorted(map(told, found), key=str) == sorted(expected, key=str)
+        assert sorted(map(summary, found), key=str) == sorted(expected, key=str)
         self.read = len(self.operator.log())
 
     def settle(self) -> None:
@@ -96,7 +96,7 @@ class Tale:
         return float(line.rpartition(" ")[2])
 
 
-def told(line: dict[str, Any]) -> tuple[Any, ...]:
+def summary(line: dict[str, Any]) -> tuple[Any, ...]:
     match line["event"]:
         case "reconciled":
             return "reconciled", line["reason"], line["written"], *line.get("waits", ())
@@ -112,16 +112,18 @@ def tale(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: K
     for file, text in {"watches.yaml": WATCHES, "templates/config.yaml": CONFIG, "crds/tales.yaml": definition("Tale")}.items():
         (project / file).parent.mkdir(parents=True, exist_ok=True)
         (project / file).write_text(textwrap.dedent(text).lstrip())
-    rights = Rights(watched=["tales.example.com"], children=["configmaps", "secrets", "services"])
+    permissions = Permissions(watched=["tales.example.com"], children=["configmaps", "secrets", "services"])
     (port,) = free_ports(1)
     (tmp_path / "at work").mkdir()
-    with Operator(control_plane, project, rights, tmp_path / "at work" / "log", "--metrics-bind-address", f"127.0.0.1:{port}") as operator:
+    with Operator(
+        control_plane, project, permissions, tmp_path / "at work" / "log", "--metrics-bind-address", f"127.0.0.1:{port}"
+    ) as operator:
         yield Tale(operator, namespace, port)
         operator.check()
     kubectl("delete", f"--filename={project / 'crds'}", "--wait=false", "--ignore-not-found")
 
 
-def test_a_life_is_told_write_by_write(tale: Tale, control_plane: ControlPlane) -> None:
+def test_the_log_has_a_line_for_every_write(tale: Tale, control_plane: ControlPlane) -> None:
     # Of a kind that the cluster does not serve yet, once; and once more when it does.
     (missing,) = [line for line in tale.operator.log() if line["level"] == "warning"]
     assert (missing["event"], missing["kind"]) == ("watched kind is not served; install its CRD", "example.com/v1 Tale")

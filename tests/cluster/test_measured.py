@@ -10,9 +10,9 @@ import pytest
 from controlplane.cluster import free_ports
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.seeds import Life
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TITLE = f"{APP.kind}.{APP.api_version.partition('/')[0]}"
 
 
-class Measured(Life):
+class Measured(LiveExample):
     port: int
 
     def metrics(self) -> dict[str, float]:
@@ -43,33 +43,33 @@ class Measured(Life):
 
 
 @pytest.fixture
-def life(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Measured]:
+def live_example(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Measured]:
     control_plane.define(APP.crd)
     (port,) = free_ports(1)
-    with Operator(control_plane, APP.project, APP.rights, tmp_path / "log", "--metrics-bind-address", f"127.0.0.1:{port}") as operator:
-        life = Measured(APP, operator, namespace, kubectl)
-        life.port = port
-        yield life
+    with Operator(control_plane, APP.project, APP.permissions, tmp_path / "log", "--metrics-bind-address", f"127.0.0.1:{port}") as operator:
+        live_example = Measured(APP, operator, namespace, kubectl)
+        live_example.port = port
+        yield live_example
         operator.check()
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true", "--ignore-not-found")
 
 
-def test_what_an_operator_does_is_measured(life: Measured) -> None:
-    before = life.metrics()
-    mark = life.operator.mark()
-    life.apply()
-    life.settled()
+def test_requests_of_an_operator_are_measured(live_example: Measured) -> None:
+    before = live_example.metrics()
+    mark = live_example.operator.mark()
+    live_example.apply()
+    live_example.wait_until_settled()
 
     def at_rest() -> dict[str, float] | None:
-        now = life.metrics()
+        now = live_example.metrics()
         ready = now.get(f"ruleop_resources{{controller={TITLE},reason=Ready}}") == 1
         said, beaten = now["ruleop_events_total{outcome=sent}"], now["ruleop_event_loop_lag_seconds_count{}"]
         return now if ready and said and beaten else None
 
     now = eventually("the CR to be counted as ready", at_rest, timeout=60)
     change = {series: value - before.get(series, 0) for series, value in now.items()}
-    host = life.operator.plane.server.partition("://")[2]
-    made = [each for each in life.operator.requests(mark) if each["verb"] == "create"]
+    host = live_example.operator.plane.server.partition("://")[2]
+    made = [each for each in live_example.operator.requests(mark) if each["verb"] == "create"]
     assert change[f"rest_client_requests_total{{code=201,host={host},method=POST}}"] == len(made)
     assert change[f"rest_client_request_duration_seconds_count{{host={host},verb=create}}"] == len(made)
     assert change[f"ruleop_writes_total{{action=create,controller={TITLE},outcome=done}}"] == 2
@@ -86,15 +86,15 @@ def test_what_an_operator_does_is_measured(life: Measured) -> None:
     assert now[f"controller_runtime_reconcile_panics_total{{controller={TITLE}}}"] == 0
 
 
-def test_readiness_tells_of_each_part(life: Measured) -> None:
-    life.apply()
-    life.settled()
-    name = f"[+] controller {TITLE}: 0 at work, 0 waiting, 0 failing"
-    lines = eventually("the controller to be at rest", lambda: said if name in (said := life.said()) else None, timeout=60)
-    assert lines[0] == "[+] rules: 2 at work"
+def test_readiness_lists_each_part(live_example: Measured) -> None:
+    live_example.apply()
+    live_example.wait_until_settled()
+    name = f"[+] controller {TITLE}: 0 running, 0 queued, 0 failing"
+    lines = eventually("the controller to be at rest", lambda: said if name in (said := live_example.said()) else None, timeout=60)
+    assert lines[0] == "[+] rules: 2 in force"
     assert lines[-1] == "ready"
     for watch in ("myapp.k8s.io/v1 App", "apps/v1 Deployment where ruleop.dev/part-of"):
-        assert [line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, heard \d+ s ago", line)], (
-            watch
-        )
-    assert life.operator.probe("/healthz") == (200, "ok")
+        assert [
+            line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)
+        ], watch
+    assert live_example.operator.probe("/healthz") == (200, "ok")

@@ -608,7 +608,7 @@ def shape_of(subject: Subject, custom_shape: Shape) -> Shape:
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.kind)
 @pytest.mark.timeout(0)  # shrinking a failure takes minutes, and RULEOP_MERGE_EXAMPLES as long as it likes
-def test_the_merge_is_that_of_server_side_apply(
+def test_merge_agrees_with_server_side_apply(
     server: Client, custom_shape: Shape, subject: Subject, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures, shape = Figures(), shape_of(subject, custom_shape)
@@ -777,7 +777,7 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES_OF_DIFFERENCES)
-def test_documented_differences(server: Client, custom_shape: Shape, name: str) -> None:
+def test_documented_differences_exist(server: Client, custom_shape: Shape, name: str) -> None:
     subject, steps, reason = EXAMPLES_OF_DIFFERENCES[name]
     triple = Triple(subject, **{"earlier": None, "others": None, "edited": None, **steps})
     assert set(Comparison(server, shape_of(subject, custom_shape), triple).run()) == {reason}
@@ -793,7 +793,7 @@ def test_a_volume_changes_its_source_in_both(server: Client, custom_shape: Shape
     assert Comparison(server, shape_of(objects.DEPLOYMENT, custom_shape), triple).run() == []
 
 
-def test_duplicates_that_are_live(server: Client, custom_shape: Shape) -> None:
+def test_live_duplicates_are_merged(server: Client, custom_shape: Shape) -> None:
     """5. Somebody wrote a variable twice. Each copy gets our value; under server-side apply one is left."""
     subject, path = objects.DEPLOYMENT, f"{objects.DEPLOYMENT.path}/duplicates"
 

@@ -1,4 +1,4 @@
-"""An operator for two namespaces, with rights in these and none in the cluster: it cannot even read the definition of its kind."""
+"""An operator for two namespaces, with permissions in these and none in the cluster: it cannot even read the definition of its kind."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import RBAC, Rights, eventually, told
+from tests.cluster.example_projects import LiveExample
+from tests.cluster.operator import RBAC, Permissions, described, eventually
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import Life
 from tests.cluster.server import RefusedError
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-RIGHTS = Rights(["apps.myapp.k8s.io"], ["deployments.apps", "services"], ["pods"], definitions=False)
+PERMISSIONS = Permissions(["apps.myapp.k8s.io"], ["deployments.apps", "services"], ["pods"], definitions=False)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,9 +32,9 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 class Tenant(Pod):
     """It may work in some namespaces, and look at nothing else."""
 
-    def __init__(self, plane: ControlPlane, log: Path, rights: dict[str, list[dict[str, Any]]], *arguments: str) -> None:
+    def __init__(self, plane: ControlPlane, log: Path, permissions: dict[str, list[dict[str, Any]]], *arguments: str) -> None:
         super().__init__(plane, APP.project, None, log, *arguments)
-        self.by_namespace = rights
+        self.by_namespace = permissions
 
     def _grant(self) -> None:
         super()._grant()
@@ -54,54 +54,54 @@ def other(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("by", ["flag", "variable"])
-def test_it_works_in_each_and_looks_nowhere_else(
+def test_only_the_given_namespaces_are_watched(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl, by: str
 ) -> None:
     named = f"{namespace},{other}"
     tenant = Tenant(
         control_plane,
         tmp_path / "log",
-        {namespace: RIGHTS.rules(), other: RIGHTS.rules()},
+        {namespace: PERMISSIONS.rules(), other: PERMISSIONS.rules()},
         *([f"--namespaces={named}"] if by == "flag" else []),
     )
     tenant.environment = {"WATCH_NAMESPACE": named} if by == "variable" else {}
     with tenant:
         mark = tenant.mark()
         for each in (namespace, other, "default"):
-            life = Life(APP, tenant, each, kubectl)
-            life.admin.post(life.path.rpartition("/")[0], APP.manifest)
+            live_example = LiveExample(APP, tenant, each, kubectl)
+            live_example.admin.post(live_example.path.rpartition("/")[0], APP.manifest)
         for each in (namespace, other):
-            Life(APP, tenant, each, kubectl).settled()
-        life = Life(APP, tenant, namespace, kubectl)
-        life.admin.merge(life.path, {"spec": APP.edit}, "somebody")
-        life.settled(APP.edited, APP.edited_status)
+            LiveExample(APP, tenant, each, kubectl).wait_until_settled()
+        live_example = LiveExample(APP, tenant, namespace, kubectl)
+        live_example.admin.merge(live_example.path, {"spec": APP.edit}, "somebody")
+        live_example.wait_until_settled(APP.edited, APP.edited_status)
         with pytest.raises(RefusedError):
-            life.admin.get("/apis/apps/v1/namespaces/default/deployments/web-app")
+            live_example.admin.get("/apis/apps/v1/namespaces/default/deployments/web-app")
         asked = {
             each["objectRef"].get("namespace", "the cluster")
             for each in tenant.requests()
             if "objectRef" in each and each["objectRef"]["resource"] != "customresourcedefinitions"
         }
         assert asked == {namespace, other, tenant.home}
-        refused = [told(each) for each in tenant.requests(mark) if each["responseStatus"]["code"] == 403]
+        refused = [described(each) for each in tenant.requests(mark) if each["responseStatus"]["code"] == 403]
         assert len(refused) <= 3, "the definitions, which it tries to watch again now and then"
-        complaints = tenant.complaints()
-        assert ["customresourcedefinitions" in line["error"] for line in complaints] == [True], complaints
+        warnings = tenant.warnings()
+        assert ["customresourcedefinitions" in line["error"] for line in warnings] == [True], warnings
         tenant.check()
         assert tenant.terminate() == 0
         control_plane.kubectl("delete", "--namespace=default", "apps.myapp.k8s.io", APP.name)
 
 
-def test_a_right_that_is_missing_in_one_namespace_costs_only_that_one(
+def test_a_permission_missing_in_one_namespace_affects_only_that_namespace(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl
 ) -> None:
-    fewer = [rule for rule in RIGHTS.rules() if "services" not in rule["resources"]]
-    rights = {namespace: RIGHTS.rules(), other: fewer}
-    with Tenant(control_plane, tmp_path / "log", rights, f"--namespaces={namespace},{other}") as tenant:
-        good, poor = Life(APP, tenant, namespace, kubectl), Life(APP, tenant, other, kubectl)
-        for life in (poor, good):
-            life.admin.post(life.path.rpartition("/")[0], APP.manifest)
-        good.settled()
+    fewer = [rule for rule in PERMISSIONS.rules() if "services" not in rule["resources"]]
+    permissions = {namespace: PERMISSIONS.rules(), other: fewer}
+    with Tenant(control_plane, tmp_path / "log", permissions, f"--namespaces={namespace},{other}") as tenant:
+        good, poor = LiveExample(APP, tenant, namespace, kubectl), LiveExample(APP, tenant, other, kubectl)
+        for live_example in (poor, good):
+            live_example.admin.post(live_example.path.rpartition("/")[0], APP.manifest)
+        good.wait_until_settled()
         deployment, service = APP.children
         eventually("the child that it may make", lambda: poor.get(deployment))
         condition = eventually(
@@ -109,6 +109,6 @@ def test_a_right_that_is_missing_in_one_namespace_costs_only_that_one(
         )
         assert condition["status"] == "False"
         assert not poor.exists(service)
-        tenant.admin.merge(f"{RBAC}/namespaces/{other}/roles/{tenant.name}", {"rules": RIGHTS.rules()}, "somebody")
+        tenant.admin.merge(f"{RBAC}/namespaces/{other}/roles/{tenant.name}", {"rules": PERMISSIONS.rules()}, "somebody")
         eventually("it to be ready", lambda: poor.condition("Ready").get("status") == "True", 60)
         tenant.check()

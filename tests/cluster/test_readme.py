@@ -91,7 +91,7 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
         # What step 5 says of text for a port.
         template.write_text(template.read_text().replace("port: 80\n", "port: eighty\n"))
         ready = ["get", "app", "app-sample", "--output=jsonpath={.status.conditions[?(@.type=='Ready')]}"]
-        refusal = eventually("the refusal", lambda: "app-service" in (told := control_plane.kubectl(*ready)) and told)
+        refusal = eventually("the refusal", lambda: "app-service" in (condition := control_plane.kubectl(*ready)) and condition)
         assert json.loads(refusal)["status"] == "False"
     for line in after:
         terminal.run(line)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import Life
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,10 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 
 def test_the_passes_of_a_life_are_replayed(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_path: Path) -> None:
     folder = tmp_path / "passes"
-    with Pod(control_plane, APP.project, APP.rights, tmp_path / "log", f"--record={folder}") as operator:
-        life = Life(APP, operator, namespace, kubectl)
-        life.apply()
-        life.wait_for_condition("Ready", "True", "Ready")
+    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "log", f"--record={folder}") as operator:
+        live_example = LiveExample(APP, operator, namespace, kubectl)
+        live_example.apply()
+        live_example.wait_for_condition("Ready", "True", "Ready")
         kubectl("delete", "deployments", "--all", f"--namespace={namespace}")
         eventually("the Deployment again", lambda: len(recorded(folder, "Create Deployment")) == 2)
         operator.check()

@@ -1,4 +1,4 @@
-"""What a CR and its events report during an operator's life: when all is written, while it is paused, and where a permission is missing."""
+"""What a CR and its events report during an operator's live_example: when all is written, while it is paused, and where a permission is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import RBAC, Rights, eventually
+from tests.cluster.operator import RBAC, Permissions, eventually
 from tests.cluster.pod import Pod
 from tests.cluster.server import CRDS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from controlplane.fixtures import Kubectl
 
 GROUP = "reports.example.com"
-RIGHTS = Rights(watched=[f"shops.{GROUP}"], children=["secrets", "configmaps", "limitranges"])
+PERMISSIONS = Permissions(watched=[f"shops.{GROUP}"], children=["secrets", "configmaps", "limitranges"])
 FILES = {
     "watches.yaml": f"""
 - group: {GROUP}
@@ -110,12 +110,12 @@ def shop(control_plane: ControlPlane, tmp_path: Path, namespace: str) -> Iterato
     for path, text in FILES.items():
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         (source / path).write_text(text)
-    with Pod(control_plane, source, RIGHTS, tmp_path / "operator" / "log") as operator:
+    with Pod(control_plane, source, PERMISSIONS, tmp_path / "operator" / "log") as operator:
         yield Shop(operator, namespace)
         operator.check()
 
 
-def test_synced_is_said_after_the_child_that_waits_for_a_generated_secret(shop: Shop) -> None:
+def test_synced_is_sent_after_the_child_that_waits_for_a_generated_secret(shop: Shop) -> None:
     mark = shop.operator.mark()
     shop.open()
 
@@ -128,7 +128,7 @@ def test_synced_is_said_after_the_child_that_waits_for_a_generated_secret(shop: 
     assert [each["reason"] for each in events if each["involvedObject"]["kind"] == "Shop"] == ["Synced"]
 
 
-def test_a_paused_cr_stays_healthy_and_follows_when_the_pause_is_over(shop: Shop, kubectl: Kubectl) -> None:
+def test_a_paused_cr_keeps_ready_and_is_reconciled_after_the_pause(shop: Shop, kubectl: Kubectl) -> None:
     shop.open()
     before = shop.conditions()["Ready"]
     shop.edit(metadata={"annotations": {"ruleop.dev/paused": "true"}})
@@ -148,7 +148,7 @@ def test_a_missing_permission_is_forbidden_while_the_operator_runs_and_after_its
     needed = "needs get, list, watch, create, patch, delete"
     operator, role = shop.operator, f"{RBAC}/clusterroles/{shop.operator.name}"
     shop.open()
-    fewer = [rule for rule in RIGHTS.rules() if "limitranges" not in rule["resources"]]
+    fewer = [rule for rule in PERMISSIONS.rules() if "limitranges" not in rule["resources"]]
     operator.admin.merge(role, {"rules": fewer}, "somebody")
     operator.may(shop.namespace, "patch", "limitranges", "", yes=False)
     shop.edit(spec={"cpu": "2"})
@@ -157,14 +157,14 @@ def test_a_missing_permission_is_forbidden_while_the_operator_runs_and_after_its
     operator.kill()
     operator.start()
     restarted = eventually(
-        "the report of the new life", lambda: "cannot list" in shop.conditions()["Ready"]["message"] and shop.conditions()
+        "the report of the new live_example", lambda: "cannot list" in shop.conditions()["Ready"]["message"] and shop.conditions()
     )
     message = f"cannot list limitranges in all namespaces: {needed}"
     assert (restarted["Ready"]["reason"], restarted["Ready"]["message"]) == ("Forbidden", f"limits: templates/limits.yaml:1: {message}")
     limited = shop.until("Limited", "Unknown")
     assert (limited["reason"], limited["message"]) == ("Forbidden", message)
-    said = operator.says("not permitted to watch; will retry")
+    said = operator.wait_for_log("not permitted to watch; will retry")
     assert said["grant"] == "get, list, watch, create, patch, delete on limitranges in all namespaces"
-    operator.admin.merge(role, {"rules": RIGHTS.rules()}, "somebody")
+    operator.admin.merge(role, {"rules": PERMISSIONS.rules()}, "somebody")
     shop.until("Ready", "True")
     assert (shop.cpu(), shop.conditions()["Limited"]["status"]) == ("2", "True")

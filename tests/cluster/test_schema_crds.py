@@ -225,10 +225,10 @@ def written(value: JSON) -> JSON:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def test_random_objects_become_offline_what_they_become_on_the_server(server: Client) -> None:
+def test_random_objects_are_defaulted_offline_as_on_the_server(server: Client) -> None:
     chance = Chance(OBJECTS or 7)
     if OBJECTS:
-        chance.seed()
+        chance.example()
     candidates = [chance.schema(3) for _ in range(70)]
     taken = [schema for schema in candidates if accepted(server, schema)]
     assert len(taken) > 30

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.cluster.server import Client
 
 
-def test_the_packaged_table_is_that_of_the_server(server: Client, tmp_path: Path) -> None:
+def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path: Path) -> None:
     """Kubernetes' own kinds, as the package knows them, against discovery and OpenAPI documents of the release that the tests are pinned to."""
     custom = {crd["spec"]["group"] for crd in server.get(CRDS)["items"]}
     index = server.get("/openapi/v3")["paths"]
@@ -47,7 +47,7 @@ def test_the_packaged_table_is_that_of_the_server(server: Client, tmp_path: Path
     )
 
 
-def test_a_crd_gives_the_shape_that_the_server_publishes(server: Client) -> None:
+def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
     path = server.define(_renamed("shapes.example.com"))
     served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(Kind("shapes.example.com", "v1", everything.KIND))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.example_projects import LiveExample
 from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
-from tests.cluster.seeds import Life
-from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_surroundings import kind, many
+from tests.cluster.test_example_app import APP
+from tests.cluster.test_example_surroundings import kind, many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,59 +32,57 @@ def hanging(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     control_plane.resume_apiserver()
 
 
-def in_the_middle_of_work(operator: Pod, plane: ControlPlane, namespace: str, kubectl: Kubectl) -> Life:
+def in_the_middle_of_work(operator: Pod, plane: ControlPlane, namespace: str, kubectl: Kubectl) -> LiveExample:
     """The API server answers no more, and the operator waits for it."""
-    life = Life(APP, operator, namespace, kubectl)
+    live_example = LiveExample(APP, operator, namespace, kubectl)
     assert operator.terminate() == 0
-    for each in many(life, COUNT):
+    for each in many(live_example, COUNT):
         each["spec"]["deployment"]["replicas"] = 0  # nobody need wait for pods
-        life.admin.post(life.path.rpartition("/")[0], each)
+        live_example.admin.post(live_example.path.rpartition("/")[0], each)
     mark = operator.mark()
     operator.launch()
     eventually("the first of many writes", lambda: operator.has_written(mark, namespace))
     plane.pause_apiserver()
-    return life
+    return live_example
 
 
-def all_ready(life: Life) -> bool:
-    items = life.admin.get(life.path.rpartition("/")[0])["items"]
+def all_ready(live_example: LiveExample) -> bool:
+    items = live_example.admin.get(live_example.path.rpartition("/")[0])["items"]
     conditions = [each for item in items for each in (item.get("status") or {}).get("conditions", [])]
     return sum(each["type"] == "Ready" and each["status"] == "True" for each in conditions) == COUNT
 
 
 @pytest.mark.usefixtures("kind")
 @pytest.mark.parametrize("asked", ["once", "twice"])
-def test_a_server_that_hangs_does_not_keep_it_from_ending(
+def test_an_operator_stops_while_the_server_hangs(
     hanging: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl, asked: str
 ) -> None:
     grace = "1s" if asked == "once" else "10m"
-    with Pod(hanging, APP.project, APP.rights, tmp_path / "log", "--leader-elect", f"--graceful-shutdown-timeout={grace}") as operator:
-        life = in_the_middle_of_work(operator, hanging, namespace, kubectl)
+    with Pod(hanging, APP.project, APP.permissions, tmp_path / "log", "--leader-elect", f"--graceful-shutdown-timeout={grace}") as operator:
+        live_example = in_the_middle_of_work(operator, hanging, namespace, kubectl)
         operator.signal(signal.SIGTERM)
-        operator.says("stopping")
+        operator.wait_for_log("stopping")
         if asked == "twice":
             operator.signal(signal.SIGINT)
-        assert operator.ended() == 1
-        operator.says(
-            "the grace period is over; what still ran is cut off, and the next start finishes it"
-            if asked == "once"
-            else "asked to end a second time: it ends at once"
+        assert operator.wait_for_exit() == 1
+        operator.wait_for_log(
+            "grace period exceeded; exiting with unfinished reconciles" if asked == "once" else "second signal: exiting immediately"
         )
         hanging.resume_apiserver()
         # Its lease is left to run out: a write that was cut off may still be on its way.
         eventually("the API server", lambda: operator.lease()["spec"]["holderIdentity"], 60)
         operator.admin.delete(operator.lease_path)
         operator.start()
-        eventually("all to be ready", lambda: all_ready(life), 60)
+        eventually("all to be ready", lambda: all_ready(live_example), 60)
         operator.check()
         assert operator.terminate() == 0
 
 
 @pytest.mark.usefixtures("kind")
-def test_an_interrupt_ends_it_in_order(control_plane: ControlPlane, tmp_path: Path) -> None:
-    with Pod(control_plane, APP.project, APP.rights, tmp_path / "log", "--leader-elect") as operator:
-        operator.says("this process leads")
+def test_an_interrupt_stops_the_operator_in_order(control_plane: ControlPlane, tmp_path: Path) -> None:
+    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "log", "--leader-elect") as operator:
+        operator.wait_for_log("this process leads")
         operator.signal(signal.SIGINT)
-        assert operator.ended() == 0
+        assert operator.wait_for_exit() == 0
         assert operator.lease()["spec"]["holderIdentity"] == "", "whoever comes next need not wait"
         operator.check()

@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Subject, JSON, JSON, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_two_items_are_a_conflict_exactly_where_the_api_server_refuses_them(server: Client, name: str) -> None:
+def test_predicted_duplicates_are_those_that_the_api_server_rejects(server: Client, name: str) -> None:
     subject, desired, live, field = CASES[name]
     shape = builtin_shape(Kind.parse(subject.api_version, subject.kind))
     assert shape is not None

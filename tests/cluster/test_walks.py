@@ -126,7 +126,7 @@ def schemas(server: Client) -> tuple[dict[str, Any], dict[str, str]]:
     return found, types
 
 
-def test_every_kind_that_is_made_is_walked_or_there_is_a_reason() -> None:
+def test_every_kind_is_walked_or_excluded_with_a_reason() -> None:
     assert {name.split()[1] for name in WALKED} | NOT_WALKED == {obj["kind"] for obj in OBJECTS}
     assert not {name.split()[1] for name in WALKED} & NOT_WALKED
 
@@ -221,7 +221,7 @@ def job(**spec: JSON) -> Object:
     return {"spec": {"template": {"spec": {**pods(image="app:1")["spec"], "restartPolicy": "Never"}}, **spec}}
 
 
-def test_what_follows_from_an_image_in_a_pod_may_not_change(server: Client) -> None:
+def test_fields_derived_from_an_image_in_a_pod_are_immutable(server: Client) -> None:
     assert followed(server, "v1 Pod", [pods(image="app"), pods(image="app:1")]) == {"The pull policy of a Pod"}
 
 
@@ -230,7 +230,7 @@ def test_completions_of_a_job_may_not_change(server: Client) -> None:
 
 
 @pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])
-def test_the_server_says_that_the_source_of_a_claim_may_not_go(server: Client, field: str) -> None:
+def test_the_server_rejects_removing_the_source_of_a_claim(server: Client, field: str) -> None:
     """With its mirror left, it would come back without a word."""
     claim: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     sourced = {**claim, field: {"kind": "PersistentVolumeClaim", "name": "other"}}
@@ -238,7 +238,7 @@ def test_the_server_says_that_the_source_of_a_claim_may_not_go(server: Client, f
         followed(server, "v1 PersistentVolumeClaim", [{"spec": sourced}, {"spec": claim}])
 
 
-def test_server_side_apply_keeps_what_it_derived_unless_it_is_named(server: Client) -> None:
+def test_server_side_apply_keeps_derived_fields_unless_they_are_applied(server: Client) -> None:
     """As docs/merge.md says of `apply.strategy: server-side`."""
     path = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/applied"
 
@@ -254,6 +254,6 @@ def test_server_side_apply_keeps_what_it_derived_unless_it_is_named(server: Clie
     server.delete(path)
 
 
-def test_what_is_kept_is_documented() -> None:
+def test_fields_kept_by_server_side_apply_are_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "merge.md").read_text(encoding="utf-8")
     assert [each.name for each in KEPT if f"**{each.name}**" not in text] == []

@@ -15,7 +15,7 @@ from ruleop.kube.client import requests
 from ruleop.kube.watch.store import State
 from ruleop.rules import build_project
 from ruleop.schema.table import builtin_resource
-from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import on, until
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def version(name: str, *, storage: bool, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("field", ["metadata.labels.note", "data.password"])
-def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: ControlPlane, namespace: str, field: str) -> None:
+def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(control_plane: ControlPlane, namespace: str, field: str) -> None:
     """And one whose data is read does, or this test would prove nothing."""
     child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": f"{{{{ secret.{field} }}}}"}}
     observe = {"secret": {"group": "", "version": "v1", "kind": "Secret", "name": "seen"}}
@@ -98,7 +98,7 @@ def test_a_secret_that_is_read_as_metadata_never_brings_its_data(control_plane: 
     on(control_plane, test)
 
 
-def test_children_of_one_kind_in_two_versions_stand_as_they_are_written(
+def test_children_of_one_kind_in_two_versions_are_stable(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
     number = {"type": "integer"}
@@ -117,8 +117,8 @@ def test_children_of_one_kind_in_two_versions_stand_as_they_are_written(
     watch = {"group": GROUP, "version": "v1", "kind": "Pair", "children": children, "status": status}
     (project / "watches.yaml").write_text(json.dumps([watch]))
     control_plane.define(project / "crds")
-    rights = Rights(watched=[f"pairs.{GROUP}"], children=[f"things.{GROUP}"])
-    with Operator(control_plane, project, rights, tmp_path / "log") as operator:
+    permissions = Permissions(watched=[f"pairs.{GROUP}"], children=[f"things.{GROUP}"])
+    with Operator(control_plane, project, permissions, tmp_path / "log") as operator:
         root = f"/apis/{GROUP}/v1/namespaces/{namespace}"
         operator.admin.post(f"{root}/pairs", {"apiVersion": f"{GROUP}/v1", "kind": "Pair", "metadata": {"name": "one"}})
 

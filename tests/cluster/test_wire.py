@@ -147,7 +147,7 @@ def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str
     on(control_plane, test)
 
 
-def test_pages_where_there_are_no_streaming_lists(control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_paged_without_streaming_lists(control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ruleop.kube.watch.reflector.PAGE", 2)
 
     async def test(client: Client) -> None:
@@ -169,7 +169,7 @@ def test_pages_where_there_are_no_streaming_lists(control_plane: ControlPlane, n
     on(control_plane, test)
 
 
-def test_an_expired_version_makes_a_new_list_and_no_deletion_is_lost(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_expired_version_causes_a_relist_without_losing_deletions(control_plane: ControlPlane, namespace: str) -> None:
     """An API server says 410 for versions from before its start."""
 
     async def test(client: Client) -> None:
@@ -190,7 +190,7 @@ def test_an_expired_version_makes_a_new_list_and_no_deletion_is_lost(control_pla
     on(control_plane, test)
 
 
-def test_a_bookmark_brings_the_version_of_the_whole_kind(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_bookmark_updates_the_version_of_the_kind(control_plane: ControlPlane, namespace: str) -> None:
     """So a store in which nothing happens knows that nothing happened. (The regular ones come once a minute: no test waits for that.)"""
 
     async def test(client: Client) -> None:
@@ -202,7 +202,7 @@ def test_a_bookmark_brings_the_version_of_the_whole_kind(control_plane: ControlP
     on(control_plane, test)
 
 
-def test_an_api_server_that_is_restarted_is_followed_again(control_plane: ControlPlane, namespace: str) -> None:
+def test_watches_resume_after_a_restart_of_the_api_server(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         async with Watching(client, Source(MAPS, namespace)) as watcher:
             await asyncio.to_thread(control_plane.stop_apiserver)
@@ -219,7 +219,7 @@ def test_an_api_server_that_is_restarted_is_followed_again(control_plane: Contro
     on(control_plane, test)
 
 
-def test_an_api_server_that_stands_still_times_out_and_is_followed_again(control_plane: ControlPlane, namespace: str) -> None:
+def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         async with Watching(client, Source(MAPS, namespace)) as watcher:
             await refusal(client, requests.get(MAPS, map_key(namespace, "maybe")))  # so that there is a connection to send on
@@ -237,7 +237,7 @@ def test_an_api_server_that_stands_still_times_out_and_is_followed_again(control
     on(control_plane, test)
 
 
-def test_writes_with_preconditions(control_plane: ControlPlane, namespace: str) -> None:
+def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         key = map_key(namespace, "x")
         made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
@@ -284,7 +284,7 @@ def test_server_side_apply(control_plane: ControlPlane, namespace: str) -> None:
     on(control_plane, test)
 
 
-def test_what_may_not_change_is_recognised(control_plane: ControlPlane, namespace: str) -> None:
+def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -313,7 +313,7 @@ def test_what_may_not_change_is_recognised(control_plane: ControlPlane, namespac
     on(control_plane, test)
 
 
-def test_a_missing_right_is_said_and_the_watch_begins_when_it_is_granted(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         watcher = Watcher(client, Source(MAPS, namespace))
         watcher.start()
@@ -329,7 +329,7 @@ def test_a_missing_right_is_said_and_the_watch_begins_when_it_is_granted(control
     on(control_plane, test, user="tenant")
 
 
-def test_a_kind_comes_changes_its_scope_and_goes(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: ControlPlane, namespace: str) -> None:
     plural = f"gadgets{uuid.uuid4().hex[:8]}"
     kind = Kind("wire.example.com", "v1", plural.capitalize())
     name = ObjectKey(CRDS.kind.group, CRDS.kind.kind, "", f"{plural}.{kind.group}")
@@ -401,7 +401,7 @@ def test_a_kind_comes_changes_its_scope_and_goes(control_plane: ControlPlane, na
     on(control_plane, test)
 
 
-def test_tokens_that_are_refused_and_that_rotate(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
+def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
     """A bound token of a service account, in a file that is replaced."""
     config = tmp_path / "config"
     token = tmp_path / "token"
@@ -444,7 +444,7 @@ def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace:
     on(control_plane, test)
 
 
-def test_one_leads_and_the_next_one_follows(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_standby_leads_after_the_leader_stops(control_plane: ControlPlane, namespace: str) -> None:
     """A clean stop hands over within the retry period; an API server that is away for longer than the deadline ends the leader."""
     credentials = find_credentials(str(control_plane.kubeconfig("admin")))
     key = ObjectKey("coordination.k8s.io", "Lease", namespace, "ruleop")

@@ -107,7 +107,7 @@ class Walk:
         labels = {**(wanted["metadata"].get("labels") or {}), **LABELS}
         return dict(normalise_wanted({**wanted, "metadata": {**wanted["metadata"], "labels": labels}}, self.kind))
 
-    def _afresh(self, wanted: Object) -> Object:
+    def _newly_created(self, wanted: Object) -> Object:
         named = self._normal(wanted)
         new: Object = self.server.post(
             f"{self.path}?dryRun=All&fieldValidation=Strict", {**named, "metadata": {**named["metadata"], "name": "afresh"}}
@@ -116,7 +116,7 @@ class Walk:
 
     def _refusal(self, wanted: Object) -> RefusedError | None:
         try:
-            self._afresh(wanted)
+            self._newly_created(wanted)
         except RefusedError as refused:
             return refused
         except http.client.RemoteDisconnected:  # the server panics at some, such as a successPolicy without completions
@@ -134,7 +134,7 @@ class Walk:
             after = self.live if patch is None else self.server.merge(f"{self.path}/walked", patch, "ruleop")
         except RefusedError as refused:
             raise AssertionError(self._failure(f"refused: {refused}", wanted, patch)) from refused
-        found = differences(comparable(after), comparable(self._afresh(wanted)))
+        found = differences(comparable(after), comparable(self._newly_created(wanted)))
         unexplained = [str(each) for each in found if not self._is_kept(each)]
         assert not unexplained, self._failure("\n".join(unexplained), wanted, patch)
         learned = Learned.NOTHING.learn(normal, after, self.shape)

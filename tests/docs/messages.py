@@ -24,7 +24,7 @@ RECORDERS = {
     "RuleError", "RenderError", "RuleErrors", "UsageError", "SchemaError", "ApiError", "Finding",
     "Fault", "NotThereYet", "Exhausted", "NotJson", "Unreadable", "Waiting", "PathError", "MergeError", "RecordTooLargeError", "InvalidPatternError",
     "ChildFails", "ChildWaits", "Problem", "Wait", "Readiness", "Event", "condition", "triple",
-    "_complain", "CredentialsError", "NotConnectedError", "_going", "BadParameter", "ClickException",
+    "_complain", "_print_error", "CredentialsError", "NotConnectedError", "_going", "BadParameter", "ClickException",
 }  # fmt: skip
 """What takes a message. Exceptions that end as one are among them."""
 

@@ -26,10 +26,10 @@ ENTRIES = plain(PAGE.read_text(encoding="utf-8"))
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_message_has_an_entry(room: str) -> None:
     missing = [message for message in messages((room,)) if plain(message.telling) not in ENTRIES]
-    assert missing == [], _told(missing)
+    assert missing == [], _missing_entries(missing)
 
 
-def _told(missing: list[Message]) -> str:
+def _missing_entries(missing: list[Message]) -> str:
     lines = "\n".join(f"  {message}\n    looked for: {plain(message.telling)}" for message in missing)
     return f"docs/errors.md has no entry for these messages; add one for each, with its words:\n{lines}"
 
@@ -40,12 +40,12 @@ def test_messages_are_found_through_names_and_functions_of_their_module() -> Non
     assert ", which requires" in " ".join(found)  # what a constraint returns
 
 
-def test_the_page_has_no_row_without_a_message() -> None:
+def test_every_row_of_the_page_has_two_cells() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ") and not line.startswith("| message")]
     assert [row for row in rows if not re.fullmatch(r"\|(?:[^|]|\\\|)+\|(?:[^|]|\\\|)*\|", row)] == []
 
 
-def test_every_entry_is_of_a_message() -> None:
+def test_every_entry_belongs_to_a_message() -> None:
     """Some words of an entry stand in the source in their order; the rest is what is filled in. So an entry whose message is gone is found."""
     source = plain("\n".join(constants()))
     gone = []
@@ -59,11 +59,11 @@ def test_every_entry_is_of_a_message() -> None:
     assert gone == [], "docs/errors.md has entries of messages that the source does not have"
 
 
-def test_every_complaint_of_the_log_has_an_entry() -> None:
+def test_every_warning_and_error_of_the_log_has_an_entry() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [event for event in complaints() if f"`{event}`" not in text] == []
 
 
-def test_every_code_is_named() -> None:
+def test_every_code_is_on_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [code for code in get_args(Code) if f"`{code}`" not in text] == []

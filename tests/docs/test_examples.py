@@ -24,7 +24,7 @@ EXAMPLES = {name: (page, example) for page in PAGES for name, example in example
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_is_what_the_page_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_prints_what_the_page_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page, example = EXAMPLES[name]
     for step in example.steps:
@@ -44,7 +44,7 @@ def test_an_example_is_what_the_page_says(name: str, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
-def test_links_lead_to_headings(page: Path) -> None:
+def test_links_between_pages_have_targets(page: Path) -> None:
     """Of the pages that are there: within the page, and to the others."""
     for file, anchor in re.findall(r"\]\(([a-z]*(?:\.md)?)#([^)]+)\)", page.read_text(encoding="utf-8")):
         target = page.parent / file if file else page
@@ -53,7 +53,7 @@ def test_links_lead_to_headings(page: Path) -> None:
             assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, f"{page.name}: {file}#{anchor}"
 
 
-def test_the_reference_is_that_of_the_tables() -> None:
+def test_the_reference_is_generated_from_the_tables() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == written(text), "docs/rules.md is out of date: run `python -m tests.docs.reference`, and look at the difference"
 
@@ -68,7 +68,7 @@ def test_every_block_is_an_example(page: Path) -> None:
     assert {line: before for line, before in blocks(page).items() if not before.startswith("<!-- ")} == {}
 
 
-def test_no_two_examples_have_one_name() -> None:
+def test_names_of_examples_are_unique() -> None:
     assert len(EXAMPLES) == sum(len(examples(page)) for page in PAGES)
 
 
@@ -79,6 +79,6 @@ def test_the_files_of_an_example_are_yaml(name: str) -> None:
             list(yaml.safe_load_all(text))
 
 
-def test_the_list_of_pages_has_them_all() -> None:
+def test_the_list_of_pages_is_complete() -> None:
     listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and f"({page.name})" not in listed] == []

@@ -28,7 +28,7 @@ def test_every_metric_has_a_row_and_every_row_a_metric() -> None:
     assert written(TEXT) == TEXT, "python -m tests.docs.metrics writes the table anew"
 
 
-def test_alerts_ask_for_metrics_that_there_are() -> None:
+def test_alerts_use_existing_metrics() -> None:
     metrics = set(re.findall(r"^\| `(\w+)`", table(), re.MULTILINE))
     (alerts,) = (document for document in DOCUMENTS if "groups" in document)
     rules = alerts["groups"][0]["rules"]
@@ -38,11 +38,11 @@ def test_alerts_ask_for_metrics_that_there_are() -> None:
         }
         assert asked, rule["alert"]
         assert asked <= metrics, rule["alert"]
-    told = re.findall(r"^\| (Ruleop\w+) \|", section("Alerts"), re.MULTILINE)
-    assert told == [rule["alert"] for rule in rules], "what to do is said for each"
+    on_page = re.findall(r"^\| (Ruleop\w+) \|", section("Alerts"), re.MULTILINE)
+    assert on_page == [rule["alert"] for rule in rules], "each alert has its row"
 
 
-def test_the_reasons_of_waits_are_all_there() -> None:
+def test_the_page_lists_all_reasons_of_waits() -> None:
     found = {"value"}  # by default
     for room in ("planning", "templating"):
         for file in (ROOT / "ruleop" / room).glob("*.py"):
@@ -50,31 +50,31 @@ def test_the_reasons_of_waits_are_all_there() -> None:
                 if isinstance(node, ast.keyword) and node.arg == "why" and isinstance(node.value, ast.Constant):
                     found.add(node.value.value)
     sentence = section("Metrics").split("Reasons of `ruleop_waits`:")[1].split("\n\n")[0]
-    told = set(re.findall(r"`(\w+)`", sentence)) - {"waitFor", "ruleop_resources"}
-    assert told == found - {"changed", "released", "adopted"}
+    on_page = set(re.findall(r"`(\w+)`", sentence)) - {"waitFor", "ruleop_resources"}
+    assert on_page == found - {"changed", "released", "adopted"}
 
 
-def test_flags_are_those_of_the_command() -> None:
+def test_flags_on_the_page_exist() -> None:
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert set(re.findall(r"`(--[a-z-]+)", TEXT)) - {"--cascade"} <= known
 
 
-def test_the_log_says_what_the_page_says() -> None:
+def test_log_events_on_the_page_exist() -> None:
     said = set(constants())
     events = [event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)]
     assert events
     assert [event for event in events if event not in said] == []
 
 
-def test_every_line_of_the_log_is_on_the_page() -> None:
-    told = {event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)}
+def test_every_log_event_is_on_the_page() -> None:
+    on_page = {event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)}
     announced = set(announcements())
-    assert announced - told == set()
-    assert {verb.done for verb in Verb} - told == set()
+    assert announced - on_page == set()
+    assert {verb.done for verb in Verb} - on_page == set()
     assert "event" not in announced, "a line says what happened"
 
 
-def test_a_cr_is_named_in_one_form_on_every_line() -> None:
+def test_log_lines_name_a_cr_in_one_form() -> None:
     named = {
         ast.unparse(keyword.value)
         for file in sorted((ROOT / "ruleop").rglob("*.py"))
@@ -87,12 +87,12 @@ def test_a_cr_is_named_in_one_form_on_every_line() -> None:
     assert len(named) == 2, "of which there are some"
 
 
-def test_the_words_of_a_dry_run_are_on_the_page() -> None:
+def test_the_verbs_of_a_dry_run_are_on_the_page() -> None:
     text = section("A dry run")
     assert [verb.do for verb in Verb if verb.do not in text and "finalizer" not in verb.do] == []
 
 
-def test_the_deployment_fits_the_operator() -> None:
+def test_the_deployment_matches_the_operators_defaults() -> None:
     pod = DEPLOYMENT["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     ports = {port["name"]: f":{port['containerPort']}" for port in container["ports"]}
@@ -106,7 +106,7 @@ def test_the_deployment_fits_the_operator() -> None:
     assert f"WORKDIR {mount['mountPath']}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
-def test_the_mounted_configmap_is_the_project(tmp_path: Path) -> None:
+def test_the_mounted_configmap_contains_the_project(tmp_path: Path) -> None:
     """Every file of it, each at its place, and it loads without a warning."""
     files = mounted()
     assert list(files) == list(keys().values()), "each at the path that it has in the project"
@@ -118,7 +118,7 @@ def test_the_mounted_configmap_is_the_project(tmp_path: Path) -> None:
     assert [str(warning) for warning in load_project(tmp_path, environ={}).warnings] == []
 
 
-def test_the_permissions_to_copy_are_those_of_the_table() -> None:
+def test_the_roles_grant_the_permissions_of_the_table() -> None:
     """What the table says of each group of kinds, the roles grant, and nothing more."""
     rows = re.findall(r"^\| (.+?) \| ([a-z, ]+?)(?:; .*?)? \| .*\|$", section("Permissions"), re.MULTILINE)
     table = {where: set(verbs.split(", ")) for where, verbs in rows if where != "on"}
@@ -149,7 +149,7 @@ def test_the_permissions_to_copy_are_those_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", TEXT))))
-def test_links_lead_somewhere(link: str) -> None:
+def test_links_on_the_page_have_targets(link: str) -> None:
     file, _, anchor = link.partition("#")
     page = (PAGE.parent / file).resolve() if file else PAGE
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
     return prepared(tmp_path)
 
 
-def test_the_commands_print_what_is_shown(home: Path) -> None:
+def test_the_commands_of_the_tour_print_what_it_shows(home: Path) -> None:
     """As one session: a command may use the files of one before, and `cd` holds until the block ends."""
     for block in blocks():
         if block.mark == NETWORK:  # what it installs is installed here already
@@ -67,13 +67,13 @@ def test_every_mark_is_understood() -> None:
     assert len(OFFLINE) >= 8
 
 
-def test_the_rule_and_the_template_shown_are_those_of_this_repository() -> None:
+def test_the_rule_and_the_template_shown_are_in_this_repository() -> None:
     for path in ("watches.yaml", "templates/app/deployment.yaml.j2"):
         (shown,) = README.split(f"```yaml\n# {path}\n")[1].split("```")[:1]
         assert (ROOT / path).read_text().startswith(shown)
 
 
-def test_the_error_promised_at_the_top_is_the_one_of_the_tour() -> None:
+def test_the_error_at_the_top_appears_in_the_tour() -> None:
     (promised,) = re.findall(r"\*\*Errors say where, and what to do\*\*:\s+`(.+?)`", README)
     assert any(promised in line for block in OFFLINE for command in block.commands for line in command.output)
 

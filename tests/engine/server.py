@@ -77,7 +77,7 @@ class Server:
         for obj in objects:
             self.make(obj)
 
-    # -- what a test does ----------------------------------------------------------------------------------------------------------------
+    # -- what a test does ----------------------------------------------------------------------------------------------
 
     def make(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Stores an object, as somebody with no preconditions."""
@@ -98,7 +98,7 @@ class Server:
     def requests(self, *verbs: str) -> list[tuple[str, str]]:
         return [each for each in self.log if each[0] in verbs]
 
-    # -- Api -----------------------------------------------------------------------------------------------------------------------------
+    # -- Api -----------------------------------------------------------------------------------------------------------
 
     async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
         return await self._asked("get", key, lambda: copy.deepcopy(self.objects.get(key)))
@@ -191,7 +191,7 @@ class Server:
         return copy.deepcopy(live)
 
 
-class Shelves:
+class FakeStores:
     """The stores: children by our label, and the CR itself."""
 
     def __init__(self, *objects: Object) -> None:

@@ -171,7 +171,7 @@ def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):
     assert world.is_at_least(ObjectKey("", "Secret", "shop", "a"), "99"), "no store would hold it"
 
 
-# -- a kind that is watched in several versions ----------------------------------------------------------------------------------------------
+# -- a kind that is watched in several versions ------------------------------------------------------------------------
 
 
 def of(version, value, number):

@@ -1,5 +1,5 @@
-"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one goes later, too. No
-further event tells of either."""
+"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one
+goes later, too. No further event tells of either."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.manager.controller_set import CRD
 from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind, Kind
+from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kube.client.discovery import Difference
-from ruleop.kube.watch.store import State
-from ruleop.schema.crds import parse_crd
-from tests.engine.instant import run_instantly
+from ruleop.kube.watch.store import Change, Entry, Origin, State
+from tests.engine.virtual_time import run_in_virtual_time
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
+KEY = ObjectKey(CRD.group, CRD.kind, "", "apps.example.com")
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -36,26 +36,29 @@ DEFINITION = {
 }
 
 
-class Late:
-    """A server whose discovery is `lag` looks behind what its definitions say."""
+class LaggingDiscovery:
+    """Discovery that agrees with the CRDs only after `lag` requests."""
 
     def __init__(self, *, defined: bool, lag: int) -> None:
-        self.defined, self.lag, self.looks = defined, lag, 0
+        self.defined, self.lag, self.requests = defined, lag, 0
 
     def get(self, _kind: Kind) -> object | None:
-        return SimpleNamespace(info=SimpleNamespace(kind=APP)) if self.defined == (self.looks > self.lag) else None
+        return SimpleNamespace(info=SimpleNamespace(kind=APP)) if self.defined == (self.requests > self.lag) else None
 
     async def refresh(self) -> Difference:
-        self.looks += 1
-        change = frozenset({APP}) if self.looks == self.lag + 1 else frozenset()
+        self.requests += 1
+        change = frozenset({APP}) if self.requests == self.lag + 1 else frozenset()
         return Difference(appeared=change) if self.defined else Difference(gone=change)
 
 
-class Watching:
-    """The informers of the definitions and of Apps."""
+class FakeInformers:
+    """The informers of CRDs and of Apps."""
 
     def __init__(self) -> None:
-        self.informers = {WatchSpec(CRD): SimpleNamespace(state=State.SYNCED), WatchSpec(APP): SimpleNamespace(state=State.UNSERVED)}
+        self.informers = {
+            WatchSpec(CRD): SimpleNamespace(state=State.SYNCED),
+            WatchSpec(APP): SimpleNamespace(state=State.UNSERVED),
+        }
         self.looked_again = asyncio.Event()
 
     def look_again(self) -> None:
@@ -65,137 +68,137 @@ class Watching:
     def want(self, _needs: object) -> None: ...
 
 
-class Controllers(list[Any]):
-    """At work; those that were told to look at their CRs again, and why."""
+class FakeControllers(list[Any]):
+    """Records the controllers whose CRs are queued, and why."""
 
     def __init__(self, *controllers: Any) -> None:
         super().__init__(controllers)
         self.again: list[Any] = []
-        self.told = asyncio.Event()
+        self.has_queued = asyncio.Event()
 
     def get(self, kind: GroupKind) -> Any:
         return next((each for each in self if each.kind.versionless == kind), None)
 
-    def all_again(self, controller: Any, cause: str) -> None:
+    def enqueue_all(self, controller: Any, cause: str) -> None:
         self.again.append((controller, cause))
-        self.told.set()
+        self.has_queued.set()
 
 
-async def follow(discovery_sync: DiscoverySync, done: asyncio.Event) -> None:
-    """After one event."""
-    discovery_sync._refreshing.set()
+def cache_with(definition: dict[str, Any]) -> Any:
+    return SimpleNamespace(definitions={}, forget=lambda: None, parse=lambda *_: definition)
+
+
+async def change_crd(discovery_sync: DiscoverySync, done: asyncio.Event, *, deleted: bool = False) -> None:
+    """The CRD is deleted or becomes established; returns an hour after `done`."""
+    before = Entry("uid", 1, 1, "", b"{}", b"{}")
+    after = None if deleted else before._replace(status=b'{"conditions":[]}')
+    discovery_sync.definition_changed(discovery_sync.informers.informers[WatchSpec(CRD)], Change(KEY, before, after, Origin.WATCH))
     task = asyncio.create_task(discovery_sync.follow_discovery())
     await asyncio.wait_for(done.wait(), 10)
-    await asyncio.sleep(3600)  # long enough for a look that is not needed
+    await asyncio.sleep(3600)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
 
 
-async def followed(*, defined: bool, lag: int, controllers: Controllers | None = None, watched: bool = True) -> Late:
-    discovery, informers = Late(defined=defined, lag=lag), Watching()
+async def run_after_change(
+    *, defined: bool, lag: int, controllers: FakeControllers | None = None, watched: bool = True
+) -> LaggingDiscovery:
+    discovery, informers = LaggingDiscovery(defined=defined, lag=lag), FakeInformers()
     if not watched:
         del informers.informers[WatchSpec(APP)]
-    definitions = {APP.versionless: parse_crd(DEFINITION)} if defined else {}
-    world = SimpleNamespace(definitions=definitions, forget=lambda: None)
-    controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers or Controllers())
-    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=informers, controller_set=controller_set)
-    if not defined:
-        discovery_sync._undefined.add(APP.versionless)  # as an event of the definition's end leaves it
-    await follow(discovery_sync, informers.looked_again)
+    cache = cache_with(DEFINITION)
+    controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers or FakeControllers())
+    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=informers, controller_set=controller_set)
+    await change_crd(discovery_sync, informers.looked_again, deleted=not defined)
     return discovery
 
 
 @pytest.mark.parametrize("defined", [True, False], ids=["comes", "goes"])
 @pytest.mark.parametrize("lag", [0, 1, 2])
-def test_a_kind_that_is_published_late_is_looked_for_until_it_is_there(defined, lag):
-    """And then no more."""
-    discovery = run_instantly(followed(defined=defined, lag=lag))
-    assert discovery.looks == lag + 1
+def test_discovery_is_repeated_until_a_new_kind_is_published(defined, lag):
+    discovery = run_in_virtual_time(run_after_change(defined=defined, lag=lag))
+    assert discovery.requests == lag + 1
 
 
 @pytest.mark.parametrize("defined", [True, False], ids=["comes", "goes"])
 @pytest.mark.parametrize("lag", [0, 2])
-def test_so_is_one_that_a_rule_only_asks_for(defined, lag):
-    """By `has_kind`; and those who ask look again."""
+def test_discovery_is_repeated_for_a_kind_that_a_rule_only_asks_for(defined, lag):
+    """Its CRs are queued then."""
     asks, does_not = (SimpleNamespace(kind=OTHER, asks_for_kinds=lambda asks=asks: asks) for asks in (True, False))
-    controllers = Controllers(asks, does_not)
-    discovery = run_instantly(followed(defined=defined, lag=lag, controllers=controllers, watched=False))
-    assert discovery.looks == lag + 1
-    assert controllers.again == [(asks, "other kinds are served")]
+    controllers = FakeControllers(asks, does_not)
+    discovery = run_in_virtual_time(run_after_change(defined=defined, lag=lag, controllers=controllers, watched=False))
+    assert discovery.requests == lag + 1
+    assert controllers.again == [(asks, "the served kinds changed")]
 
 
 @pytest.mark.parametrize("lag", [0, 1, 2])
-def test_a_version_that_goes_has_the_crs_looked_at_for_children_may_refer_to_them_by_it(lag):
-    """The watched version stays. What is looked for is told by the definition."""
+def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
+    """Children may refer to their owners by it."""
     old = Kind("example.com", "v1alpha1", "App")
     definition = copy.deepcopy(DEFINITION)
     definition["spec"]["versions"].append({**definition["spec"]["versions"][0], "name": "v1alpha1", "served": False, "storage": False})
 
     class Leaving:
-        looks = 0
+        requests = 0
 
         def get(self, kind):
-            return object() if kind == APP or self.looks <= lag else None
+            return object() if kind == APP or self.requests <= lag else None
 
         async def refresh(self):
-            self.looks += 1
-            return Difference(gone=frozenset({old} if self.looks == lag + 1 else ()))
+            self.requests += 1
+            return Difference(gone=frozenset({old} if self.requests == lag + 1 else ()))
 
     async def run():
         discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
-        controllers = Controllers(controller)
-        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=controllers)
-        world = SimpleNamespace(definitions={APP.versionless: parse_crd(definition)}, forget=lambda: None)
-        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), world=world, informers=Watching(), controller_set=controller_set)
-        await follow(discovery_sync, controllers.told)
-        return discovery.looks, controllers.again, controller
+        controllers = FakeControllers(controller)
+        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers)
+        cache = cache_with(definition)
+        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=FakeInformers(), controller_set=controller_set)
+        await change_crd(discovery_sync, controllers.has_queued)
+        return discovery.requests, controllers.again, controller
 
-    looks, again, controller = run_instantly(run())
-    assert looks == lag + 1
-    assert again == [(controller, "example.com/v1alpha1 App is not served any more")]
+    requests, again, controller = run_in_virtual_time(run())
+    assert requests == lag + 1
+    assert again == [(controller, "example.com/v1alpha1 App is no longer served")]
 
 
-def without_the_right_to_definitions(discovery, *, until):
-    """What is looked at where nobody tells of new kinds; a minute is short here."""
+def run_without_permission_to_watch_crds(discovery, *, until):
 
     async def run():
-        informers = Watching()
+        informers = FakeInformers()
         informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
-        world = SimpleNamespace(definitions={}, forget=lambda: None)
-        controller_set = SimpleNamespace(watch=lambda: None, open=lambda: None, controllers=Controllers())
+        cache = SimpleNamespace(definitions={}, forget=lambda: None)
+        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers())
         discovery_sync = DiscoverySync(
-            discovery, SimpleNamespace(known=list), world=world, informers=informers, controller_set=controller_set
+            discovery, SimpleNamespace(known=list), cache=cache, informers=informers, controller_set=controller_set
         )
         task = asyncio.create_task(discovery_sync.follow_discovery())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(600):
             while not until(informers):  # noqa: ASYNC110 - of several conditions
                 await asyncio.sleep(0.01)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    run_instantly(run())
+    run_in_virtual_time(run())
 
 
-def test_without_the_right_to_read_definitions_new_kinds_are_looked_for_now_and_then(monkeypatch):
-    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.LOOK_FOR_KINDS", 0.02)
-    discovery = Late(defined=True, lag=3)
-    without_the_right_to_definitions(discovery, until=lambda informers: informers.looked_again.is_set())
-    assert discovery.looks >= 4
+def test_without_permission_to_watch_crds_discovery_is_repeated_once_a_minute():
+    discovery = LaggingDiscovery(defined=True, lag=3)
+    run_without_permission_to_watch_crds(discovery, until=lambda informers: informers.looked_again.is_set())
+    assert discovery.requests >= 4
 
 
-def test_that_discovery_fails_is_told_once(monkeypatch):
-    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.LOOK_FOR_KINDS", 0.02)
-    monkeypatch.setattr("ruleop.engine.manager.discovery_sync.AGAIN", 0.01)
+def test_the_same_discovery_error_is_warned_about_once():
 
-    class Broken(Late):
+    class Broken(LaggingDiscovery):
         async def refresh(self):
-            self.looks += 1
+            self.requests += 1
             raise RuleopError("the server is on fire")
 
     discovery = Broken(defined=True, lag=0)
     with capture_logs() as lines:
-        without_the_right_to_definitions(discovery, until=lambda _feeds: discovery.looks > 3)
-    told = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["error"] for line in told] == ["the server is on fire"]
+        run_without_permission_to_watch_crds(discovery, until=lambda _informers: discovery.requests > 3)
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["error"] for line in warnings] == ["the server is on fire"]

@@ -13,192 +13,199 @@ from ruleop.engine.reconcile.executor import AT_ONCE
 from ruleop.kube.client.client import CONCURRENCY
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
+from tests.engine.executor_harness import OURS, OWNER, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import Answer, child
-from tests.engine.stage import OURS, OWNER, WRITES, Stage, on_stage
 from tests.exploration import examples
 
 
 def test_independent_creates_are_under_way_together(run):
-    stage = Stage()
+    harness = ExecutorHarness()
     together = asyncio.Barrier(3)
     for name in "abc":
-        stage.server.held["create", name] = together
-    assert run(stage.execute(*(stage.create(name) for name in "abc"))).clean
+        harness.server.held["create", name] = together
+    assert run(harness.execute(*(harness.create(name) for name in "abc"))).clean
 
 
 def test_one_cr_does_not_take_all_of_the_line(run):
-    stage = Stage()
-    outcomes = run(stage.execute(*(stage.create(f"c{number}") for number in range(5 * AT_ONCE))))
+    harness = ExecutorHarness()
+    outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * AT_ONCE))))
     assert outcomes.clean
-    assert stage.server.most == AT_ONCE < CONCURRENCY
-    assert len(stage.server.objects) == 5 * AT_ONCE + 1
+    assert harness.server.most == AT_ONCE < CONCURRENCY
+    assert len(harness.server.objects) == 5 * AT_ONCE + 1
 
 
 def test_what_needs_a_write_comes_after_it(run):
-    stage = Stage()
-    actions = [stage.create("c", needs=frozenset("b")), stage.create("b", needs=frozenset("a")), stage.create("a"), stage.create("d")]
-    assert run(stage.execute(*actions)).clean
-    log = stage.server.log
+    harness = ExecutorHarness()
+    actions = [
+        harness.create("c", needs=frozenset("b")),
+        harness.create("b", needs=frozenset("a")),
+        harness.create("a"),
+        harness.create("d"),
+    ]
+    assert run(harness.execute(*actions)).clean
+    log = harness.server.log
     assert set(log[:2]) == {("create", "a"), ("create", "d")}
     assert log[2:] == [("create", "b"), ("create", "c")]
 
 
 def test_a_child_with_several_objects_is_written_before_what_needs_it(run):
-    stage = Stage()
-    several = [Create(stage.key(f"a{number}"), "a", child(f"a{number}"), "digest") for number in range(3)]
-    assert run(stage.execute(stage.create("b", needs=frozenset("a")), *several)).clean
-    assert stage.server.log[-1] == ("create", "b")
+    harness = ExecutorHarness()
+    several = [Create(harness.key(f"a{number}"), "a", child(f"a{number}"), "digest") for number in range(3)]
+    assert run(harness.execute(harness.create("b", needs=frozenset("a")), *several)).clean
+    assert harness.server.log[-1] == ("create", "b")
 
 
 def test_a_write_that_failed_skips_those_that_need_it_and_no_others(run):
-    stage = Stage(child("old"))
-    stage.server.say("create", "a", Answer.INVALID)
+    harness = ExecutorHarness(child("old"))
+    harness.server.say("create", "a", Answer.INVALID)
     actions = [
-        stage.create("a"),
-        stage.create("b", needs=frozenset("a")),
-        stage.create("c", needs=frozenset("b")),
-        stage.create("d"),
-        stage.delete("old"),
+        harness.create("a"),
+        harness.create("b", needs=frozenset("a")),
+        harness.create("c", needs=frozenset("b")),
+        harness.create("d"),
+        harness.delete("old"),
     ]
-    outcomes = run(stage.execute(*actions))
-    assert sorted(name for _, name in stage.server.requests("create")) == ["a", "d"]
-    assert set(outcomes.failed) == {stage.key("a")}
-    assert stage.live("old") is not None, "nothing is pruned in a pass with an error"
-    assert not stage.server.requests("get", "delete")
+    outcomes = run(harness.execute(*actions))
+    assert sorted(name for _, name in harness.server.requests("create")) == ["a", "d"]
+    assert set(outcomes.failed) == {harness.key("a")}
+    assert harness.live("old") is not None, "nothing is pruned in a pass with an error"
+    assert not harness.server.requests("get", "delete")
 
 
 @pytest.mark.parametrize("answer", [Answer.CONFLICT, Answer.FORBIDDEN, Answer.TIMEOUT_AFTER])
 def test_a_write_that_is_to_be_planned_again_holds_deletions_back(run, answer):
-    stage = Stage(child("a"), child("old"))
-    stage.server.say("patch", "a", answer)
-    run(stage.execute(stage.patch(), stage.delete("old")))
-    assert not stage.server.requests("delete")
+    harness = ExecutorHarness(child("a"), child("old"))
+    harness.server.say("patch", "a", answer)
+    run(harness.execute(harness.patch(), harness.delete("old")))
+    assert not harness.server.requests("delete")
 
 
 def test_deletions_come_after_all_writes(run):
-    stage = Stage(child("old"), child("older"), child("b"))
-    actions = [stage.delete("old"), stage.create("a"), stage.delete("older"), stage.patch("b", needs=frozenset("a"))]
-    assert run(stage.execute(*actions)).clean
-    assert stage.server.requests(*WRITES)[:2] == [("create", "a"), ("patch", "b")]
-    assert stage.live("old") is stage.live("older") is None
+    harness = ExecutorHarness(child("old"), child("older"), child("b"))
+    actions = [harness.delete("old"), harness.create("a"), harness.delete("older"), harness.patch("b", needs=frozenset("a"))]
+    assert run(harness.execute(*actions)).clean
+    assert harness.server.requests(*WRITES)[:2] == [("create", "a"), ("patch", "b")]
+    assert harness.live("old") is harness.live("older") is None
 
 
 def test_a_deletion_that_makes_room_does_not_wait(run):
-    stage = Stage(child("a"))
-    action = stage.delete("a", why="recreate", after_writes=False)
-    run(stage.execute(stage.create("b", needs=frozenset("a")), action, stage.create("c")))
-    assert stage.server.ended.index(("delete", "a")) < stage.server.log.index(("create", "b")), "what needs the child waits for that too"
+    harness = ExecutorHarness(child("a"))
+    action = harness.delete("a", why="recreate", after_writes=False)
+    run(harness.execute(harness.create("b", needs=frozenset("a")), action, harness.create("c")))
+    assert harness.server.ended.index(("delete", "a")) < harness.server.log.index(("create", "b")), (
+        "what needs the child waits for that too"
+    )
 
 
 def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(run):
-    stage = Stage(child("a"), child("b"))
-    stage.server.say("delete", "a", Answer.FORBIDDEN)
-    outcomes = run(stage.execute(*(stage.delete(name, why="finalized", after_writes=False) for name in "ab")))
-    assert outcomes.deleted == {stage.key("b")}
-    assert set(outcomes.failed) == {stage.key("a")}
+    harness = ExecutorHarness(child("a"), child("b"))
+    harness.server.say("delete", "a", Answer.FORBIDDEN)
+    outcomes = run(harness.execute(*(harness.delete(name, why="finalized", after_writes=False) for name in "ab")))
+    assert outcomes.deleted == {harness.key("b")}
+    assert set(outcomes.failed) == {harness.key("a")}
 
 
 def test_the_finalizer_is_there_before_what_needs_it(run):
-    stage = Stage()
-    actions = [stage.create("a", needs=frozenset({""})), AddFinalizer(OWNER, OURS)]
-    outcomes = run(stage.execute(*actions))
+    harness = ExecutorHarness()
+    actions = [harness.create("a", needs=frozenset({""})), AddFinalizer(OWNER, OURS)]
+    outcomes = run(harness.execute(*actions))
     assert outcomes.clean
-    assert stage.server.log == [("patch", "web"), ("create", "a")]
+    assert harness.server.log == [("patch", "web"), ("create", "a")]
 
 
 def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
-    stage = Stage()
-    stage.server.say("patch", "web", Answer.FORBIDDEN)
-    outcomes = run(stage.execute(AddFinalizer(OWNER, OURS), stage.create("a", needs=frozenset({""}))))
-    assert stage.live("a") is None
-    assert outcomes.failed[stage.key("web", "App")].failure is Failure.FORBIDDEN
+    harness = ExecutorHarness()
+    harness.server.say("patch", "web", Answer.FORBIDDEN)
+    outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
+    assert harness.live("a") is None
+    assert outcomes.failed[harness.key("web", "App")].failure is Failure.FORBIDDEN
     assert not outcomes.replan, "five times at once would be forbidden five times"
 
 
 def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
     """It belongs to no child, so its id is empty, as is what an action needs that needs our finalizer."""
-    stage = Stage(child("old"), child("stays"))
+    harness = ExecutorHarness(child("old"), child("stays"))
     actions = [
         AddFinalizer(OWNER, OURS),
-        stage.create("a", needs=frozenset({""})),
-        stage.delete("old", id_="", needs=frozenset({"", "a"})),
-        stage.release("stays", id_="", needs=frozenset({"a", ""})),
+        harness.create("a", needs=frozenset({""})),
+        harness.delete("old", id_="", needs=frozenset({"", "a"})),
+        harness.release("stays", id_="", needs=frozenset({"a", ""})),
     ]
-    assert run(stage.execute(*actions)).clean
-    assert stage.server.requests("patch", "create", "delete")[:2] == [("patch", "web"), ("create", "a")]
-    assert stage.server.requests("delete")
+    assert run(harness.execute(*actions)).clean
+    assert harness.server.requests("patch", "create", "delete")[:2] == [("patch", "web"), ("create", "a")]
+    assert harness.server.requests("delete")
 
 
 def test_an_object_is_released_only_when_its_child_is_written(run):
-    stage = Stage(child("a"), child("stays"))
-    stage.server.say("patch", "a", Answer.INVALID)
-    run(stage.execute(stage.release("stays", id_="a", needs=frozenset("a")), stage.patch()))
-    stage.knows_what_is("stays")
-    assert stage.stored("stays") is not None
+    harness = ExecutorHarness(child("a"), child("stays"))
+    harness.server.say("patch", "a", Answer.INVALID)
+    run(harness.execute(harness.release("stays", id_="a", needs=frozenset("a")), harness.patch()))
+    harness.knows_what_is("stays")
+    assert harness.stored("stays") is not None
 
 
 def test_a_release_that_failed_keeps_nobody_from_being_written(run):
-    stage = Stage(child("a"), child("stays"))
-    stage.server.say("patch", "stays", Answer.FORBIDDEN)
-    actions = [stage.patch("a"), stage.release("stays", id_="a", needs=frozenset("a")), stage.create("b", needs=frozenset("a"))]
-    run(stage.execute(*actions))
-    assert stage.live("b") is not None
+    harness = ExecutorHarness(child("a"), child("stays"))
+    harness.server.say("patch", "stays", Answer.FORBIDDEN)
+    actions = [harness.patch("a"), harness.release("stays", id_="a", needs=frozenset("a")), harness.create("b", needs=frozenset("a"))]
+    run(harness.execute(*actions))
+    assert harness.live("b") is not None
 
 
 def test_the_finalizer_is_not_added_twice(run):
-    stage, _, _ = on_stage("remove")
-    run(stage.execute(AddFinalizer(OWNER, OURS)))
-    assert stage.live("web", "App")["metadata"]["finalizers"] == ["somebody.else/has-one", OURS]
+    harness, _, _ = harness_with_action("remove")
+    run(harness.execute(AddFinalizer(OWNER, OURS)))
+    assert harness.live("web", "App")["metadata"]["finalizers"] == ["somebody.else/has-one", OURS]
 
 
 def test_our_finalizer_goes_last_and_after_a_live_read(run):
-    stage, action, _ = on_stage("remove")
-    outcomes = run(stage.execute(action, stage.delete("a"), stage.create("b")))
+    harness, action, _ = harness_with_action("remove")
+    outcomes = run(harness.execute(action, harness.delete("a"), harness.create("b")))
     assert outcomes.clean
-    assert stage.server.log[-2:] == [("get", "web"), ("patch", "web")]
+    assert harness.server.log[-2:] == [("get", "web"), ("patch", "web")]
 
 
 @pytest.mark.parametrize("answer", [Answer.FORBIDDEN, Answer.CONFLICT])
 def test_our_finalizer_stays_while_anything_is_left(run, answer):
-    stage, action, _ = on_stage("remove")
-    stage.server.say("delete", "a", answer)
-    run(stage.execute(stage.delete("a", after_writes=False), action))
-    assert OURS in stage.live("web", "App")["metadata"]["finalizers"]
-    assert not stage.server.requests("patch")
+    harness, action, _ = harness_with_action("remove")
+    harness.server.say("delete", "a", answer)
+    run(harness.execute(harness.delete("a", after_writes=False), action))
+    assert OURS in harness.live("web", "App")["metadata"]["finalizers"]
+    assert not harness.server.requests("patch")
 
 
 def test_a_cr_that_changed_keeps_its_finalizer_until_it_is_planned_again(run):
-    stage, action, _ = on_stage("remove")
-    stage.server.edit(stage.key("web", "App"), spec={"x": 1})
-    outcomes = run(stage.execute(action))
+    harness, action, _ = harness_with_action("remove")
+    harness.server.edit(harness.key("web", "App"), spec={"x": 1})
+    outcomes = run(harness.execute(action))
     assert outcomes.replan
-    assert outcomes.resource == stage.live("web", "App")
-    assert not stage.server.requests("patch")
-    stage.knows_what_is("web", "App")
+    assert outcomes.resource == harness.live("web", "App")
+    assert not harness.server.requests("patch")
+    harness.knows_what_is("web", "App")
 
 
 def test_a_cr_that_is_gone_has_no_finalizer_to_remove(run):
-    stage, action, _ = on_stage("remove")
-    del stage.server.objects[stage.key("web", "App")]
-    outcomes = run(stage.execute(action))
+    harness, action, _ = harness_with_action("remove")
+    del harness.server.objects[harness.key("web", "App")]
+    outcomes = run(harness.execute(action))
     assert outcomes.clean
-    assert not stage.server.requests("patch")
+    assert not harness.server.requests("patch")
 
 
 def test_a_cr_that_is_gone_is_not_planned_again(run):
-    stage = Stage()
-    del stage.server.objects[stage.key("web", "App")]
-    outcomes = run(stage.execute(AddFinalizer(OWNER, OURS), stage.create("a", needs=frozenset({""}))))
+    harness = ExecutorHarness()
+    del harness.server.objects[harness.key("web", "App")]
+    outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
     assert not outcomes.replan
     assert not outcomes.clean
-    assert stage.live("a") is None
+    assert harness.live("a") is None
 
 
 def test_an_unknown_fault_of_one_action_lets_the_others_end(run):
-    stage = Stage()
+    harness = ExecutorHarness()
 
-    held = stage.server.held["create", "b"] = asyncio.Event()
-    create = stage.server.create
+    held = harness.server.held["create", "b"] = asyncio.Event()
+    create = harness.server.create
 
     async def sometimes(obj):
         if obj["metadata"]["name"] == "a":
@@ -206,34 +213,34 @@ def test_an_unknown_fault_of_one_action_lets_the_others_end(run):
             raise ZeroDivisionError
         return await create(obj)
 
-    stage.server.create = sometimes
+    harness.server.create = sometimes
     with pytest.raises(ZeroDivisionError):
-        run(stage.execute(stage.create("a"), stage.create("b")))
-    assert stage.live("b") is not None
-    stage.knows_what_is("b")
+        run(harness.execute(harness.create("a"), harness.create("b")))
+    assert harness.live("b") is not None
+    harness.knows_what_is("b")
 
 
 def test_children_that_need_each_other_are_written_in_their_order(run):
-    stage = Stage()
-    actions = [stage.create("a", needs=frozenset("b")), stage.create("b", needs=frozenset("a"))]
-    assert run(stage.execute(*actions)).clean
-    assert stage.server.log == [("create", "a"), ("create", "b")]
+    harness = ExecutorHarness()
+    actions = [harness.create("a", needs=frozenset("b")), harness.create("b", needs=frozenset("a"))]
+    assert run(harness.execute(*actions)).clean
+    assert harness.server.log == [("create", "a"), ("create", "b")]
 
 
 def test_a_secret_is_refused_without_its_value(run):
-    stage = Stage()
+    harness = ExecutorHarness()
 
     async def refuse(obj):
         raise ApiError(
             Problem.FORBIDDEN, verb="create", resource="secrets shop/a", text="a webhook denies hunter2", status=403, reason="Forbidden"
         )
 
-    stage.server.create = refuse
-    outcomes = run(stage.execute(stage.create()))
-    assert outcomes.failed[stage.key("a")].message == "create secrets shop/a: 403 Forbidden"
+    harness.server.create = refuse
+    outcomes = run(harness.execute(harness.create()))
+    assert outcomes.failed[harness.key("a")].message == "create secrets shop/a: 403 Forbidden"
 
 
-# -- all at once -------------------------------------------------------------------------------------------------------------------------
+# -- all at once -------------------------------------------------------------------------------------------------------
 
 _IDS = "abcde"
 
@@ -243,29 +250,29 @@ _IDS = "abcde"
 def test_whatever_happens_order_and_ownership_hold(data):
     """Any plan, any answers: needs are met before they count, deletions are last and read first, nothing foreign is touched, stores follow."""
     children = [child(name) for name in ("a", "b", "old", "older")]
-    stage = Stage(*children)
-    stage.server.make(child("theirs", owner=None))
-    theirs = copy.deepcopy(stage.live("theirs"))
+    harness = ExecutorHarness(*children)
+    harness.server.make(child("theirs", owner=None))
+    theirs = copy.deepcopy(harness.live("theirs"))
     actions = []
     for place, name in enumerate(_IDS):
         if data.draw(st.booleans(), label=name):
             needs = frozenset(data.draw(st.sets(st.sampled_from(_IDS[:place] or "-")), label=f"needs of {name}")) - {"-"}
             kinds = ["patch", "replace", "apply"] if name in "ab" else ["create"]
-            actions.append(getattr(stage, data.draw(st.sampled_from(kinds)))(name, needs=needs))
-    actions += [stage.delete(name, id_="") for name in ("old", "older") if data.draw(st.booleans(), label=name)]
+            actions.append(getattr(harness, data.draw(st.sampled_from(kinds)))(name, needs=needs))
+    actions += [harness.delete(name, id_="") for name in ("old", "older") if data.draw(st.booleans(), label=name)]
     actions = data.draw(st.permutations(actions))
     for verb, name in [("create", "c"), ("create", "d"), ("patch", "a"), ("update", "b"), ("delete", "old"), ("get", "old"), ("get", "c")]:
         if data.draw(st.booleans(), label=f"{verb} {name} fails"):
-            stage.server.say(verb, name, data.draw(st.sampled_from(list(Answer))))
+            harness.server.say(verb, name, data.draw(st.sampled_from(list(Answer))))
     if data.draw(st.booleans(), label="somebody takes e"):
-        stage.server.make(child("e", owner=None))
-        theirs_too = copy.deepcopy(stage.live("e"))
+        harness.server.make(child("e", owner=None))
+        theirs_too = copy.deepcopy(harness.live("e"))
     else:
         theirs_too = None
 
-    outcomes = asyncio.run(stage.execute(*actions))
+    outcomes = asyncio.run(harness.execute(*actions))
 
-    log, ended = stage.server.log, stage.server.ended
+    log, ended = harness.server.log, harness.server.ended
     verbs = {Create: "create", Patch: "patch", Replace: "update", ServerSideApply: "apply", Delete: "delete"}
     done = {action.key.name for action in outcomes.done}
     by_name = {action.key.name: action for action in actions}
@@ -280,10 +287,10 @@ def test_whatever_happens_order_and_ownership_hold(data):
         if isinstance(action, Delete):
             assert log.index(("get", name)) < log.index(asked)
             assert all(isinstance(other, Delete) or other.key.name in done for other in actions), "deletions only where all is written"
-    assert stage.live("theirs") == theirs
+    assert harness.live("theirs") == theirs
     if theirs_too is not None:
-        assert stage.live("e") == theirs_too
+        assert harness.live("e") == theirs_too
     for name in done:
-        stage.knows_what_is(name)
+        harness.knows_what_is(name)
     if outcomes.clean:
         assert done == by_name.keys()

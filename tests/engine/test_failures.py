@@ -79,7 +79,7 @@ def test_what_is_no_answer_of_the_server_is_tried_again():
     assert classify(RuleopError("something else")) == (Failure.OTHER, None)
 
 
-# -- words -------------------------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def test_an_error_is_told_as_it_was_said():

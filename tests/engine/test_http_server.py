@@ -1,149 +1,159 @@
-"""The server of the probes: whoever asks, and however."""
+"""The HTTP server of probes and metrics answers whatever other clients do."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import re
+import socket
+import threading
+import time
 
 import pytest
-from structlog.testing import capture_logs
 
-from ruleop.engine.telemetry import http_server as answering
-from ruleop.engine.telemetry.http_server import HttpResponse, Server
+from ruleop.engine.telemetry import http_server
+from ruleop.engine.telemetry.http_server import HttpServer
 
-
-async def hello(question):
-    return HttpResponse(f"{question.path} {dict(question.query)}")
+GET = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def fails(question):
-    raise ZeroDivisionError
+def app(environ, start_response):
+    body = b"x" * 50_000_000 if environ["PATH_INFO"] == "/long" else f"{environ['PATH_INFO']} {environ['QUERY_STRING']}".encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
 
 
-async def long(question):
-    return HttpResponse(b"x" * 5_000_000)
+@contextlib.contextmanager
+def serving(host="127.0.0.1", app=app):
+    server = HttpServer(host, 0, app)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
 
 
-def serving(story):
-    async def main():
-        server = await Server.open("127.0.0.1", 0, {"/hello": hello, "/fails": fails, "/long": long})
-        try:
-            async with asyncio.timeout(60):
-                await story(server)
-        finally:
-            await server.close()
-
-    return main()
+@pytest.fixture
+def server():
+    with serving() as server:
+        yield server
 
 
-async def until(condition):
-    while not condition():  # noqa: ASYNC110 - nothing says it
-        await asyncio.sleep(0.005)
+def connect(server, host="127.0.0.1"):
+    return socket.create_connection((host, server.server_port), timeout=30)
 
 
-class Asker:
-    """One connection."""
-
-    def __init__(self, server):
-        self.server = server
-
-    async def __aenter__(self):
-        self.reader, self.writer = await asyncio.open_connection(*self.server.address)
-        return self
-
-    async def __aexit__(self, *_):
-        self.writer.transport.abort()
-        await asyncio.sleep(0)
-
-    async def ask(self, data):
-        self.writer.write(data)
-        return await self.reader.read()
+def read_all(connection):
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
 
 
-async def ask(server, data):
-    async with Asker(server) as asker:
-        said = await asker.ask(data)
-    head, _, body = said.partition(b"\r\n\r\n")
-    first, *headers = head.decode().split("\r\n")
-    assert {"Connection: close", f"Content-Length: {len(body)}"} <= {*headers} or data.startswith(b"HEAD")
-    return first.removeprefix("HTTP/1.1 "), body.decode()
+def wait_until(condition):
+    while not condition():
+        time.sleep(0.005)
+
+
+def request(server, data, host="127.0.0.1"):
+    """The status and the body."""
+    with connect(server, host) as connection:
+        connection.sendall(data)
+        head, _, body = read_all(connection).partition(b"\r\n\r\n")
+    return head.decode().partition("\r\n")[0].partition(" ")[2], body
 
 
 @pytest.mark.parametrize(
-    ("question", "status", "body"),
+    ("data", "status", "body"),
     [
-        (b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", "/hello {}"),
-        (b"GET /hello?verbose HTTP/1.0\r\n\r\n", "200 OK", "/hello {'verbose': ['']}"),
-        (b"GET /hello?a=%20 HTTP/1.1\r\n\r\nGET /hello HTTP/1.1\r\n\r\n", "200 OK", "/hello {'a': [' ']}"),
-        (b"HEAD /hello HTTP/1.1\r\n\r\n", "200 OK", ""),
-        (b"GET /hello/ HTTP/1.1\r\n\r\n", "404 Not Found", "not found\n"),
-        (b"POST /hello HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "405 Method Not Allowed", "only GET is answered\n"),
-        (b"GET hello HTTP/1.1\r\n\r\n", "400 Bad Request", "not a question in HTTP/1.1\n"),
-        (b"GET /h\xc3 HTTP/1.1\r\n\r\n", "400 Bad Request", "not a question in HTTP/1.1\n"),
-        (b"\x16\x03\x01\r\n\r\n", "400 Bad Request", "not a question in HTTP/1.1\n"),
-        (b"GET /hello HTTP/1.1\r\nX: " + b"y" * 50_000 + b"\r\n\r\n", "400 Bad Request", "not a question in HTTP/1.1\n"),
+        (GET, "200 OK", b"/hello "),
+        (b"GET /hello?verbose HTTP/1.0\r\n\r\n", "200 OK", b"/hello verbose"),
+        (b"GET /hello HTTP/1.1\r\n\r\n" * 2, "200 OK", b"/hello "),
+        (b"", "", b""),
     ],
-    ids=lambda value: repr(value[:40]),
 )
-def test_what_is_answered(run, question, status, body):
-    async def story(server):
-        assert await ask(server, question) == (status, body)
-
-    run(serving(story))
-
-
-def test_an_answer_that_fails_is_an_error_of_that_question_alone(run):
-    async def story(server):
-        assert (await ask(server, b"GET /fails HTTP/1.1\r\n\r\n"))[0] == "500 Internal Server Error"
-        assert (await ask(server, b"GET /hello HTTP/1.1\r\n\r\n"))[0] == "200 OK"
-
-    with capture_logs() as lines:
-        run(serving(story))
-    assert [(line["event"], line["path"]) for line in lines] == [("a question could not be answered", "/fails")]
+def test_one_request_of_a_connection_is_answered(server, data, status, body):
+    with connect(server) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        head, _, found = read_all(connection).partition(b"\r\n\r\n")
+    assert (head.decode().partition("\r\n")[0].partition(" ")[2], found) == (status, body)
 
 
-def test_a_long_answer_arrives_whole(run):
-    async def story(server):
-        assert len((await ask(server, b"GET /long HTTP/1.1\r\n\r\n"))[1]) == 5_000_000
-
-    run(serving(story))
-
-
-@pytest.mark.parametrize("said", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
-def test_who_does_not_go_on_is_left(run, monkeypatch, said):
-    monkeypatch.setattr(answering, "PATIENCE", 0.1)
-
-    async def story(server):
-        async with Asker(server) as asker:
-            asker.writer.write(said)
-            await until(lambda: server._tasks)
-            asker.writer.transport.pause_reading()
-            await until(lambda: not server._tasks)
-
-    run(serving(story))
+@pytest.mark.parametrize("data", [b"\x16\x03\x01\r\n\r\n", b"GET /hello HTTP/9.9\r\n\r\n", b"GET\r\n\r\n"])
+def test_what_is_not_http_is_an_error_of_that_connection(server, data):
+    with connect(server) as connection:
+        connection.sendall(data)
+        assert re.search(rb"\b(400|505)\b", read_all(connection))
+    assert request(server, GET)[0] == "200 OK"
 
 
-def test_many_who_only_hold_connections_keep_nobody_from_an_answer(run, monkeypatch):
-    monkeypatch.setattr(answering, "MOST_AT_ONCE", 3)
-
-    async def story(server):
-        askers = [await Asker(server).__aenter__() for _ in range(5)]
-        assert await ask(server, b"GET /hello HTTP/1.1\r\n\r\n") == ("200 OK", "/hello {}")
-        assert await askers[0].reader.read() == b""
-        for asker in askers:
-            await asker.__aexit__()
-
-    run(serving(story))
+def test_a_request_above_the_maximum_size_is_not_read_to_its_end(server):
+    with connect(server) as connection, contextlib.suppress(OSError):
+        connection.sendall(b"GET /hello HTTP/1.1\r\nX: " + b"y" * 5_000_000 + b"\r\n\r\n")
+        assert read_all(connection) == b""
+    assert request(server, GET)[0] == "200 OK"
 
 
-def test_its_end_waits_for_an_answer_on_its_way_and_not_for_a_question(run, monkeypatch):
-    monkeypatch.setattr(answering, "GRACE", 0.2)
+def test_a_long_response_arrives_whole(server):
+    assert len(request(server, b"GET /long HTTP/1.1\r\n\r\n")[1]) == 50_000_000
 
-    async def story(server):
-        async with Asker(server) as silent:
-            await until(lambda: server._tasks)
-            await server.close()
-            assert await silent.reader.read() == b""
-            with pytest.raises(OSError, match="Connect call failed"):
-                await asyncio.open_connection(*server.address)
 
-    run(serving(story))
+@pytest.mark.parametrize("data", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
+def test_a_client_that_stops_sending_or_reading_is_disconnected(server, monkeypatch, capfd, data):
+    monkeypatch.setattr(http_server, "TIMEOUT", 0.1)
+    before = threading.active_count()
+    with connect(server) as connection:
+        connection.sendall(data)
+        wait_until(lambda: threading.active_count() > before)
+        wait_until(lambda: threading.active_count() == before)
+        assert len(read_all(connection)) < 50_000_000
+    assert capfd.readouterr().err == ""
+
+
+def test_the_oldest_connection_is_closed_for_a_new_one(server, monkeypatch):
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 3)
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(connect(server)) for _ in range(5)]
+        assert request(server, GET)[0] == "200 OK"
+        assert read_all(idle[0]) == b""
+
+
+def test_above_the_maximum_number_of_threads_connections_are_refused(monkeypatch):
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(http_server, "MAX_THREADS", threading.active_count() + 4)
+    release = threading.Event()
+
+    def waiting(environ, start_response):
+        release.wait(30)
+        return app(environ, start_response)
+
+    with serving(app=waiting) as server, contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(server)) for _ in range(20)]
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.sendall(GET)
+        assert read_all(connections[-1]) == b""
+        assert threading.active_count() <= http_server.MAX_THREADS + 1
+        release.set()
+
+
+def test_closing_disconnects_clients_and_refuses_new_ones():
+    with serving() as server, connect(server) as connection:
+        assert request(server, GET)[0] == "200 OK"
+        server.close()
+        assert read_all(connection) == b""
+        with pytest.raises(OSError, match="refused"):
+            connect(server)
+
+
+def test_an_empty_host_is_every_address_of_both_families():
+    with serving("") as server:
+        assert request(server, GET)[0] == "200 OK"
+        if socket.has_dualstack_ipv6():
+            assert request(server, GET, "::1")[0] == "200 OK"
+
+
+def test_a_name_is_its_ipv4_address():
+    with serving("localhost") as server:
+        assert server.server_name == "127.0.0.1"

@@ -90,7 +90,7 @@ def test_the_same_again_costs_nothing_and_changes_nothing():
     assert index.observers_of(obj()) == {WEB}
 
 
-# -- against a model that compares everything with everything ----------------------------------------------------------------------------
+# -- against a model that compares everything with everything ----------------------------------------------------------
 
 _REQUESTS = st.builds(Request, st.sampled_from(["shop", "other"]), st.sampled_from("abc"))
 _LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["x", "y"]))

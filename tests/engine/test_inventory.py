@@ -1,4 +1,4 @@
-"""The ConfigMap that outlives the operator: it never says less than there is, and costs next to nothing."""
+"""The inventory never says less than exists, and costs almost no writes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.manager.inventory import MOST_TRIES, Inventory, InventoryEntry, decode, encode
+from ruleop.engine.manager.inventory import MAX_ATTEMPTS, Inventory, InventoryEntry, decode, encode, entry_of_rules
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind
+from tests.engine.controller_set_harness import project_of
+from tests.engine.fake_config_map import FakeConfigMap
 
 APP, CRON = GroupKind("example.com", "App"), GroupKind("example.com", "Cron")
 DEPLOYMENT, SERVICE, JOB = GroupKind("apps", "Deployment"), GroupKind("", "Service"), GroupKind("batch", "Job")
-
-
-class ConfigMap:
-    """As the server keeps it: a write that names another version than its own is refused."""
-
-    def __init__(self):
-        self.data = None
-        self.version = 0
-        self.reads = self.writes = self.refused = 0
-        self.keeps = lambda data: data
-
-    def as_object(self):
-        return None if self.data is None else {"metadata": {"resourceVersion": str(self.version)}, "data": self.data}
-
-    async def read(self):
-        self.reads += 1
-        await asyncio.sleep(0)
-        return self.as_object()
-
-    async def write(self, data, version):
-        await asyncio.sleep(0)
-        if version != ("" if self.data is None else str(self.version)):
-            self.refused += 1
-            return None
-        self.writes += 1
-        self.version += 1
-        self.data = self.keeps(dict(data))
-        return self.as_object()
-
-    def said(self):
-        return decode(self.data or {})
 
 
 def entry(*children, finalizer=False):
@@ -57,27 +28,27 @@ async def loaded(inventory_store):
     return inventory
 
 
-def test_what_is_ensured_is_written_before_it_matters_and_once(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_an_entry_is_written_once_and_before_ensure_returns(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         for _ in range(3):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-            assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+            assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert (inventory_store.writes, inventory_store.reads) == (1, 1)
         await inventory.ensure(APP, entry(SERVICE))
         await inventory.ensure(APP, entry(finalizer=True))
         await inventory.ensure(CRON, entry(JOB))
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE, finalizer=True), CRON: entry(JOB)}
         assert inventory_store.writes == 4
 
-    run(story())
+    run(scenario())
 
 
-def test_it_outlives_the_operator(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_a_restarted_operator_reads_it(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
         again = await loaded(inventory_store)
         assert again.of(APP) == entry(DEPLOYMENT, finalizer=True)
@@ -85,92 +56,92 @@ def test_it_outlives_the_operator(run):
         await again.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.writes == 1
 
-    run(story())
+    run(scenario())
 
 
-def test_many_that_begin_together_cost_one_write(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_many_equal_entries_at_once_cost_one_write(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await asyncio.gather(*(inventory.ensure(APP, entry(DEPLOYMENT, SERVICE)) for _ in range(50)))
         assert (inventory_store.writes, inventory_store.refused) == (1, 0)
 
-    run(story())
+    run(scenario())
 
 
-def test_two_writers_lose_nothing_of_each_other(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_concurrent_writers_keep_each_others_entries(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
         assert inventory_store.refused
 
-    run(story())
+    run(scenario())
 
 
-def test_what_another_has_written_already_is_not_written_again(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_what_another_writer_recorded_is_not_written_again(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.ensure(APP, entry(DEPLOYMENT))
         assert inventory_store.writes == 1
 
-    run(story())
+    run(scenario())
 
 
-def test_it_shrinks_when_the_last_is_gone(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_shrink_removes_what_does_not_remain(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE, finalizer=True))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
         await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert inventory_store.writes == 2
         await inventory.shrink(APP, InventoryEntry)
         assert inventory_store.data == {}
 
-    run(story())
+    run(scenario())
 
 
-def test_it_does_not_shrink_over_what_another_wrote(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_shrink_removes_nothing_that_another_writer_added(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
         await one.ensure(APP, entry(DEPLOYMENT))
         await two.load()
         await one.ensure(APP, entry(SERVICE))
         await two.shrink(APP, InventoryEntry)
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}
-        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "it knows better now"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}
+        assert two.of(APP) == entry(DEPLOYMENT, SERVICE), "the other entry was read"
 
-    run(story())
+    run(scenario())
 
 
-def test_what_is_made_while_it_shrinks_is_written_again_first(run):
-    """The write that forgets a kind is on its way when somebody is about to make an object of it."""
+def test_a_kind_that_is_needed_during_a_shrink_is_recorded_again_first(run):
+    """The write that removes a kind is in flight when an object of it is about to be created."""
 
-    async def story():
-        inventory_store = ConfigMap()
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         shrinking = asyncio.create_task(inventory.shrink(APP, lambda: entry(DEPLOYMENT)))
         await asyncio.sleep(0)
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "still on its way"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "still in flight"
         await inventory.ensure(APP, entry(SERVICE))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be made"
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE)}, "an object may be created"
         assert await shrinking
         assert inventory_store.writes == 3
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_a_write_that_may_have_happened_is_looked_into(run, happened):
-    async def story():
-        inventory_store = ConfigMap()
+def test_after_a_write_without_an_answer_the_inventory_is_read_again(run, happened):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, SERVICE))
         write = inventory_store.write
@@ -183,18 +154,18 @@ def test_a_write_that_may_have_happened_is_looked_into(run, happened):
         inventory_store.write = lost
         with pytest.raises(RuleopError, match="no answer"):
             await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory.of(APP) == entry(DEPLOYMENT), "who makes a Service now has it written first"
+        assert inventory.of(APP) == entry(DEPLOYMENT), "a Service is recorded again before it is created"
         inventory_store.write = write
         assert await inventory.shrink(APP, lambda: entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
         assert not inventory.in_doubt
 
-    run(story())
+    run(scenario())
 
 
-def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_what_remains_is_computed_while_nothing_else_is_written(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         making = asyncio.create_task(inventory.ensure(APP, entry(DEPLOYMENT)))
         await asyncio.sleep(0)
@@ -203,55 +174,55 @@ def test_what_is_left_is_asked_when_nothing_else_is_being_written(run):
         assert asked == [entry(DEPLOYMENT)]
         await making
 
-    run(story())
+    run(scenario())
 
 
-def test_an_edit_by_hand_takes_nothing_from_what_is_known(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_an_edit_by_hand_removes_nothing_that_is_known(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT, finalizer=True))
         inventory_store.data, inventory_store.version = {"rubbish": "{", str(CRON): "{}"}, inventory_store.version + 1
         await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT, finalizer=True), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
-def test_a_deleted_configmap_is_made_again_with_all_that_is_known(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_a_deleted_configmap_is_created_again_with_all_that_is_known(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
         await inventory.ensure(APP, entry(DEPLOYMENT))
         inventory_store.data = None
         await inventory.ensure(CRON, entry(JOB))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
-def test_a_configmap_that_does_not_keep_what_is_written_is_told(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_a_configmap_that_does_not_keep_its_entries_is_an_error(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory_store.keeps = lambda _: {}
         inventory = await loaded(inventory_store)
-        with pytest.raises(RuleopError, match="does not keep what is written to it about App"):
+        with pytest.raises(RuleopError, match="does not keep its entry for App"):
             await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.writes == MOST_TRIES
+        assert inventory_store.writes == MAX_ATTEMPTS
 
-    run(story())
+    run(scenario())
 
 
-def test_the_last_try_counts(run):
-    async def story():
-        inventory_store = ConfigMap()
+def test_the_last_attempt_counts(run):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
-        write, times = inventory_store.write, iter(range(MOST_TRIES - 1))
+        write, times = inventory_store.write, iter(range(MAX_ATTEMPTS - 1))
         inventory_store.write = lambda data, version: write(data, version if next(times, None) is None else "another")
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT)}
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -272,40 +243,45 @@ def test_the_last_try_counts(run):
         None,
     ],
 )
-def test_what_cannot_be_read_counts_as_not_there(run, text):
-    async def story():
-        inventory_store = ConfigMap()
+def test_entries_that_cannot_be_parsed_are_ignored(run, text):
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory_store.data = {str(APP): text, **encode({CRON: entry(JOB)})}
         inventory = await loaded(inventory_store)
         assert inventory.entries == {CRON: entry(JOB)}
         await inventory.ensure(APP, entry(DEPLOYMENT))
-        assert inventory_store.said() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
+        assert inventory_store.entries() == {APP: entry(DEPLOYMENT), CRON: entry(JOB)}
 
-    run(story())
+    run(scenario())
 
 
-def test_one_that_knows_of_no_conditions_can_be_read():
+def test_an_entry_without_conditions_can_be_read():
     assert decode({str(APP): '{"children":["Deployment.apps"],"finalizer":false}'}) == {APP: entry(DEPLOYMENT)}
 
 
 def test_a_configmap_without_data_is_empty(run):
-    async def story():
-        inventory_store = ConfigMap()
+    async def scenario():
+        inventory_store = FakeConfigMap()
         inventory_store.data = {}
         assert (await loaded(inventory_store)).entries == {}
         inventory_store.as_object = lambda: {"metadata": {"resourceVersion": "0"}}
         assert (await loaded(inventory_store)).entries == {}
 
-    run(story())
+    run(scenario())
 
 
 _KINDS = st.builds(GroupKind, st.sampled_from(["", "apps", "a.b.example.com"]), st.sampled_from(["App", "Pod", "X1"]))
-_ENTRY = st.builds(InventoryEntry, st.frozensets(_KINDS), st.booleans(), st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])))
+_ENTRY = st.builds(
+    InventoryEntry,
+    st.frozensets(_KINDS),
+    st.booleans(),
+    st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])),
+)
 _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
 
 @given(_ENTRIES)
-def test_what_is_written_is_what_is_read(entries):
+def test_decoding_reverses_encoding(entries):
     data = encode(entries)
     assert decode(data) == {kind: each for kind, each in entries.items() if each != InventoryEntry()}
     assert encode(dict(reversed(entries.items()))) == data
@@ -314,8 +290,22 @@ def test_what_is_written_is_what_is_read(entries):
 
 
 @given(_ENTRY, _ENTRY)
-def test_joined_is_the_least_that_covers_both(one, two):
-    joined = one.joined(two)
-    assert joined.covers(one)
-    assert joined.covers(two)
-    assert one.covers(two) == (joined == one)
+def test_the_union_is_the_least_entry_that_covers_both(one, two):
+    union = one.union(two)
+    assert union.covers(one)
+    assert union.covers(two)
+    assert one.covers(two) == (union == one)
+
+
+@pytest.mark.parametrize(
+    ("more", "finalizer"),
+    [
+        ("children: {a: {template: a.yaml}}", False),
+        ("reach: cluster, children: {a: {template: a.yaml}}", True),
+        ("finalize: {last: {template: a.yaml}}", True),
+        ("children: {a: {template: a.yaml, deletion: orphan}}", True),
+    ],
+)
+def test_rules_need_a_finalizer_for_children_that_the_garbage_collector_does_not_delete(more, finalizer):
+    rules = project_of(f"- {{group: example.com, version: v1, kind: App, {more}}}").rules
+    assert entry_of_rules(rules) == entry(GroupKind("", "Pod"), finalizer=finalizer)

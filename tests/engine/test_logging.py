@@ -48,9 +48,9 @@ def record(stream):
 def test_json_has_the_event_and_its_fields(stream):
     set_up(form="json")
     structlog.get_logger().bind(controller="App").info("reconciled", resource="shop/web", written=2, seconds=0.5, clean=True, why=None)
-    said = record(stream)
-    assert said.pop("timestamp").endswith("Z")
-    assert said == {
+    output = record(stream)
+    assert output.pop("timestamp").endswith("Z")
+    assert output == {
         "event": "reconciled",
         "level": "info",
         "controller": "App",
@@ -62,15 +62,15 @@ def test_json_has_the_event_and_its_fields(stream):
     }
 
 
-def test_json_begins_with_when_how_bad_and_what(stream):
+def test_json_starts_with_time_level_and_event(stream):
     set_up(form="json")
     structlog.get_logger().bind(controller="App").warning("problem", resource="shop/web")
     try:
         fail(RuleopError("no"))
     except RuleopError:
         structlog.get_logger().exception("it failed", resource="shop/web")
-    told = [list(json.loads(line)) for line in lines(stream)]
-    assert told == [
+    logged = [list(json.loads(line)) for line in lines(stream)]
+    assert logged == [
         ["timestamp", "level", "event", "controller", "resource"],
         ["timestamp", "level", "event", "resource", "exception"],
     ]
@@ -94,13 +94,13 @@ def test_without_a_form_a_terminal_gets_text(stream, monkeypatch, terminal):
     assert stream.getvalue().startswith("{") != terminal
 
 
-@pytest.mark.parametrize(("level", "said"), [("debug", 4), ("info", 3), ("WARNING", 2), ("error", 1)])
-def test_less_than_the_level_is_not_said(stream, level, said):
+@pytest.mark.parametrize(("level", "output"), [("debug", 4), ("info", 3), ("WARNING", 2), ("error", 1)])
+def test_lines_below_the_level_are_not_logged(stream, level, output):
     set_up(level, "json")
     log = structlog.get_logger()
     for each in (log.debug, log.info, log.warning, log.error):
         each("hello")
-    assert len(lines(stream)) == said
+    assert len(lines(stream)) == output
 
 
 NASTY = ["\n", "\r", "\x00", "\x07", "\x1b[2J", "\x7f", "\x85", "\x9b2J", "\u2028", "\u202e", "\ud800"]
@@ -108,7 +108,7 @@ NASTY = ["\n", "\r", "\x00", "\x07", "\x1b[2J", "\x7f", "\x85", "\x9b2J", "\u202
 
 @pytest.mark.parametrize("nasty", NASTY, ids=ascii)
 @pytest.mark.parametrize("where", ["event", "field", "list", "error"])
-def test_nobody_can_write_a_line_of_his_own(stream, form, nasty, where):
+def test_values_cannot_forge_a_line(stream, form, nasty, where):
     set_up(form=form)
     log = structlog.get_logger()
     text = f"before{nasty}2026-01-01 [info] all is well"
@@ -123,15 +123,15 @@ def test_nobody_can_write_a_line_of_his_own(stream, form, nasty, where):
             fail(RuleopError(text))
         except RuleopError:
             log.exception("hello")
-    said = stream.getvalue()
-    assert all(char.isprintable() or char == "\n" for char in said)
-    first, *others = said.rstrip("\n").split("\n")
+    output = stream.getvalue()
+    assert all(char.isprintable() or char == "\n" for char in output)
+    first, *others = output.rstrip("\n").split("\n")
     assert others == [] if where != "error" or form == "json" else all(line.startswith("    ") for line in others)
-    assert "all is well" in said
+    assert "all is well" in output
     assert "before" in first + "".join(others)
 
 
-def test_what_can_be_printed_stays_as_it_is(stream):
+def test_printable_text_stays_as_it_is(stream):
     set_up(form="text")
     structlog.get_logger().info("hello", path="C:\\x", name="Übung-日本")
     assert "C:\\x" in stream.getvalue()
@@ -158,7 +158,7 @@ def test_a_body_is_never_logged(stream, form, body):
     assert "hello" in stream.getvalue()
 
 
-def test_what_is_no_json_is_logged_as_text(stream, form):
+def test_values_without_a_json_form_are_logged_as_text(stream, form):
     set_up(form=form)
     structlog.get_logger().info("hello", value=complex(1, 2), values={3})
     assert "(1+2j)" in stream.getvalue()
@@ -169,7 +169,7 @@ def fail(error=None):
     raise error or ValueError(f"cannot do with {SECRET}")
 
 
-def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_words(stream, form):
+def test_an_unexpected_exception_is_logged_with_its_traceback_and_without_its_message(stream, form):
     set_up(form=form)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -177,14 +177,14 @@ def test_an_unforeseen_error_is_told_by_its_place_and_not_by_its_words(stream, f
             fail()
         except ValueError:
             structlog.get_logger().exception("it failed")
-    said = stream.getvalue()
-    assert SECRET not in said
-    assert "ValueError" in said
-    assert "test_logging.py" in said
-    assert "in fail" in said
+    output = stream.getvalue()
+    assert SECRET not in output
+    assert "ValueError" in output
+    assert "test_logging.py" in output
+    assert "in fail" in output
 
 
-def test_an_error_of_ours_is_told_in_its_words_and_with_what_led_to_it(stream):
+def test_a_ruleop_error_is_logged_with_its_message_and_its_cause(stream):
     set_up(form="json")
     try:
         try:
@@ -193,24 +193,24 @@ def test_an_error_of_ours_is_told_in_its_words_and_with_what_led_to_it(stream):
             raise RuleopError("the cluster does not answer") from error
     except RuleopError as error:
         structlog.get_logger().error("it failed", exc_info=error)
-    told = record(stream)["exception"].splitlines()
-    assert told[0] == "RuleopError: the cluster does not answer"
-    assert "because of" in told
-    assert "ValueError" in told
+    logged = record(stream)["exception"].splitlines()
+    assert logged[0] == "RuleopError: the cluster does not answer"
+    assert "caused by" in logged
+    assert "ValueError" in logged
     assert SECRET not in stream.getvalue()
 
 
-def test_errors_that_led_to_each_other_are_told_once(stream):
+def test_exceptions_that_cause_each_other_are_logged_once(stream):
     set_up(form="json")
     one, two = ValueError(), KeyError()
     one.__cause__, two.__cause__ = two, one
     structlog.get_logger().error("it failed", exc_info=(ValueError, one, None))
-    told = record(stream)["exception"].splitlines()
-    assert [line for line in told if not line.startswith(" ")][:3] == ["ValueError", "because of", "KeyError"]
-    assert len(told) < 6
+    logged = record(stream)["exception"].splitlines()
+    assert [line for line in logged if not line.startswith(" ")][:3] == ["ValueError", "caused by", "KeyError"]
+    assert len(logged) < 6
 
 
-def test_what_was_handled_before_is_told_unless_it_was_said_not_to(stream):
+def test_the_context_of_an_exception_is_logged_unless_it_is_suppressed(stream):
     set_up(form="json")
     for suppress in (False, True):
         error = ValueError()
@@ -222,13 +222,13 @@ def test_what_was_handled_before_is_told_unless_it_was_said_not_to(stream):
     assert "KeyError" not in second
 
 
-def test_without_an_error_none_is_told(stream):
+def test_without_an_exception_none_is_logged(stream):
     set_up(form="json")
     structlog.get_logger().error("it failed", exc_info=True)
     assert "exception" not in record(stream)
 
 
-def test_what_libraries_say_is_said_in_our_form(stream):
+def test_warnings_of_libraries_are_logged_in_the_same_form(stream):
     set_up("debug", "json")
     logging.getLogger("some.library").warning("a %s\nand more", "warning")
     logging.getLogger("some.library").critical("the end")
@@ -239,10 +239,10 @@ def test_what_libraries_say_is_said_in_our_form(stream):
     assert (two["event"], two["level"]) == ("the end", "error")
 
 
-def test_a_task_that_failed_unseen_keeps_its_words_to_itself(stream):
+def test_a_failed_task_that_nobody_awaited_is_logged_without_its_message(stream):
     set_up(form="json")
 
-    async def story():
+    async def scenario():
         async def one():
             fail()
 
@@ -250,6 +250,6 @@ def test_a_task_that_failed_unseen_keeps_its_words_to_itself(stream):
         await asyncio.wait([task])
         del task
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "Task exception was never retrieved" in stream.getvalue()
     assert SECRET not in stream.getvalue()

@@ -1,13 +1,15 @@
-"""The event loop's watchdog: how late it turns, and whether it turns at all."""
+"""The watchdog of the event loop reports how late the loop is, and whether it is blocked."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ruleop.engine.telemetry import loop_watchdog
-from ruleop.engine.telemetry.loop_watchdog import BEAT, HUNG, LoopWatchdog
+from ruleop.engine.telemetry.loop_watchdog import BEAT_INTERVAL, BLOCKED_AFTER, LoopWatchdog, call_on_loop
 
 
 class Clock:
@@ -19,43 +21,72 @@ class Clock:
 
 
 @pytest.fixture
-def beating(monkeypatch):
-    """A loop_watchdog whose sleeps take as long as the test says."""
-    clock, lates, sleeps = Clock(), [], []
-
-    async def sleep(seconds):
-        if not sleeps:
-            raise asyncio.CancelledError
-        clock.now += sleeps.pop(0)
-
-    monkeypatch.setattr(loop_watchdog.asyncio, "sleep", sleep)
-    return LoopWatchdog(lates.append, clock=clock), clock, lates, sleeps
+def clock():
+    return Clock()
 
 
-def beat(found):
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(found.beat())
+@pytest.fixture
+def lags():
+    return []
 
 
-def test_each_beat_tells_how_late_it_is(beating):
-    found, _, lates, sleeps = beating
-    sleeps += [BEAT, BEAT + 0.25, BEAT + 3]
-    beat(found)
-    assert lates == [0, 0.25, 3]
+@pytest.fixture
+def watchdog(lags, clock):
+    return LoopWatchdog(lags.append, clock=clock)
 
 
-def test_a_beat_ends_the_silence(beating):
-    found, clock, _, sleeps = beating
+@pytest.fixture
+def run_with_sleeps(watchdog, clock, monkeypatch):
+    """Runs the watchdog while each of its sleeps takes as long as the test says."""
+
+    def run(*seconds):
+        sleeps = list(seconds)
+
+        async def sleep(_seconds):
+            if not sleeps:
+                raise asyncio.CancelledError
+            clock.now += sleeps.pop(0)
+
+        monkeypatch.setattr(loop_watchdog.asyncio, "sleep", sleep)
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(watchdog.run())
+
+    return run
+
+
+def test_each_beat_reports_how_late_the_loop_was(run_with_sleeps, lags):
+    run_with_sleeps(BEAT_INTERVAL, BEAT_INTERVAL + 0.25, BEAT_INTERVAL + 3)
+    assert lags == [0, 0.25, 3]
+
+
+def test_the_time_since_the_last_beat_starts_anew_with_each(run_with_sleeps, watchdog, clock):
     clock.now += 40
-    assert found.silence() == 40
-    sleeps.append(BEAT)
-    beat(found)
-    assert found.silence() == 0
+    assert watchdog.since_beat() == 40
+    run_with_sleeps(BEAT_INTERVAL)
+    assert watchdog.since_beat() == 0
 
 
-def test_a_loop_hangs_when_it_has_not_turned_for_long(beating):
-    found, clock, _, _ = beating
-    clock.now += HUNG
-    assert not found.hangs
+def test_a_loop_without_a_beat_for_long_is_blocked(watchdog, clock):
+    clock.now += BLOCKED_AFTER
+    assert not watchdog.is_blocked
     clock.now += 0.1
-    assert found.hangs
+    assert watchdog.is_blocked
+
+
+def test_a_call_from_another_thread_runs_on_the_loop(run):
+    async def scenario():
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
+        assert await asyncio.to_thread(call_on_loop, loop, threading.get_ident) == thread
+
+    run(scenario())
+
+
+def test_a_call_that_the_loop_does_not_get_to_is_given_up(run, monkeypatch):
+    monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.01)
+
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor() as pool, pytest.raises(TimeoutError):
+            pool.submit(call_on_loop, loop, int).result()  # the loop does not run meanwhile
+
+    run(scenario())

@@ -1,4 +1,5 @@
-"""The names that dashboards of the field know, in a text that Prometheus reads; each moves when the thing happens."""
+"""Metrics have the names of controller-runtime and client-go, can be parsed, and change when what they count
+happens."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import asyncio
 import re
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ruleop.engine.manager.collector import COUNTERS, GAUGES, StateCollector
 from ruleop.engine.queue import workers
 from ruleop.engine.queue.request import Request
 from ruleop.engine.telemetry.metrics import Metrics
-from tests.engine.watched import Watched
+from tests.engine.workers_harness import WorkersHarness
 
 FIELD = {
     "controller_runtime_reconcile_total": ("counter", {"controller", "result"}),
@@ -32,15 +34,15 @@ FIELD = {
     "rest_client_request_duration_seconds": ("histogram", {"verb", "host"}),
     "leader_election_master_status": ("gauge", {"name"}),
 }
-"""What dashboards of the field ask for: name, type and labels."""
+"""Metrics of controller-runtime and client-go, with type and labels."""
 
 
 def families(metrics):
-    return {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
+    return {family.name: family for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())}
 
 
 def samples(metrics):
-    """What Prometheus would keep: name and labels, and the value."""
+    """Values by name and labels."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in families(metrics).values()
@@ -55,24 +57,24 @@ def moved(before, after):
 
 @pytest.fixture
 def busy(run):
-    """Metrics of an operator with one watched kind, in which something of everything has happened."""
+    """Metrics of an operator with one watched kind, after something of everything that is counted happened."""
 
-    async def story():
-        watched = Watched()
-        watched.happened()
-        await watched.look("a")
-        watched.metrics.request_done("api:6443", "get", 200, 0.01)
-        watched.metrics.leader.labels("ruleop").set(1)
-        watched.metrics.lag.observe(0.1)
-        watched.metrics.of(watched.title).wrote("create", "done")
-        await watched.stop()
-        return watched
+    async def scenario():
+        harness = WorkersHarness()
+        harness.happened()
+        await harness.reconcile("a")
+        harness.metrics.request_done("api:6443", "get", 200, 0.01)
+        harness.metrics.leader.labels("ruleop").set(1)
+        harness.metrics.lag.observe(0.1)
+        harness.metrics.of(harness.title).wrote("create", "done")
+        await harness.stop()
+        return harness
 
-    return run(story())
+    return run(scenario())
 
 
 @pytest.mark.parametrize("name", FIELD)
-def test_the_fields_names_are_there_with_their_labels(busy, name):
+def test_usual_metrics_have_their_names_and_labels(busy, name):
     type_, labels = FIELD[name]
     family = families(busy.metrics)[name.removesuffix("_total")]
     assert family.type == type_
@@ -80,7 +82,7 @@ def test_the_fields_names_are_there_with_their_labels(busy, name):
     assert {frozenset(each.labels) for each in family.samples if each.name == sample} == {frozenset(labels)}
 
 
-def test_each_is_explained_and_written_as_it_should_be(busy):
+def test_each_metric_has_a_help_text(busy):
     for family in families(busy.metrics).values():
         assert re.fullmatch(r"(controller_runtime|workqueue|rest_client|leader_election|ruleop)_[a-z_]+", family.name)
         assert family.documentation.endswith("."), "a sentence"
@@ -91,18 +93,37 @@ def test_each_is_explained_and_written_as_it_should_be(busy):
         assert not [each for each in family.samples if each.name.endswith("_created")]
 
 
-def test_no_label_names_an_object(busy):
+def test_no_label_is_the_name_of_an_object(busy):
     for family in families(busy.metrics).values():
         for sample in family.samples:
             assert set(sample.labels) <= {
                 *("controller", "name", "kind", "child"),  # stand in the rules
-                *("result", "outcome", "action", "state", "reason", "code", "method", "verb", "host", "le"),  # there are only so many
+                *(
+                    "result",
+                    "outcome",
+                    "action",
+                    "state",
+                    "reason",
+                    "code",
+                    "method",
+                    "verb",
+                    "host",
+                    "le",
+                ),  # there are only so many
             }
 
 
-def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
+def test_a_request_is_counted_by_method_and_status():
     metrics = Metrics()
-    for verb, status in (("list", 200), ("watch", 200), ("create", 409), ("update", 200), ("patch", 200), ("delete", 404), ("get", 0)):
+    for verb, status in (
+        ("list", 200),
+        ("watch", 200),
+        ("create", 409),
+        ("update", 200),
+        ("patch", 200),
+        ("delete", 404),
+        ("get", 0),
+    ):
         metrics.request_done("api:6443", verb, status, 0.2)
     counted = samples(metrics)
     told = {
@@ -121,26 +142,26 @@ def test_a_request_is_counted_by_what_it_was_and_what_came_of_it():
     assert counted["rest_client_request_duration_seconds_count", ("host", "api:6443"), ("verb", "watch")] == 1
 
 
-def test_two_operators_in_one_process_count_apart():
+def test_two_operators_in_one_process_have_metrics_of_their_own():
     one, two = Metrics(), Metrics()
     one.of("App").quiet.inc()
-    assert b'controller="App"' in one.text()
-    assert b'controller="App"' not in two.text()
+    assert b'controller="App"' in generate_latest(one.registry)
+    assert b'controller="App"' not in generate_latest(two.registry)
 
 
-# -- the queue and the workers -----------------------------------------------------------------------------------------------------------
+# -- the queue and the workers -----------------------------------------------------------------------------------------
 
 BY_NAME, BY_CONTROLLER = ("name", "App.example.com"), ("controller", "App.example.com")
 
 
 def test_a_reconcile_is_counted_with_its_result(run):
-    async def story():
-        watched = Watched()
-        before = samples(watched.metrics)
+    async def scenario():
+        harness = WorkersHarness()
+        before = samples(harness.metrics)
         for result in ("rest", "resync", "at once", "again", "failed", "bug"):
-            await watched.look(result.replace(" ", "-"), result)
-        await watched.until(lambda: watched.ended == 7)  # one of them once more
-        change = moved(before, samples(watched.metrics))
+            await harness.reconcile(result.replace(" ", "-"), result)
+        await harness.until(lambda: harness.ended == 7)  # one of them once more
+        change = moved(before, samples(harness.metrics))
         assert {series: value for series, value in change.items() if not series[0].endswith("_sum")} == {
             ("workqueue_adds_total", BY_NAME): 6,
             ("workqueue_queue_duration_seconds_count", BY_NAME): 7,
@@ -155,101 +176,101 @@ def test_a_reconcile_is_counted_with_its_result(run):
             ("controller_runtime_reconcile_panics_total", BY_CONTROLLER): 1,
             ("ruleop_failing", BY_CONTROLLER): 2,
         }
-        await watched.stop()
+        await harness.stop()
 
-    run(story())
+    run(scenario())
 
 
-def test_each_result_is_there_from_the_beginning():
+def test_each_result_exists_from_the_start():
     """So that the first of each is an increase, and a rate over it is one."""
-    found = samples(Watched().metrics)
+    found = samples(WorkersHarness().metrics)
     assert {
         result: found["controller_runtime_reconcile_total", BY_CONTROLLER, ("result", result)]
         for result in ("success", "requeue", "requeue_after", "error")
     } == {"success": 0, "requeue": 0, "requeue_after": 0, "error": 0}
 
 
-def test_what_waits_and_what_goes_on_is_seen_while_it_does(run):
-    async def story():
-        watched = Watched(limit=2)
-        release = watched.hold()
+def test_queued_and_running_reconciles_are_measured(run):
+    async def scenario():
+        harness = WorkersHarness(limit=2)
+        release = harness.hold()
         for name in "abc":
-            watched.add(name)
-        await watched.until(lambda: watched.going_on == 2)
-        now = samples(watched.metrics)
+            harness.add(name)
+        await harness.until(lambda: harness.running == 2)
+        now = samples(harness.metrics)
         assert now["workqueue_depth", BY_NAME] == 1
         assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
         assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
         await asyncio.sleep(0.01)
-        later = samples(watched.metrics)
+        later = samples(harness.metrics)
         longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
         assert longest >= 0.01
         assert later["workqueue_unfinished_work_seconds", BY_NAME] > longest, "the sum of two"
         assert later["ruleop_longest_wait_seconds", BY_CONTROLLER] >= 0.01
         release()
-        await watched.until(lambda: watched.ended == 3)
-        after = samples(watched.metrics)
+        await harness.until(lambda: harness.ended == 3)
+        after = samples(harness.metrics)
         assert after["workqueue_depth", BY_NAME] == after["controller_runtime_active_workers", BY_CONTROLLER] == 0
         assert after["workqueue_unfinished_work_seconds", BY_NAME] == 0
         assert after["workqueue_longest_running_processor_seconds", BY_NAME] == 0
         assert after["workqueue_queue_duration_seconds_sum", BY_NAME] >= 0.01, "c waited"
-        await watched.stop()
+        await harness.stop()
 
-    run(story())
+    run(scenario())
 
 
-def test_what_came_to_a_standby_waits_from_when_it_may_be_worked_on(monkeypatch):
+def test_requests_of_a_standby_wait_from_when_it_leads(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
 
-    def waits(watched):
-        found = samples(watched.metrics)
+    def waits(harness):
+        found = samples(harness.metrics)
         return found["workqueue_depth", BY_NAME], found["ruleop_longest_wait_seconds", BY_CONTROLLER]
 
-    watched = Watched()
-    watched.workers.add(Request("shop", "a"), "a test")
+    harness = WorkersHarness()
+    harness.workers.add(Request("shop", "a"), "a test")
     now[0] += 3600
-    assert waits(watched) == (0, 0), "nobody could have taken it"
-    watched.workers.open(True)
+    assert waits(harness) == (0, 0), "nobody could have taken it"
+    harness.workers.open(True)
     now[0] += 5
-    assert waits(watched) == (1, 5)
-    watched.workers.queue.take(now=now[0])
-    assert samples(watched.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
+    assert waits(harness) == (1, 5)
+    harness.workers.queue.take(now=now[0])
+    assert samples(harness.metrics)["workqueue_queue_duration_seconds_sum", BY_NAME] == 5
 
 
-def test_of_a_removed_watch_no_series_is_left_also_when_its_work_ends_later(run):
-    async def story():
-        watched = Watched()
-        watched.happened()
-        release = watched.hold("failed")
-        watched.add("a")
-        await watched.until(lambda: watched.going_on == 1)
-        assert watched.title in watched.metrics.text().decode()
-        watched.remove()
-        assert watched.title not in watched.metrics.text().decode()
+def test_a_removed_watch_leaves_no_series_even_if_a_reconcile_ends_later(run):
+    async def scenario():
+        harness = WorkersHarness()
+        harness.happened()
+        release = harness.hold("failed")
+        harness.add("a")
+        await harness.until(lambda: harness.running == 1)
+        assert harness.title in generate_latest(harness.metrics.registry).decode()
+        harness.remove()
+        assert harness.title not in generate_latest(harness.metrics.registry).decode()
         release()
-        await watched.until(lambda: watched.ended == 1)
-        watched.metrics.of("Other")
-        watched.reconciler_metrics.wrote("create", "done")
-        assert watched.title not in watched.metrics.text().decode()
-        await watched.stop()
+        await harness.until(lambda: harness.ended == 1)
+        harness.metrics.of("Other")
+        harness.reconciler_metrics.wrote("create", "done")
+        assert harness.title not in generate_latest(harness.metrics.registry).decode()
+        await harness.stop()
 
-    run(story())
-
-
-# -- what is counted when it is asked for ------------------------------------------------------------------------------------------------
+    run(scenario())
 
 
-def test_children_and_crs_are_counted_by_how_they_stand_now(run):
-    async def story():
-        watched = Watched()
+# -- what is counted when it is asked for ------------------------------------------------------------------------------
+
+
+def test_children_and_crs_are_counted_by_their_current_state(run):
+    async def scenario():
+        harness = WorkersHarness()
         for name in "abc":
-            watched.stands(name, "Ready", ("ready", "ready"))
-        watched.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
-        watched.stands("e", "", ())  # not concluded yet
+            harness.stands(name, "Ready", ("ready", "ready"))
+        harness.stands("d", "Waiting", ("ready", "waiting"), (("web", "child"),))
+        harness.stands("e", "", ())  # not concluded yet
         now = {
             series: value
-            for series, value in samples(watched.metrics).items()
+            for series, value in samples(harness.metrics).items()
             if series[0] in {"ruleop_children", "ruleop_resources", "ruleop_waits"}
         }
         assert now == {
@@ -259,27 +280,27 @@ def test_children_and_crs_are_counted_by_how_they_stand_now(run):
             ("ruleop_resources", BY_CONTROLLER, ("reason", "Waiting")): 1,
             ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")): 1,
         }
-        watched.stands("d", "Ready", ("ready", "ready"))
-        watched.gone("a")
-        now = samples(watched.metrics)
+        harness.stands("d", "Ready", ("ready", "ready"))
+        harness.gone("a")
+        now = samples(harness.metrics)
         assert now["ruleop_children", BY_CONTROLLER, ("state", "ready")] == 6
         assert ("ruleop_waits", ("child", "web"), BY_CONTROLLER, ("reason", "child")) not in now
 
-    run(story())
+    run(scenario())
 
 
 KIND = ("kind", "v1 ConfigMap")
 
 
 def test_stores_and_watches_are_counted_by_kind(run):
-    async def story():
-        watched = Watched()
-        watched.watch("shop").brings("a", "b")
-        watched.watch("bank").brings("c")
-        watched.watch("dark")
-        watched.unserved()
-        watched.time += 70
-        now = samples(watched.metrics)
+    async def scenario():
+        harness = WorkersHarness()
+        harness.watch("shop").brings("a", "b")
+        harness.watch("bank").brings("c")
+        harness.watch("dark")
+        harness.unserved()
+        harness.time += 70
+        now = samples(harness.metrics)
         assert now["ruleop_store_objects", KIND] == 3
         assert now["ruleop_store_bytes", KIND] > 3 * 50
         assert now["ruleop_watches", KIND, ("state", "synced")] == 2
@@ -288,38 +309,38 @@ def test_stores_and_watches_are_counted_by_kind(run):
         assert now["ruleop_watch_silence_seconds", KIND] == 70
         assert now["ruleop_relists_total", KIND] == 0
 
-    run(story())
+    run(scenario())
 
 
-def test_a_list_that_is_read_again_is_counted(run):
-    async def story():
-        watched = Watched()
-        watch = watched.watch("shop")
+def test_relists_are_counted(run):
+    async def scenario():
+        harness = WorkersHarness()
+        watch = harness.watch("shop")
         watch.brings("a")
         watch.brings("a")
-        assert samples(watched.metrics)["ruleop_relists_total", KIND] == 1
+        assert samples(harness.metrics)["ruleop_relists_total", KIND] == 1
 
-    run(story())
+    run(scenario())
 
 
-def test_what_nobody_expected_is_counted(run):
-    async def story():
-        watched = Watched()
-        watch = watched.watch("shop")
+def test_internal_errors_are_counted(run):
+    async def scenario():
+        harness = WorkersHarness()
+        watch = harness.watch("shop")
         watch.store.subscribe(lambda change: 1 / 0)
         watch.brings("a")
         watch.watcher.crashes += 1
-        now = samples(watched.metrics)
+        now = samples(harness.metrics)
         assert now["ruleop_listener_failures_total", KIND] == 1
         assert now["ruleop_watch_crashes_total", KIND] == 1
 
-    run(story())
+    run(scenario())
 
 
-def test_events_are_counted_by_what_became_of_them():
-    watched = Watched()
-    watched.recorder.sent, watched.recorder.dropped, watched.recorder._book.suppressed = 3, 2, 1
-    now = samples(watched.metrics)
+def test_events_are_counted_by_outcome():
+    harness = WorkersHarness()
+    harness.recorder.sent, harness.recorder.dropped, harness.recorder._book.suppressed = 3, 2, 1
+    now = samples(harness.metrics)
     assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
         "sent": 3,
         "dropped": 2,
@@ -327,9 +348,11 @@ def test_events_are_counted_by_what_became_of_them():
     }
 
 
-def test_the_census_declares_what_it_counts():
+def test_the_collector_declares_its_metrics():
     """So that two of one name are found when the operator starts, and the documentation can be held against it."""
-    watched = Watched()
-    assert {metric.name for metric in watched.collector.describe()} == {*GAUGES, *COUNTERS}
+    harness = WorkersHarness()
+    assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
-        watched.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=watched.recorder))
+        harness.metrics.registry.register(
+            StateCollector(controllers=(), informers=list, recorder=harness.recorder, on_loop=lambda function: function())
+        )

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import Served
-from tests.engine.looking import FINALIZER, WEB, Looking
+from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer, child
 from tests.planning.world import project
 
@@ -51,251 +51,251 @@ def rules(adopt="", **apply):
 
 
 def in_the_way(body, **metadata):
-    looking = Looking(body, {}, web=WEB_YAML)
-    looking.server.make(theirs(**metadata))
-    return looking
+    harness = ReconcilerHarness(body, {}, web=WEB_YAML)
+    harness.server.make(theirs(**metadata))
+    return harness
 
 
-def leave_behind(looking):
+def leave_behind(harness):
     """As its owner does that is deleted with --cascade=orphan."""
-    metadata = {name: value for name, value in looking.server.objects[KEY]["metadata"].items() if name != "ownerReferences"}
-    return looking.server.edit(KEY, metadata=metadata)
+    metadata = {name: value for name, value in harness.server.objects[KEY]["metadata"].items() if name != "ownerReferences"}
+    return harness.server.edit(KEY, metadata=metadata)
 
 
-def keeps_what_others_put_there(looking):
-    spec = looking.server.objects[KEY]["spec"]
+def keeps_what_others_put_there(harness):
+    spec = harness.server.objects[KEY]["spec"]
     containers = spec["template"]["spec"]["containers"]
     assert [(each["name"], [env["name"] for env in each.get("env", ())]) for each in containers] == [
         ("app", ["MINE", "HTTP_PROXY"]),
         ("sidecar", []),
     ]
     assert spec["replicas"] == 10
-    assert [each["kind"] for each in looking.server.objects[KEY]["metadata"].get("ownerReferences", ())] == ["App"]
-    assert looking.condition()["reason"] != "ErrResourceExists"
+    assert [each["kind"] for each in harness.server.objects[KEY]["metadata"].get("ownerReferences", ())] == ["App"]
+    assert harness.condition()["reason"] != "ErrResourceExists"
 
 
-# -- what is taken over is known as a whole -----------------------------------------------------------------------------------------------
+# -- what is taken over is known as a whole ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
 def test_what_its_owner_has_left_behind_is_taken_over_with_all_that_others_put_there(run, strategy):
-    async def story():
-        looking = in_the_way(rules("orphans", strategy=strategy), ownerReferences=[OLD])
-        await looking.rest()
-        assert "it belongs to OldApp/web" in looking.condition()["message"]
-        leave_behind(looking)
-        looking.time += LONG
-        await looking.rest()
+    async def scenario():
+        harness = in_the_way(rules("orphans", strategy=strategy), ownerReferences=[OLD])
+        await harness.until_settled()
+        assert "it belongs to OldApp/web" in harness.condition()["message"]
+        leave_behind(harness)
+        harness.time += LONG
+        await harness.until_settled()
         if strategy == "server-side":  # lists are the server's to merge; here it cannot
-            assert looking.server.objects[KEY]["spec"]["replicas"] == 10
-            assert looking.condition()["reason"] == "Progressing"
+            assert harness.server.objects[KEY]["spec"]["replicas"] == 10
+            assert harness.condition()["reason"] == "Progressing"
         else:
-            keeps_what_others_put_there(looking)
+            keeps_what_others_put_there(harness)
 
-    run(story())
+    run(scenario())
 
 
 def test_what_may_be_taken_over_by_an_edit_of_the_rules_is_taken_over_as_a_whole(run):
-    async def story():
-        looking = in_the_way(rules())
-        await looking.rest()
-        looking.time += LONG
-        await looking.rest()
-        assert looking.condition()["reason"] == "ErrResourceExists"
-        looking.reconciler.rules = project(rules("orphans"), web=WEB_YAML).rules
-        await looking.rest()
-        keeps_what_others_put_there(looking)
+    async def scenario():
+        harness = in_the_way(rules())
+        await harness.until_settled()
+        harness.time += LONG
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "ErrResourceExists"
+        harness.reconciler.rules = project(rules("orphans"), web=WEB_YAML).rules
+        await harness.until_settled()
+        keeps_what_others_put_there(harness)
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_once(run):
-    async def story():
-        looking = Looking(rules(), {}, web=WEB_YAML)
-        await looking.rest()
-        metadata = looking.server.objects[KEY]["metadata"]
+    async def scenario():
+        harness = ReconcilerHarness(rules(), {}, web=WEB_YAML)
+        await harness.until_settled()
+        metadata = harness.server.objects[KEY]["metadata"]
         labels = {name: value for name, value in metadata["labels"].items() if name != "ruleop.dev/part-of"}
-        looking.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
-        looking.stores.catch_up()
-        looking.server.say("patch", "web", Answer.FORBIDDEN)
-        await looking.look()
-        looking.time += LONG
-        await looking.rest()
-        assert "ruleop.dev/part-of" in looking.server.objects[KEY]["metadata"]["labels"]
-        keeps_what_others_put_there(looking)
+        harness.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
+        harness.stores.catch_up()
+        harness.server.say("patch", "web", Answer.FORBIDDEN)
+        await harness.reconcile()
+        harness.time += LONG
+        await harness.until_settled()
+        assert "ruleop.dev/part-of" in harness.server.objects[KEY]["metadata"]["labels"]
+        keeps_what_others_put_there(harness)
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
-    async def story():
-        looking = in_the_way(rules())
-        await looking.rest()
-        asked = len(looking.server.log)
+    async def scenario():
+        harness = in_the_way(rules())
+        await harness.until_settled()
+        asked = len(harness.server.log)
         for _ in range(5):
-            looking.time += LONG
-            await looking.look()
-        assert looking.server.log[asked:] == [("look", "web")] * 5
+            harness.time += LONG
+            await harness.reconcile()
+        assert harness.server.log[asked:] == [("look", "web")] * 5
 
-    run(story())
+    run(scenario())
 
 
 def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
-    async def story():
-        looking = in_the_way(rules("orphans"), ownerReferences=[OLD])
-        await looking.rest()
-        before = leave_behind(looking)
-        looking.time += LONG
-        looking.server.say("get", "web", Answer.FORBIDDEN)
-        verdict = await looking.look()
-        assert looking.server.objects[KEY] == before
-        assert looking.condition()["message"] == "web waits for Deployment/shop/web to be read"
+    async def scenario():
+        harness = in_the_way(rules("orphans"), ownerReferences=[OLD])
+        await harness.until_settled()
+        before = leave_behind(harness)
+        harness.time += LONG
+        harness.server.say("get", "web", Answer.FORBIDDEN)
+        verdict = await harness.reconcile()
+        assert harness.server.objects[KEY] == before
+        assert harness.condition()["message"] == "web waits for Deployment/shop/web to be read"
         assert not verdict.failed
         assert verdict.again <= LONG
-        await looking.rest()
-        keeps_what_others_put_there(looking)
+        await harness.until_settled()
+        keeps_what_others_put_there(harness)
 
-    run(story())
+    run(scenario())
 
 
-# -- what cannot be looked at ----------------------------------------------------------------------------------------------------------------
+# -- what cannot be looked at ------------------------------------------------------------------------------------------
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
 BESIDE = "children: {web: {template: web.yaml}, a: {template: a.yaml}}\nfinalize: {bye: {template: bye.yaml}}\n"
 
 
-def cannot_be_looked_at(looking, problem):
+def cannot_be_looked_at(harness, problem):
     async def look(kind, key):
-        looking.server.log.append(("look", key.name))
+        harness.server.log.append(("look", key.name))
         raise ApiError(problem, verb="get", resource=str(key), text="not now")
 
-    looking.stores.look = look
+    harness.stores.look = look
 
 
 async def beside():
-    looking = Looking(BESIDE, {"v": "1"}, web=WEB_YAML, a=A, bye=BYE)
-    looking.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-    looking.server.make(theirs())
-    await looking.rest()
-    looking.time += LONG
-    return looking
+    harness = ReconcilerHarness(BESIDE, {"v": "1"}, web=WEB_YAML, a=A, bye=BYE)
+    harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    harness.server.make(theirs())
+    await harness.until_settled()
+    harness.time += LONG
+    return harness
 
 
 @pytest.mark.parametrize("problem", [Problem.SERVER, Problem.FORBIDDEN, Problem.NOT_FOUND, Problem.UNREACHABLE])
 def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
-    async def story():
-        looking = await beside()
-        cannot_be_looked_at(looking, problem)
-        looking.edit_app(spec={"v": "2"})
-        await looking.look()
-        assert looking.live("a")["data"] == {"v": "2"}
-        looking.edit_app(metadata={**looking.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+    async def scenario():
+        harness = await beside()
+        cannot_be_looked_at(harness, problem)
+        harness.edit_app(spec={"v": "2"})
+        await harness.reconcile()
+        assert harness.live("a")["data"] == {"v": "2"}
+        harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
         for _ in range(6):
-            looking.time += LONG
-            await looking.look()
-        assert FINALIZER not in looking.app["metadata"]["finalizers"]
+            harness.time += LONG
+            await harness.reconcile()
+        assert FINALIZER not in harness.app["metadata"]["finalizers"]
 
-    run(story())
+    run(scenario())
 
 
 def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_and_less_often_and_told_once(run):
-    async def story():
-        looking = await beside()
-        cannot_be_looked_at(looking, Problem.SERVER)
-        before, looks = looking.writes(), looking.server.log.count(("look", "web"))
+    async def scenario():
+        harness = await beside()
+        cannot_be_looked_at(harness, Problem.SERVER)
+        before, looks = harness.writes(), harness.server.log.count(("look", "web"))
         with capture_logs() as logs:
             for _ in range(4):
-                looking.time += (await looking.look()).again
-        assert looking.writes() == before
-        assert looking.server.log.count(("look", "web")) - looks == 4
-        assert (await looking.look()).again > 8
-        assert looking.condition()["reason"] == "ErrResourceExists"
+                harness.time += (await harness.reconcile()).again
+        assert harness.writes() == before
+        assert harness.server.log.count(("look", "web")) - looks == 4
+        assert (await harness.reconcile()).again > 8
+        assert harness.condition()["reason"] == "ErrResourceExists"
         assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["conflicting object cannot be read; will retry"]
 
-    run(story())
+    run(scenario())
 
 
 def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
-    async def story():
-        looking = await beside()
-        cannot_be_looked_at(looking, Problem.NOT_FOUND)
-        info = looking.stores.info
-        looking.stores.info = lambda kind, **_more: replace(
+    async def scenario():
+        harness = await beside()
+        cannot_be_looked_at(harness, Problem.NOT_FOUND)
+        info = harness.stores.info
+        harness.stores.info = lambda kind, **_more: replace(
             info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
         )
-        await looking.look()
-        assert not looking.reconciler.histories[WEB].conflicting
+        await harness.reconcile()
+        assert not harness.reconciler.histories[WEB].conflicting
 
-    run(story())
+    run(scenario())
 
 
-# -- when nothing is in the way any more -------------------------------------------------------------------------------------------------
+# -- when nothing is in the way any more -------------------------------------------------------------------------------
 
 NAMED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\ndata: {v: '1'}\n"
 
 
-async def requests_at_rest(looking):
-    asked = len(looking.server.log)
+async def requests_at_rest(harness):
+    asked = len(harness.server.log)
     for _ in range(5):
-        looking.time += LONG
-        verdict = await looking.look()
-    return looking.server.log[asked:], verdict.again
+        harness.time += LONG
+        verdict = await harness.reconcile()
+    return harness.server.log[asked:], verdict.again
 
 
 def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
-    async def story():
-        looking = Looking("reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED)
-        looking.server.make(child("taken", owner=None, data={}))
-        await looking.rest()
-        looking.edit_app(spec={"name": "free"})
-        await looking.rest()
-        assert await requests_at_rest(looking) == ([], None)
+    async def scenario():
+        harness = ReconcilerHarness("reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED)
+        harness.server.make(child("taken", owner=None, data={}))
+        await harness.until_settled()
+        harness.edit_app(spec={"name": "free"})
+        await harness.until_settled()
+        assert await requests_at_rest(harness) == ([], None)
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("strategy", ["create-only", "merge"])
 def test_nobody_looks_at_what_was_taken_over(run, strategy):
-    async def story():
+    async def scenario():
         more = f"adopt: orphans, apply: {{strategy: {strategy}}}"
-        looking = Looking(f"reconcilePeriod: 0s\nchildren: {{a: {{template: a.yaml, {more}}}}}\n", {"name": "a"}, a=NAMED)
-        looking.server.make(child("a", owner=None, data={}))
-        await looking.rest()
-        assert await requests_at_rest(looking) == ([], None)
+        harness = ReconcilerHarness(f"reconcilePeriod: 0s\nchildren: {{a: {{template: a.yaml, {more}}}}}\n", {"name": "a"}, a=NAMED)
+        harness.server.make(child("a", owner=None, data={}))
+        await harness.until_settled()
+        assert await requests_at_rest(harness) == ([], None)
 
-    run(story())
+    run(scenario())
 
 
 def test_a_child_that_waits_may_still_want_its_name(run):
-    async def story():
+    async def scenario():
         body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
-        looking = Looking(body, {"name": "taken"}, a=NAMED)
-        looking.server.make(child("taken", owner=None, data={}))
-        await looking.rest()
-        looking.edit_app(spec={"name": "taken", "go": False})
-        await looking.rest()
-        assert looking.key("taken") in looking.reconciler.histories[WEB].conflicting
-        looking.edit_app(spec={"name": "taken"})
-        await looking.rest()
-        assert looking.server.log.count(("create", "taken")) == 1
+        harness = ReconcilerHarness(body, {"name": "taken"}, a=NAMED)
+        harness.server.make(child("taken", owner=None, data={}))
+        await harness.until_settled()
+        harness.edit_app(spec={"name": "taken", "go": False})
+        await harness.until_settled()
+        assert harness.key("taken") in harness.reconciler.histories[WEB].conflicting
+        harness.edit_app(spec={"name": "taken"})
+        await harness.until_settled()
+        assert harness.server.log.count(("create", "taken")) == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_what_the_server_makes_of_values_is_remembered_while_a_child_waits_or_the_cr_is_wrong(run):
-    async def story():
+    async def scenario():
         body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
         service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {x: '{{ spec.x }}'}\n"
-        looking = Looking(body, {"x": "long"}, a=service)
-        make = looking.server.make
-        looking.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
-        await looking.rest()
-        learned = dict(looking.reconciler.histories[WEB].learned)
+        harness = ReconcilerHarness(body, {"x": "long"}, a=service)
+        make = harness.server.make
+        harness.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
+        await harness.until_settled()
+        learned = dict(harness.reconciler.histories[WEB].learned)
         assert learned
         for spec in ({"x": "long", "go": False}, {}):
-            looking.edit_app(spec=spec)
-            await looking.rest()
-            assert looking.reconciler.histories[WEB].learned == learned
+            harness.edit_app(spec=spec)
+            await harness.until_settled()
+            assert harness.reconciler.histories[WEB].learned == learned
 
-    run(story())
+    run(scenario())

@@ -6,7 +6,7 @@ import pytest
 
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
-from tests.invariants.desk import at_work
+from tests.invariants.operator_harness import settled_operator
 from tests.projects.cluster import Cluster
 
 RULES = """
@@ -48,13 +48,13 @@ def settings(namespace, v):
 def test_a_change_of_what_is_observed_wakes_the_resource(run, server, what, value, spec, namespace):
     """Also where the namespace's template gives nothing, which means the custom resource's own."""
 
-    async def story():
+    async def scenario():
         made = server(what, value, spec)
         made.cluster.add(settings(namespace, "one"))
-        async with at_work(made) as desk:
+        async with settled_operator(made) as harness:
             assert made.cluster["App/web"]["status"]["seen"] == "one"
             made.cluster.edit(f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}})
-            await desk.rest()
+            await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == "two"
 
-    run(story())
+    run(scenario())

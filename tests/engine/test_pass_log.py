@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from ruleop.engine.reconcile.pass_log import MAX_WAIT, MAX_WAITS
 from ruleop.planning.marks import PART_OF
 from ruleop.planning.writes import MAX_FIELDS, MAX_PATH
-from tests.engine.looking import FINALIZER, Looking
+from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.planning.world import project
 
@@ -29,12 +29,12 @@ class Life:
     """A CR's life, and the lines of the log about it."""
 
     def __init__(self, body=ONE, spec=None, **files):
-        self.looking = Looking(body, {"v": "1", **(spec or {})}, **({"a": A} | files))
+        self.harness = ReconcilerHarness(body, {"v": "1", **(spec or {})}, **({"a": A} | files))
 
     async def rest(self):
         """The lines of one pass, and of what follows from it."""
         with capture_logs() as lines:
-            await self.looking.rest()
+            await self.harness.until_settled()
         return [line for line in lines if line["log_level"] != "debug"]
 
     async def writes(self):
@@ -47,354 +47,354 @@ class Life:
         return [(line["reason"], line["written"], *line.get("waits", ())) for line in lines]
 
     def delete(self, name, kind="ConfigMap"):
-        del self.looking.server.objects[self.looking.key(name, kind)]
-        self.looking.stores.catch_up()
+        del self.harness.server.objects[self.harness.key(name, kind)]
+        self.harness.stores.catch_up()
 
     @property
     def drift(self):
-        metrics = self.looking.metrics.registry
+        metrics = self.harness.metrics.registry
         return metrics.get_sample_value("ruleop_drift_reverted_total", {"controller": "App.example.com"})
 
 
-# -- what a write is called --------------------------------------------------------------------------------------------------------------
+# -- what a write is called --------------------------------------------------------------------------------------------
 
 
 def test_a_first_creation_is_a_creation_whatever_it_had_to_wait_for(run):
-    async def story():
+    async def scenario():
         life = Life(LATE)
         assert await life.writes() == []
-        life.looking.edit_app(spec={"v": "1", "go": True})
+        life.harness.edit_app(spec={"v": "1", "go": True})
         assert await life.writes() == [("created", "ConfigMap/shop/a")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_an_edit_of_the_cr_is_a_patch(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
-        life.looking.edit_app(spec={"v": "2"})
+        life.harness.edit_app(spec={"v": "2"})
         assert await life.writes() == [("patched", "ConfigMap/shop/a", "data.v")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_change_of_the_rules_is_a_patch(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
-        life.looking.reconciler.rules = project(ONE, a=A + "  w: new\n").rules
+        life.harness.reconciler.rules = project(ONE, a=A + "  w: new\n").rules
         assert await life.writes() == [("patched", "ConfigMap/shop/a", "data.w")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_rules_that_set_one_field_more_do_not_take_its_value_for_drift(run):
     """What is rendered is the same; that it is not to be left to others any more is new."""
 
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {ignore: [data.v]}}}\n")
         await life.rest()
-        life.looking.edit("a", data={"v": "theirs"})
+        life.harness.edit("a", data={"v": "theirs"})
         assert await life.writes() == []
-        life.looking.reconciler.rules = project(ONE, a=A).rules
+        life.harness.reconciler.rules = project(ONE, a=A).rules
         assert await life.writes() == [("patched", "ConfigMap/shop/a", "data.v")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_change_of_what_a_child_reads_is_a_patch(run):
     """Somebody edits one child, another one is rendered from it: the first has drifted, the second has not."""
 
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {ignore: [data.v]}}, b: {template: b.yaml}}\n", b=B)
         await life.rest()
-        life.looking.edit("a", data={"v": "theirs"})
+        life.harness.edit("a", data={"v": "theirs"})
         assert await life.writes() == [("patched", "ConfigMap/shop/b", "data.v")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_change_by_somebody_else_is_drift(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
         for count in (1, 2):
-            life.looking.edit("a", data={"v": "theirs"})
+            life.harness.edit("a", data={"v": "theirs"})
             assert await life.writes() == [("drift reverted", "ConfigMap/shop/a", "data.v")]
             assert life.drift == count
 
-    run(story())
+    run(scenario())
 
 
 def test_a_child_that_somebody_deleted_is_recreated(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
         life.delete("a")
         assert await life.writes() == [("recreated: it was deleted", "ConfigMap/shop/a")]
         assert life.drift == 1
 
-    run(story())
+    run(scenario())
 
 
 def test_a_child_that_ruleop_deleted_is_created_the_next_time(run):
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, when: spec.on}}\n", {"on": True})
         await life.rest()
-        life.looking.edit_app(spec={"v": "1", "on": False})
+        life.harness.edit_app(spec={"v": "1", "on": False})
         with capture_logs() as lines:
-            await life.looking.rest()
+            await life.harness.until_settled()
         (deleted,) = [line for line in lines if line["event"] == "deleted"]
         assert (deleted["object"], deleted["child"], deleted["reason"]) == (
             "ConfigMap/shop/a", "a", "no longer part of the desired state",
         )  # fmt: skip
-        life.looking.edit_app(spec={"v": "1", "on": True})
+        life.harness.edit_app(spec={"v": "1", "on": True})
         assert await life.writes() == [("created", "ConfigMap/shop/a")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_child_deleted_for_recreation_says_so_and_its_creation_is_one(run):
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}\n")
         await life.rest()
-        life.looking.server.say("patch", "a", Answer.IMMUTABLE)
-        life.looking.edit_app(spec={"v": "2"})
+        life.harness.server.say("patch", "a", Answer.IMMUTABLE)
+        life.harness.edit_app(spec={"v": "2"})
         lines = [*await life.rest(), *await life.rest()]
         deleted, created = [line for line in lines if line["event"] in {"deleted", "created"}]
         assert (deleted["event"], deleted["reason"]) == ("deleted", "an immutable field changed; will be recreated")
         assert created["event"] == "created"
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_adoption_is_called_adoption_whatever_the_strategy(run):
-    async def story():
+    async def scenario():
         for strategy in ("merge", "replace", "server-side"):
             life = Life(f"children: {{a: {{template: a.yaml, adopt: orphans, apply: {{strategy: {strategy}}}}}}}\n")
             orphan = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {"v": "0"}}
-            life.looking.server.make(orphan)
+            life.harness.server.make(orphan)
             assert await life.writes() == [("adopted", "ConfigMap/shop/a", "data.v")], strategy
-            assert any(reason == "Adopted" for _, reason, _ in life.looking.events), strategy
+            assert any(reason == "Adopted" for _, reason, _ in life.harness.events), strategy
             assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_child_that_is_left_to_others_is_released(run):
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, when: spec.on, deletion: orphan}}\n", {"on": True})
         await life.rest()
-        life.looking.edit_app(spec={"v": "1", "on": False})
+        life.harness.edit_app(spec={"v": "1", "on": False})
         event, name, *_ = (await life.writes())[0]
         assert (event, name) == ("released", "ConfigMap/shop/a")
-        assert PART_OF not in life.looking.live("a")["metadata"].get("labels", {})
+        assert PART_OF not in life.harness.live("a")["metadata"].get("labels", {})
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(("strategy", "line"), [("replace", "replaced"), ("server-side", "applied")])
 def test_other_strategies_have_their_own_words_for_an_edit_and_the_same_for_drift(run, strategy, line):
-    async def story():
+    async def scenario():
         life = Life(f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}}}}}}}\n")
         await life.rest()
-        life.looking.edit_app(spec={"v": "2"})
+        life.harness.edit_app(spec={"v": "2"})
         assert await life.writes() == [(line, "ConfigMap/shop/a", "data.v")]
-        life.looking.edit("a", data={"v": "theirs"})
+        life.harness.edit("a", data={"v": "theirs"})
         assert await life.writes() == [("drift reverted", "ConfigMap/shop/a", "data.v")]
 
-    run(story())
+    run(scenario())
 
 
 def test_the_finalizer_has_its_lines(run):
-    async def story():
+    async def scenario():
         life = Life("reach: cluster\nchildren: {a: {template: a.yaml, deletion: orphan}}\n")
         assert ("finalizer added", FINALIZER) in await life.writes()
-        life.looking.edit_app(metadata={**life.looking.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        life.harness.edit_app(metadata={**life.harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
         assert [each[0] for each in await life.writes()] == ["released", "finalizer removed"]
 
-    run(story())
+    run(scenario())
 
 
-# -- what is not known is not claimed ----------------------------------------------------------------------------------------------------
+# -- what is not known is not claimed ----------------------------------------------------------------------------------
 
 
 def test_the_first_pass_of_a_new_process_claims_no_drift(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
-        life.looking.another()
-        life.looking.edit("a", data={"v": "theirs"})
+        life.harness.restart()
+        life.harness.edit("a", data={"v": "theirs"})
         assert await life.writes() == [("patched", "ConfigMap/shop/a", "data.v")]
-        life.looking.another()
+        life.harness.restart()
         life.delete("a")
         assert await life.writes() == [("created", "ConfigMap/shop/a")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_a_new_process_that_found_all_in_step_knows_drift_from_then_on(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
-        life.looking.another()
+        life.harness.restart()
         assert await life.writes() == []
-        life.looking.edit("a", data={"v": "theirs"})
+        life.harness.edit("a", data={"v": "theirs"})
         assert await life.writes() == [("drift reverted", "ConfigMap/shop/a", "data.v")]
 
-    run(story())
+    run(scenario())
 
 
 def test_after_an_edit_what_it_did_not_touch_drifts_as_before(run):
-    async def story():
+    async def scenario():
         life = Life(
             "children: {a: {template: a.yaml}, b: {template: b.yaml}}\n",
             b=B.replace("live.a.data.v | default(0)", "spec.w"),
             spec={"w": "1"},
         )
         await life.rest()
-        life.looking.edit_app(spec={"v": "2", "w": "1"})
+        life.harness.edit_app(spec={"v": "2", "w": "1"})
         assert await life.writes() == [("patched", "ConfigMap/shop/a", "data.v")]
-        life.looking.edit("b", data={"v": "theirs"})
+        life.harness.edit("b", data={"v": "theirs"})
         assert await life.writes() == [("drift reverted", "ConfigMap/shop/b", "data.v")]
 
-    run(story())
+    run(scenario())
 
 
 def test_a_change_that_was_refused_and_succeeds_later_is_no_drift(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
-        life.looking.edit_app(spec={"v": "2"})
-        life.looking.server.say("patch", "a", Answer.BROKEN, Answer.FORBIDDEN)
+        life.harness.edit_app(spec={"v": "2"})
+        life.harness.server.say("patch", "a", Answer.BROKEN, Answer.FORBIDDEN)
         writes = []
         for _ in range(4):
             writes += await life.writes()
         assert writes == [("patched", "ConfigMap/shop/a", "data.v")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_another_cr_of_the_same_name_has_children_of_its_own(run):
-    async def story():
+    async def scenario():
         life = Life()
         await life.rest()
         life.delete("a")
-        life.looking.edit_app(metadata={**life.looking.app["metadata"], "uid": "another"})
+        life.harness.edit_app(metadata={**life.harness.app["metadata"], "uid": "another"})
         assert await life.writes() == [("created", "ConfigMap/shop/a")]
         assert life.drift == 0
 
-    run(story())
+    run(scenario())
 
 
 def test_what_was_deleted_before_ruleop_came_to_it_is_not_claimed(run):
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, when: spec.on}}\n", {"on": True})
         await life.rest()
-        life.looking.edit_app(spec={"v": "1", "on": False})
-        key = life.looking.key("a")
-        life.looking.server.before[("get", "a")] = lambda: life.looking.server.objects.pop(key)
+        life.harness.edit_app(spec={"v": "1", "on": False})
+        key = life.harness.key("a")
+        life.harness.server.before[("get", "a")] = lambda: life.harness.server.objects.pop(key)
         assert await life.writes() == []
-        assert life.looking.live("a") is None
+        assert life.harness.live("a") is None
 
-    run(story())
+    run(scenario())
 
 
-# -- which fields ------------------------------------------------------------------------------------------------------------------------
+# -- which fields ------------------------------------------------------------------------------------------------------
 
 
 def test_fields_are_paths_with_items_by_their_keys(run):
-    async def story():
+    async def scenario():
         life = Life("children: {d: {template: d.yaml}}\n", d=DEPLOYMENT)
         await life.rest()
-        life.looking.edit_app(spec={"v": "2"})
+        life.harness.edit_app(spec={"v": "2"})
         assert await life.writes() == [("patched", "Deployment/shop/d", "spec.template.spec.containers[name=web].image")]
 
-    run(story())
+    run(scenario())
 
 
 def test_of_a_secret_the_names_are_told_and_the_values_never(run):
-    async def story():
+    async def scenario():
         life = Life("children: {s: {template: s.yaml}}\n", s=CREDENTIALS)
         with capture_logs() as lines:
-            await life.looking.rest()
-            life.looking.edit_app(spec={"v": "2"})
-            await life.looking.rest()
-            life.looking.server.edit(life.looking.key("s", "Secret"), data={}, stringData={"password": "theirs"})
-            life.looking.stores.catch_up()
-            await life.looking.rest()
+            await life.harness.until_settled()
+            life.harness.edit_app(spec={"v": "2"})
+            await life.harness.until_settled()
+            life.harness.server.edit(life.harness.key("s", "Secret"), data={}, stringData={"password": "theirs"})
+            life.harness.stores.catch_up()
+            await life.harness.until_settled()
         said = repr(lines)
         assert "password" in said
         assert [word for word in ("hunter", "theirs") if word in said] == []
 
-    run(story())
+    run(scenario())
 
 
 def test_fields_are_bounded_in_number_and_length(run):
-    async def story():
+    async def scenario():
         many = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata: {{ spec.data }}\n"
         names = [f"{number:03}" + "x" * 250 for number in range(100)]
         life = Life(spec={"data": dict.fromkeys(names, "1")}, a=many)
         await life.rest()
-        life.looking.edit_app(spec={"data": dict.fromkeys(names, "2")})
+        life.harness.edit_app(spec={"data": dict.fromkeys(names, "2")})
         ((event, _, *fields),) = await life.writes()
         assert event == "patched"
         assert len(fields) == MAX_FIELDS + 1
         assert fields[-1] == f"and {100 - MAX_FIELDS} more"
         assert max(map(len, fields)) <= MAX_PATH
 
-    run(story())
+    run(scenario())
 
 
-# -- what a pass came to -----------------------------------------------------------------------------------------------------------------
+# -- what a pass came to -----------------------------------------------------------------------------------------------
 
 
 def test_all_rounds_of_a_pass_are_counted(run):
     """Some names are held by others when they are written, so the pass is planned again: what the first round wrote counts."""
 
-    async def story():
+    async def scenario():
         children = ", ".join(f"{name}: {{template: {name}.yaml, adopt: orphans}}" for name in "abc")
         files = {name: A.replace("name: a", f"name: {name}") for name in "abc"}
         life = Life(f"children: {{{children}}}\n", **files)
-        life.looking.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}})
+        life.harness.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}})
         assert await life.reconciled() == [("Ready", 3)]
 
-    run(story())
+    run(scenario())
 
 
 def test_what_is_awaited_is_said_once(run):
-    async def story():
+    async def scenario():
         life = Life("children: {a: {template: a.yaml, waitFor: spec.one == 1}, b: {template: b.yaml, dependsOn: [a]}}\n", {"one": 0}, b=A)
         assert await life.reconciled() == [("Waiting", 0, "a: waitFor: spec.one == 1", "b: a to be ready")]
-        life.looking.edit_app(spec={"v": "2", "one": 0})
+        life.harness.edit_app(spec={"v": "2", "one": 0})
         assert await life.reconciled() == []
 
-    run(story())
+    run(scenario())
 
 
 def test_another_wait_is_news_though_the_reason_is_the_same(run):
-    async def story():
+    async def scenario():
         children = "a: {template: a.yaml, waitFor: spec.one}, b: {template: b.yaml, waitFor: spec.two}"
         life = Life(f"children: {{{children}}}\n", {"one": False, "two": False}, b=A.replace("name: a", "name: b"))
         assert await life.reconciled() == [("Waiting", 0, "a: waitFor: spec.one", "b: waitFor: spec.two")]
-        life.looking.edit_app(spec={"v": "1", "one": True, "two": False})
+        life.harness.edit_app(spec={"v": "1", "one": True, "two": False})
         assert [each[2:] for each in await life.reconciled()] == [("b: waitFor: spec.two",)]
 
-    run(story())
+    run(scenario())
 
 
 def test_waits_are_bounded_in_number_and_length(run):
-    async def story():
+    async def scenario():
         condition = " and ".join(f"spec.v == '{'y' * 40}{number}'" for number in range(9))
         children = ", ".join(f'c{number}: {{template: c{number}.yaml, waitFor: "{condition}"}}' for number in range(20))
         files = {f"c{number}": A.replace("name: a", f"name: c{number}") for number in range(20)}
@@ -404,24 +404,24 @@ def test_waits_are_bounded_in_number_and_length(run):
         assert waits[-1] == f"and {20 - MAX_WAITS} more"
         assert max(map(len, waits)) <= MAX_WAIT
 
-    run(story())
+    run(scenario())
 
 
 def test_the_same_refusal_at_every_retry_is_no_news(run):
-    async def story():
+    async def scenario():
         life = Life()
-        life.looking.server.say("create", "a", *[Answer.INVALID] * 3)
+        life.harness.server.say("create", "a", *[Answer.INVALID] * 3)
         lines = []
         for _ in range(3):
             with capture_logs() as found:
-                await life.looking.look()
+                await life.harness.reconcile()
             lines += [line["event"] for line in found if line["log_level"] != "debug"]
         assert lines == ["reconciled", "problem"]
 
-    run(story())
+    run(scenario())
 
 
-# -- whatever happens, in whatever order -------------------------------------------------------------------------------------------------
+# -- whatever happens, in whatever order -------------------------------------------------------------------------------
 
 HAPPENINGS = st.lists(
     st.lists(st.sampled_from(["edit", "rules", "theirs", "deleted", "restart"]), max_size=3, unique=True), min_size=1, max_size=4
@@ -434,19 +434,19 @@ def test_drift_is_what_others_did_and_nobody_else(steps):
     """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process. What the next pass
     writes is drift if others alone account for it and ruleop can know that."""
 
-    async def story():
+    async def scenario():
         life, number, drift = Life(), 1, 0
         await life.rest()
         for happened in steps:
             number += 1
             if "restart" in happened:
-                life.looking.another(life.looking.reconciler.rules)
+                life.harness.restart(life.harness.reconciler.rules)
             if "edit" in happened:
-                life.looking.edit_app(spec={"v": str(number)})
+                life.harness.edit_app(spec={"v": str(number)})
             if "rules" in happened:
-                life.looking.reconciler.rules = project(ONE, a=A + f"  w: '{number}'\n").rules
+                life.harness.reconciler.rules = project(ONE, a=A + f"  w: '{number}'\n").rules
             if "theirs" in happened:
-                life.looking.edit("a", data={"v": "theirs"})
+                life.harness.edit("a", data={"v": "theirs"})
             if "deleted" in happened:
                 life.delete("a")
             known = "restart" not in happened
@@ -460,4 +460,4 @@ def test_drift_is_what_others_did_and_nobody_else(steps):
             drift += expected in (["drift reverted"], ["recreated: it was deleted"])
             assert life.drift == drift
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -1,18 +1,24 @@
-"""What Kubernetes and people are told when they ask, over HTTP."""
+"""What Kubernetes and Prometheus are answered over HTTP."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
-from ruleop.engine.telemetry import probes as health
-from ruleop.engine.telemetry.loop_watchdog import HUNG, LoopWatchdog
+from ruleop.engine.manager.collector import StateCollector
+from ruleop.engine.telemetry import loop_watchdog
+from ruleop.engine.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
@@ -20,105 +26,122 @@ from ruleop.errors import RuleopError
 ANY = "127.0.0.1:0"
 
 
-class Asking:
-    """A health server with some checks, and somebody who asks it."""
+class ProbesHarness:
+    """Probes with some checks, and a client that asks them."""
 
     def __init__(self, *checks, health=ANY, metrics="0"):
         self.checks = list(checks)
         self.metrics = Metrics()
         self.time = 0.0
-        self.health = Probes(lambda: self.checks, self.metrics, LoopWatchdog(self.metrics.lag.observe, clock=lambda: self.time))
         self.listen = {"health": health, "metrics": metrics}
 
     async def __aenter__(self):
-        await self.health.serve(**self.listen)
+        on_loop = partial(call_on_loop, asyncio.get_running_loop())
+        recorder = SimpleNamespace(statistics=lambda: {"sent": 3})
+        self.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=recorder, on_loop=on_loop))
+        watchdog = LoopWatchdog(self.metrics.lag.observe, clock=lambda: self.time)
+        self.probes = Probes(lambda: self.checks, self.metrics, watchdog)
+        await self.probes.serve(**self.listen)
         self.client = await aiohttp.ClientSession().__aenter__()
         return self
 
     async def __aexit__(self, *_):
         await self.client.close()
-        await self.health.stop()
+        await self.probes.stop()
 
-    async def get(self, path, place=0):
-        host, port = self.health.addresses[place]
-        async with self.client.get(f"http://{host}:{port}{path}") as answer:
-            return answer.status, await answer.text()
+    def url(self, path, place=0):
+        host, port = self.probes.addresses[place]
+        return f"http://{host}:{port}{path}"
 
-    def get_while_the_loop_is_busy(self, path):
-        """The loop does not turn before the answer is there."""
-        host, port = self.health.addresses[0]
+    async def get(self, path, place=0, method="GET"):
+        async with self.client.request(method, self.url(path, place)) as response:
+            return response.status, await response.text()
 
-        def ask():
+    def get_while_the_loop_is_blocked(self, path):
+        host, port = self.probes.addresses[0]
+
+        def get():
             try:
-                with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=20) as answer:
-                    return answer.status, answer.read().decode()
+                with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=20) as response:
+                    return response.status, response.read().decode()
             except urllib.error.HTTPError as error:
                 with error:
                     return error.code, error.read().decode()
 
         with ThreadPoolExecutor() as pool:
-            return pool.submit(ask).result()
+            return pool.submit(get).result()
 
 
-def nothing():
-    return Probes(list, Metrics(), LoopWatchdog(lambda late: None))
+async def serve_and_stop(health):
+    probes = Probes(list, Metrics(), LoopWatchdog(lambda _lag: None))
+    try:
+        await probes.serve(health=health, metrics="0")
+    finally:
+        await probes.stop()
 
 
 GOOD = Check("watch App", True)
-BAD = Check("watch ConfigMap", False, "the first list has not been answered")
-TOLD = Check("watch Certificate", False, "the cluster does not serve it", counts=False)
+BAD = Check("watch ConfigMap", False, "not listed yet")
+OPTIONAL = Check("watch Certificate", False, "not served by the cluster", counts=False)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
-def test_it_is_alive_whatever_the_checks_say(run, path):
-    async def story():
-        async with Asking(BAD) as asking:
-            assert await asking.get(path) == (200, "ok")
+def test_healthz_is_ok_whatever_the_checks_say(run, path):
+    async def scenario():
+        async with ProbesHarness(BAD) as harness:
+            assert await harness.get(path) == (200, "ok")
 
-    run(story())
-
-
-def test_a_loop_that_is_busy_for_a_while_is_alive(run):
-    async def story():
-        async with Asking(GOOD) as asking:
-            asking.time += HUNG
-            assert asking.get_while_the_loop_is_busy("/healthz") == (200, "ok")
-
-    run(story())
+    run(scenario())
 
 
-def test_a_loop_that_hangs_is_told_by_an_answer(run):
-    async def story():
-        async with Asking(GOOD) as asking:
-            asking.time += HUNG + 1
-            assert asking.get_while_the_loop_is_busy("/healthz") == (503, "the event loop has not turned for 61 s\n")
+def test_healthz_is_ok_while_the_loop_is_busy_for_less_than_a_minute(run):
+    async def scenario():
+        async with ProbesHarness(GOOD) as harness:
+            harness.time += BLOCKED_AFTER
+            assert harness.get_while_the_loop_is_blocked("/healthz") == (200, "ok")
 
-    run(story())
+    run(scenario())
+
+
+def test_healthz_fails_when_the_loop_is_blocked(run):
+    async def scenario():
+        async with ProbesHarness(GOOD) as harness:
+            harness.time += BLOCKED_AFTER + 1
+            assert harness.get_while_the_loop_is_blocked("/healthz") == (
+                503,
+                "the event loop has been blocked for 61 s\n",
+            )
+
+    run(scenario())
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/metrics"])
-def test_what_only_a_turning_loop_can_tell_is_not_waited_for_long(run, monkeypatch, path):
-    monkeypatch.setattr(health, "PATIENCE", 0.05)
+def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, path):
+    monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.05)
 
-    async def story():
-        async with Asking(GOOD, metrics=ANY) as asking:
-            asking.time += 7
-            assert asking.get_while_the_loop_is_busy(path) == (503, "the event loop has not turned for 7 s\n")
-            assert (await asking.get(path))[0] == 200, "it turns again"
+    async def scenario():
+        async with ProbesHarness(GOOD, metrics=ANY) as harness:
+            harness.time += 7
+            assert harness.get_while_the_loop_is_blocked(path) == (503, "the event loop has been blocked for 7 s\n")
+            assert (await harness.get(path))[0] == 200, "the loop runs again"
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
     ("checks", "path", "said"),
     [
         ([], "/readyz", (200, "ok\n")),
-        ([GOOD, TOLD], "/readyz", (200, "ok\n")),
-        ([GOOD, TOLD], "/readyz?verbose", (200, "[+] watch App\n[-] watch Certificate: the cluster does not serve it\nready\n")),
+        ([GOOD, OPTIONAL], "/readyz", (200, "ok\n")),
+        (
+            [GOOD, OPTIONAL],
+            "/readyz?verbose",
+            (200, "[+] watch App\n[-] watch Certificate: not served by the cluster\nready\n"),
+        ),
         (
             [GOOD, BAD],
             "/readyz",
-            (503, "[+] watch App\n[-] watch ConfigMap: the first list has not been answered\nnot ready\n"),
+            (503, "[+] watch App\n[-] watch ConfigMap: not listed yet\nnot ready\n"),
         ),
         (
             [Check("rules", False, "two mistakes\n[+] a lie", counts=False)],
@@ -127,72 +150,122 @@ def test_what_only_a_turning_loop_can_tell_is_not_waited_for_long(run, monkeypat
         ),
     ],
 )
-def test_ready_is_when_all_that_counts_holds(run, checks, path, said):
-    async def story():
-        async with Asking(*checks) as asking:
-            assert await asking.get(path) == said
+def test_readyz_is_ok_when_all_checks_that_count_are(run, checks, path, said):
+    async def scenario():
+        async with ProbesHarness(*checks) as harness:
+            assert await harness.get(path) == said
 
-    run(story())
-
-
-def test_readiness_is_asked_anew_each_time(run):
-    async def story():
-        async with Asking(BAD) as asking:
-            assert (await asking.get("/readyz"))[0] == 503
-            asking.checks[:] = [GOOD]
-            assert (await asking.get("/readyz"))[0] == 200
-
-    run(story())
+    run(scenario())
 
 
-def test_metrics_are_served_as_prometheus_reads_them(run):
-    async def story():
-        async with Asking(health="0", metrics=ANY) as asking:
-            asking.metrics.leader.labels("ruleop").set(1)
-            host, port = asking.health.addresses[0]
-            async with asking.client.get(f"http://{host}:{port}/metrics") as answer:
-                assert answer.headers["Content-Type"].startswith("text/plain; version=")
-                text = await answer.text()
-            families = {family.name: family for family in text_string_to_metric_families(text)}
-            assert families["leader_election_master_status"].samples[0].value == 1
-            assert (await asking.get("/readyz"))[0] == 404
+def test_readyz_evaluates_the_checks_each_time(run):
+    async def scenario():
+        async with ProbesHarness(BAD) as harness:
+            assert (await harness.get("/readyz"))[0] == 503
+            harness.checks[:] = [GOOD]
+            assert (await harness.get("/readyz"))[0] == 200
 
-    run(story())
+    run(scenario())
 
 
-def test_each_has_its_own_address(run):
-    async def story():
-        async with Asking(GOOD, health=ANY, metrics="localhost:0") as asking:
-            assert len(asking.health.addresses) == 2
-            assert (await asking.get("/readyz", 0))[0] == 200
-            assert (await asking.get("/metrics", 0))[0] == 404
-            assert (await asking.get("/metrics", 1))[0] == 200
+def test_a_check_that_raises_is_an_internal_error_of_that_request(run):
+    async def scenario():
+        async with ProbesHarness(None) as harness:
+            assert await harness.get("/readyz?verbose") == (500, "internal error; see the log\n")
+            assert await harness.get("/healthz") == (200, "ok")
 
-    run(story())
+    with capture_logs() as lines:
+        run(scenario())
+    assert [(line["event"], line["path"]) for line in lines] == [("request failed with an internal error", "/readyz")]
 
 
-def test_both_may_share_one_address(run):
-    async def story():
-        async with Asking(GOOD, health=ANY, metrics=ANY) as asking:
-            assert len(asking.health.addresses) == 1
-            assert (await asking.get("/readyz"))[0] == (await asking.get("/metrics"))[0] == 200
+@pytest.mark.parametrize(
+    ("method", "path", "response"),
+    [
+        ("HEAD", "/healthz", (200, "")),
+        ("POST", "/healthz", (405, "only GET is allowed\n")),
+        ("GET", "/", (404, "not found\n")),
+        ("GET", "/healthz/", (404, "not found\n")),
+    ],
+)
+def test_only_get_and_head_of_the_known_paths_are_answered(run, method, path, response):
+    async def scenario():
+        async with ProbesHarness(GOOD) as harness:
+            assert await harness.get(path, method=method) == response
 
-    run(story())
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "parse"),
+    [
+        ("", "text/plain; version=0.0.4", text_string_to_metric_families),
+        (
+            "application/openmetrics-text; version=1.0.0",
+            "application/openmetrics-text; version=1.0.0",
+            openmetrics_families,
+        ),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(run, accept, content_type, parse, encoding):
+    async def scenario():
+        async with ProbesHarness(health="0", metrics=ANY) as harness:
+            harness.metrics.leader.labels("ruleop").set(1)
+            headers = {"Accept": accept, "Accept-Encoding": encoding}
+            async with harness.client.get(harness.url("/metrics"), headers=headers) as response:
+                assert response.headers["Content-Type"].startswith(content_type)
+                assert response.headers.get("Content-Encoding", "identity") == encoding
+                text = await response.text()
+            samples = {(each.name, *each.labels.values()): each.value for family in parse(text) for each in family.samples}
+            assert samples["leader_election_master_status", "ruleop"] == 1
+            assert samples["ruleop_events_total", "sent"] == 3
+
+    run(scenario())
+
+
+def test_metrics_can_be_chosen_by_name(run):
+    async def scenario():
+        async with ProbesHarness(health="0", metrics=ANY) as harness:
+            _, text = await harness.get("/metrics?name[]=ruleop_events_total")
+            assert [family.name for family in text_string_to_metric_families(text)] == ["ruleop_events"]
+
+    run(scenario())
+
+
+def test_health_and_metrics_have_addresses_of_their_own(run):
+    async def scenario():
+        async with ProbesHarness(GOOD, health=ANY, metrics="localhost:0") as harness:
+            assert len(harness.probes.addresses) == 2
+            assert (await harness.get("/readyz", 0))[0] == 200
+            assert (await harness.get("/metrics", 0))[0] == 404
+            assert (await harness.get("/metrics", 1))[0] == 200
+
+    run(scenario())
+
+
+def test_health_and_metrics_can_share_an_address(run):
+    async def scenario():
+        async with ProbesHarness(GOOD, health=ANY, metrics=ANY) as harness:
+            assert len(harness.probes.addresses) == 1
+            assert (await harness.get("/readyz"))[0] == (await harness.get("/metrics"))[0] == 200
+
+    run(scenario())
 
 
 @pytest.mark.parametrize("off", ["", "0", ":0"])
-def test_off_is_off(run, off):
-    async def story():
-        async with Asking(health=off, metrics=off) as asking:
-            assert asking.health.addresses == []
+def test_an_address_of_zero_turns_the_server_off(run, off):
+    async def scenario():
+        async with ProbesHarness(health=off, metrics=off) as harness:
+            assert harness.probes.addresses == []
 
-    run(story())
+    run(scenario())
 
 
-def test_an_address_in_brackets_is_one_of_ipv6(run):
-    async def story():
-        async with Asking(health="[::1]:0") as asking:
-            host, port = asking.health.addresses[0]
+def test_an_address_in_brackets_is_an_ipv6_address(run):
+    async def scenario():
+        async with ProbesHarness(health="[::1]:0") as harness:
+            host, port = harness.probes.addresses[0]
             assert (host, port > 0) == ("::1", True)
 
     try:
@@ -200,53 +273,52 @@ def test_an_address_in_brackets_is_one_of_ipv6(run):
             probe.bind(("::1", 0))
     except OSError:
         pytest.skip("this machine has no IPv6")
-    run(story())
+    run(scenario())
 
 
-def test_a_port_alone_is_every_address(run):
+def test_a_port_alone_listens_on_every_address(run):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
-    async def story():
-        async with Asking(health=f":{port}") as asking, asking.client.get(f"http://127.0.0.1:{port}/healthz") as answer:
+    async def scenario():
+        async with (
+            ProbesHarness(health=f":{port}") as harness,
+            harness.client.get(f"http://127.0.0.1:{port}/healthz") as answer,
+        ):
             assert answer.status == 200
 
-    run(story())
+    run(scenario())
 
 
-def test_an_address_in_use_is_told_in_a_sentence(run):
-    async def story():
-        async with Asking() as first:
-            host, port = first.health.addresses[0]
-            second = nothing()
+def test_an_address_in_use_is_an_error_that_says_what_to_do(run):
+    async def scenario():
+        async with ProbesHarness() as first:
+            host, port = first.probes.addresses[0]
             with pytest.raises(RuleopError, match=rf"cannot listen on {host}:{port}: .*in use.*; choose another"):
-                await second.serve(health=f"{host}:{port}", metrics="0")
-            await second.stop()
+                await serve_and_stop(f"{host}:{port}")
 
-    run(story())
-
-
-async def refused(health_, address):
-    try:
-        await health_.serve(health=address, metrics="0")
-    finally:
-        await health_.stop()
+    run(scenario())
 
 
 @pytest.mark.parametrize("address", [":http", "localhost", ":70000", "host:-1", "host:²"])
-def test_what_is_no_address_is_told_in_a_sentence(run, address):
+def test_an_invalid_address_is_an_error_that_says_what_to_do(run, address):
     with pytest.raises(RuleopError, match="an address is host:port"):
-        run(refused(nothing(), address))
+        run(serve_and_stop(address))
 
 
-def test_after_its_end_nobody_answers(run):
-    async def story():
-        async with Asking() as asking:
-            host, port = asking.health.addresses[0]
-            await asking.health.stop()
-            await asking.health.stop()
+def test_an_invalid_host_is_an_error_that_says_what_to_do(run):
+    with pytest.raises(RuleopError, match=r"cannot listen on a\.\.b:1: a\.\.b is not a valid host name; choose another address"):
+        run(serve_and_stop("a..b:1"))
+
+
+def test_after_stop_connections_are_refused(run):
+    async def scenario():
+        async with ProbesHarness() as harness:
+            host, port = harness.probes.addresses[0]
+            await harness.probes.stop()
+            await harness.probes.stop()
             with pytest.raises(aiohttp.ClientConnectionError):
-                await asking.client.get(f"http://{host}:{port}/healthz")
+                await harness.client.get(f"http://{host}:{port}/healthz")
 
-    run(story())
+    run(scenario())

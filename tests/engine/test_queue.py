@@ -1,4 +1,4 @@
-"""What the engine relies on. Each test is one sentence of the queue's promise; the last one tries to break them all at once."""
+"""What the engine relies on the queue for. The last test compares random histories with a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ruleop.engine.queue.work_queue import FOURTH, PATIENCE, STALE_TIMERS, Backoff, Urgency, WorkQueue
+from ruleop.engine.queue.work_queue import (
+    MAX_STALE_TIMERS,
+    MAX_WAIT,
+    TURNS_PER_OVERDUE_KEY,
+    Backoff,
+    Urgency,
+    WorkQueue,
+)
 
 
 def test_a_burst_of_events_costs_one_reconcile():
@@ -17,7 +24,7 @@ def test_a_burst_of_events_costs_one_reconcile():
     assert queue.take(now=0) is None
 
 
-def test_a_change_during_the_work_makes_the_key_due_once_more():
+def test_a_change_during_a_reconcile_queues_the_key_once_more():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
     queue.take(now=0)
@@ -30,15 +37,15 @@ def test_a_change_during_the_work_makes_the_key_due_once_more():
     assert queue.take(now=4) is None
 
 
-def test_an_edit_overtakes_a_restart():
+def test_an_edit_goes_before_the_resync_of_a_restart():
     queue = WorkQueue[str]()
     for name in ("a", "b", "c"):
-        queue.add(name, now=0, urgency=Urgency.SWEEP)
+        queue.add(name, now=0, urgency=Urgency.RESYNC)
     queue.add("c", now=1)
     assert queue.take(now=1) == "c"
 
 
-def test_failures_wait_longer_and_longer_and_are_forgotten_on_success():
+def test_failures_back_off_up_to_the_cap_and_success_resets_them():
     queue = WorkQueue[str](backoff=Backoff(first=1, cap=3))
     now, waits = 0.0, []
     queue.add("a", now=now)
@@ -55,7 +62,7 @@ def test_failures_wait_longer_and_longer_and_are_forgotten_on_success():
     assert queue.statistics(now=now)["failing"] == 0
 
 
-def test_of_two_wishes_the_earlier_counts():
+def test_of_several_delays_the_earliest_counts():
     queue = WorkQueue[str]()
     queue.add_after("a", 10, now=0)
     queue.add_after("a", 5, now=0)
@@ -64,7 +71,7 @@ def test_of_two_wishes_the_earlier_counts():
     assert queue.take(now=4.9) is None
     assert queue.take(now=5) == "a"
     queue.done("a", now=5)
-    assert queue.take(now=100) is None, "the other wishes went with it"
+    assert queue.take(now=100) is None, "the other delays are dropped"
 
 
 def test_namespaces_take_turns():
@@ -84,21 +91,7 @@ def test_a_noisy_namespace_delays_another_by_one_turn():
     assert queue.take(now=1) == "b"
 
 
-def test_what_is_gone_is_forgotten():
-    queue = WorkQueue[str](backoff=Backoff(first=1, cap=8))
-    queue.add("a", now=0)
-    queue.take(now=0)
-    queue.done("a", now=0, failed=True)
-    assert queue.failures("a") == 1
-    queue.forget("a")
-    assert queue.failures("a") == 0
-    assert queue.take(now=100) is None
-    queue.add("b", now=0)
-    queue.forget("b")
-    assert queue.take(now=0) is None
-
-
-def test_the_one_key_of_a_namespace_waits_for_one_turn_of_each_other():
+def test_a_key_waits_for_one_turn_of_each_other_namespace():
     queue = WorkQueue[str](group=lambda key: key[0])
     for namespace in "abcdef":
         for number in range(100):
@@ -112,85 +105,86 @@ def test_the_one_key_of_a_namespace_waits_for_one_turn_of_each_other():
     assert sorted(turns) == list("abcdef")
 
 
-def test_a_namespace_is_not_set_back_by_what_happens_to_its_keys():
+def test_a_namespace_keeps_its_turn_when_its_keys_are_added_again():
     queue = WorkQueue[str](group=lambda key: key[0])
-    for key in ("a1", "b1", "b2", "c1"):
+    for key in ("a1", "b1", "c1"):
         queue.add(key, now=0)
-    queue.forget("b1")
-    queue.add("b2", now=1)
-    assert [queue.take(now=1) for _ in range(3)] == ["a1", "b2", "c1"]
+    queue.add("b1", now=1)
+    assert [queue.take(now=1) for _ in range(3)] == ["a1", "b1", "c1"]
 
 
-def test_what_is_less_urgent_is_not_starved():
+def test_less_urgent_keys_are_not_starved():
     queue = WorkQueue[str]()
-    queue.add("sweep", now=0, urgency=Urgency.SWEEP)
+    queue.add("sweep", now=0, urgency=Urgency.RESYNC)
     queue.add("retry", now=1, urgency=Urgency.RETRY)
     taken = []
     for turn in range(100):
         queue.add(f"edit{turn}", now=turn)
         taken.append(queue.take(now=turn))
     first = min(taken.index("sweep"), taken.index("retry"))
-    assert first > PATIENCE, "edits go first"
-    assert taken.index("sweep") < taken.index("retry") <= PATIENCE + 2 * FOURTH, "what waits longest goes before"
+    assert first > MAX_WAIT, "edits go first"
+    assert taken.index("sweep") < taken.index("retry") <= MAX_WAIT + 2 * TURNS_PER_OVERDUE_KEY, (
+        "the one that waits longest goes before the other"
+    )
 
 
-def test_while_edits_are_few_nothing_goes_before_them():
+def test_less_urgent_keys_do_not_go_before_edits_before_the_maximum_wait():
     queue = WorkQueue[str]()
-    queue.add("sweep", now=0, urgency=Urgency.SWEEP)
+    queue.add("sweep", now=0, urgency=Urgency.RESYNC)
     for _ in range(20):
-        queue.add("edit", now=PATIENCE)
-        assert queue.take(now=PATIENCE) == "edit"
-        queue.done("edit", now=PATIENCE)
+        queue.add("edit", now=MAX_WAIT)
+        assert queue.take(now=MAX_WAIT) == "edit"
+        queue.done("edit", now=MAX_WAIT)
 
 
-def test_a_server_that_asks_to_be_left_alone_is():
+def test_a_retry_after_of_the_server_is_a_minimum_of_the_backoff():
     queue = WorkQueue[str](backoff=Backoff(first=1, cap=8))
     for again_after, wait in ((None, 1), (5.0, 5), (1.0, 4)):
         queue.add("a", now=100)
         queue.take(now=100)
-        queue.done("a", now=100, failed=True, again_after=again_after)
+        queue.done("a", now=100, failed=True, requeue_after=again_after)
         assert queue.next_due() == 100 + wait
     assert queue.failures("a") == 3
 
 
-def test_what_asked_to_be_looked_at_again_is():
+def test_a_requeued_key_is_ready_after_its_time():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
     queue.take(now=0)
-    queue.done("a", now=0, again_after=7)
+    queue.done("a", now=0, requeue_after=7)
     assert queue.take(now=6.9) is None
     assert queue.take(now=7) == "a"
-    queue.done("a", now=7, again_after=0)
+    queue.done("a", now=7, requeue_after=0)
     assert queue.take(now=7) == "a", "at once"
 
 
-def test_a_wish_for_something_due_anyway_needs_no_timer():
+def test_a_ready_key_is_not_delayed():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
     queue.add_after("a", 5, now=0)
     assert queue.next_due() is None
 
 
-def test_timers_that_count_no_more_are_cleared_away():
+def test_stale_timers_are_removed():
     queue = WorkQueue[str]()
     for turn in range(10_000):
         queue.add("a", now=turn)
         queue.take(now=turn)
-        queue.done("a", now=turn, again_after=36_000)
-    assert len(queue._timers) <= 2 + STALE_TIMERS + 1
+        queue.done("a", now=turn, requeue_after=36_000)
+    assert len(queue._timers) <= 2 + MAX_STALE_TIMERS + 1
     assert queue.next_due() == 9_999 + 36_000
     assert queue.take(now=9_999 + 36_000) == "a"
 
 
-def test_a_key_that_fails_for_weeks_is_still_tried():
+def test_a_key_that_fails_for_weeks_is_still_retried():
     assert Backoff().delay(10_000) == Backoff().cap
     assert [Backoff().delay(failures) for failures in (1, 2, 3)] == [0.005, 0.01, 0.02]
 
 
-def test_it_says_how_it_is():
+def test_statistics_count_the_keys_of_each_state():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
-    queue.add("b", now=3, urgency=Urgency.SWEEP)
+    queue.add("b", now=3, urgency=Urgency.RESYNC)
     queue.add_after("c", 10, now=3)
     assert queue.has_ready()
     assert queue.statistics(now=5) == {"ready": 2, "delayed": 1, "active": 0, "failing": 0, "longest_wait": 5}
@@ -201,57 +195,46 @@ def test_it_says_how_it_is():
     assert queue.statistics(now=5) == {"ready": 0, "delayed": 2, "active": 1, "failing": 1, "longest_wait": 0}
 
 
-def test_it_tells_how_long_each_key_waited_for_a_worker():
-    told = []
-    queue = WorkQueue[str](waited=told.append)
+def test_it_reports_how_long_each_key_waited_for_a_worker():
+    waits = []
+    queue = WorkQueue[str](report_wait=waits.append)
     queue.add("a", now=0)
-    queue.add("b", now=1, urgency=Urgency.SWEEP)
+    queue.add("b", now=1, urgency=Urgency.RESYNC)
     queue.add_after("c", 10, now=0)
     queue.add("b", now=2)
     assert [queue.take(now=12) for _ in range(4)] == ["a", "b", "c", None]
-    assert told == [12, 11, 2], "a key that is looked at later waits from when it is due"
+    assert waits == [12, 11, 2], "a delayed key waits from the time it becomes ready"
 
 
-def test_what_is_due_waits_also_while_nobody_is_free_to_take_it():
+def test_a_key_that_became_due_counts_as_ready_before_a_worker_asks():
     queue = WorkQueue[str]()
     queue.add_after("a", 10, now=0)
     assert queue.statistics(now=13) == {"ready": 1, "delayed": 0, "active": 0, "failing": 0, "longest_wait": 3}
 
 
-def test_a_more_urgent_reason_keeps_the_time_that_was_waited():
+def test_a_key_that_becomes_more_urgent_keeps_its_waiting_time():
     queue = WorkQueue[str]()
-    queue.add("a", now=0, urgency=Urgency.SWEEP)
+    queue.add("a", now=0, urgency=Urgency.RESYNC)
     queue.add("a", now=4)
-    queue.add("a", now=5, urgency=Urgency.SWEEP)
+    queue.add("a", now=5, urgency=Urgency.RESYNC)
     assert queue.statistics(now=6)["longest_wait"] == 6
     assert queue.statistics(now=6)["ready"] == 1
 
 
-def test_the_most_urgent_reason_during_the_work_counts():
+def test_of_several_changes_during_a_reconcile_the_most_urgent_counts():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
     queue.take(now=0)
-    for urgency in (Urgency.SWEEP, Urgency.CHANGE, Urgency.RETRY):
+    for urgency in (Urgency.RESYNC, Urgency.CHANGE, Urgency.RETRY):
         queue.add("a", now=1, urgency=urgency)
     queue.add("b", now=1, urgency=Urgency.RETRY)
     queue.done("a", now=1, failed=True)
     assert queue.take(now=1) == "a", "it does not wait for its backoff"
 
 
-def test_what_is_forgotten_while_worked_on_ends_as_usual():
-    queue = WorkQueue[str]()
-    queue.add("a", now=0)
-    queue.take(now=0)
-    queue.forget("a")
-    queue.add("a", now=1)
-    assert queue.take(now=1) is None
-    queue.done("a", now=1)
-    assert queue.take(now=1) == "a"
-
-
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.booleans()), max_size=80))
-def test_between_two_turns_of_a_namespace_no_other_has_two(steps):
-    """While a namespace has due keys of one urgency, each other one has at most one turn before it has its own."""
+def test_no_namespace_has_two_turns_between_two_of_another(steps):
+    """While a namespace has ready keys of one urgency, each other namespace has at most one turn before its next."""
     queue = WorkQueue[str](group=lambda key: key[0])
     turns = {name: dict.fromkeys("abcd", 0) for name in "abcd"}  # of the others, since the namespace began to wait
     waiting = dict.fromkeys("abcd", 0)
@@ -274,41 +257,32 @@ def test_between_two_turns_of_a_namespace_no_other_has_two(steps):
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Random histories against a model that keeps only what is owed: keys to look at now, and keys to look at later."""
+    """Random histories against a model that knows only which keys are due now, and which later."""
 
     keys = st.sampled_from("abcd")
 
     def __init__(self):
         super().__init__()
         self.queue, self.now = WorkQueue[str](backoff=Backoff(first=1, cap=8), group=lambda key: key in "ab"), 0.0
-        self.owed: set[str] = set()
+        self.due: set[str] = set()
         self.later: dict[str, float] = {}
         self.active: set[str] = set()
         self.failures: dict[str, int] = {}
 
-    def owe(self, key):
-        self.owed.add(key)
-        self.later.pop(key, None)  # that look plans the next one
+    def make_due(self, key):
+        self.due.add(key)
+        self.later.pop(key, None)  # the reconcile schedules the next one
 
     @rule(key=keys, urgency=st.sampled_from(Urgency))
-    def something_changed(self, key, urgency):
+    def an_object_changes(self, key, urgency):
         self.queue.add(key, now=self.now, urgency=urgency)
-        self.owe(key)
+        self.make_due(key)
 
     @rule(key=keys, delay=st.floats(0.1, 5))
-    def look_again(self, key, delay):
+    def a_key_is_delayed(self, key, delay):
         self.queue.add_after(key, delay, now=self.now)
-        if key in self.active or key not in self.owed:
+        if key in self.active or key not in self.due:
             self.later[key] = min(self.later.get(key, float("inf")), self.now + delay)
-
-    @rule(key=keys)
-    def it_is_gone(self, key):
-        """What happened while it is worked on is still owed: it may be another object of that name."""
-        self.queue.forget(key)
-        self.later.pop(key, None)
-        self.failures.pop(key, None)
-        if key not in self.active:
-            self.owed.discard(key)
 
     @rule(seconds=st.floats(0, 6))
     def time_passes(self, seconds):
@@ -317,31 +291,31 @@ class AnyHistory(RuleBasedStateMachine):
     @rule()
     def a_worker_takes(self):
         for key in [key for key, due in self.later.items() if due <= self.now]:
-            self.owe(key)
+            self.make_due(key)
         key = self.queue.take(now=self.now)
         if key is None:
-            assert not self.owed - self.active, "a key that is owed was not handed out"
+            assert not self.due - self.active, "a due key was not handed out"
             return
-        assert key in self.owed - self.active, "handed out for no reason, or twice at once"
-        self.owed.remove(key)
+        assert key in self.due - self.active, "handed out without being due, or twice at once"
+        self.due.remove(key)
         self.active.add(key)
 
     @precondition(lambda self: self.active)
     @rule(data=st.data(), failed=st.booleans(), again=st.none() | st.floats(0.1, 5))
     def a_worker_ends(self, data, failed, again):
         key = data.draw(st.sampled_from(sorted(self.active)))
-        self.queue.done(key, now=self.now, failed=failed, again_after=again)
+        self.queue.done(key, now=self.now, failed=failed, requeue_after=again)
         self.active.remove(key)
         self.failures[key] = self.failures.get(key, 0) + 1 if failed else 0
-        if key in self.owed:
-            self.owe(key)
+        if key in self.due:
+            self.make_due(key)
         elif failed or again is not None:
             delay = max(min(8, 2 ** (self.failures[key] - 1)), again or 0) if failed else again
             self.later[key] = min(self.later.get(key, float("inf")), self.now + delay)
 
     @invariant()
     def it_knows_what_comes_next(self):
-        waiting = self.owed | {key for key, due in self.later.items() if due <= self.now}
+        waiting = self.due | {key for key, due in self.later.items() if due <= self.now}
         assert self.queue.statistics(now=self.now)["ready"] == len(waiting - self.active)
         assert self.queue.statistics(now=self.now)["active"] == len(self.active)
         assert self.queue.next_due() == min(self.later.values(), default=None)

@@ -12,32 +12,32 @@ from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.kinds import ObjectKey
 from ruleop.offline.recording import read_document
 from ruleop.planning import plan
-from tests.engine.looking import Looking
+from tests.engine.reconciler_harness import ReconcilerHarness
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 KEY = ObjectKey("example.com", "App", "shop", "web")
 
 
 def recording(folder):
-    looking = Looking("children: {a: {template: a.yaml}}\n", {"v": "1"}, a=A)
-    looking.reconciler.environment = replace(looking.reconciler.environment, pass_files=PassFiles(folder))
-    return looking
+    harness = ReconcilerHarness("children: {a: {template: a.yaml}}\n", {"v": "1"}, a=A)
+    harness.reconciler.environment = replace(harness.reconciler.environment, pass_files=PassFiles(folder))
+    return harness
 
 
 def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(run, tmp_path):
-    async def story():
-        looking = recording(tmp_path / "passes")
-        await looking.rest()
+    async def scenario():
+        harness = recording(tmp_path / "passes")
+        await harness.until_settled()
         files = sorted((tmp_path / "passes").iterdir())
         assert [file.name for file in files][:2] == ["App_example.com_shop_web_000001.json", "App_example.com_shop_web_000002.json"]
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
         first, last = (read_document(orjson.loads(file.read_bytes())) for file in (files[0], files[-1]))
-        (rule,) = looking.project.rules
+        (rule,) = harness.project.rules
         create, quiet = (plan(rule, each.resource, each.observed, each.history, foresee=each.foresee) for each in (first, last))
         assert [action.key.name for action in create.actions] == ["a"]
         assert quiet.quiet
 
-    run(story())
+    run(scenario())
 
 
 def test_of_each_resource_the_last_files_are_kept(tmp_path):
@@ -56,12 +56,12 @@ def replace_name(key):
 
 
 def test_a_folder_that_cannot_be_written_is_logged_once_and_stops_nothing(run, tmp_path):
-    async def story():
+    async def scenario():
         (tmp_path / "file").write_text("")
-        looking = recording(tmp_path / "file")
+        harness = recording(tmp_path / "file")
         with capture_logs() as logs:
-            await looking.rest()
-        assert looking.condition()["status"] == "True"
+            await harness.until_settled()
+        assert harness.condition()["status"] == "True"
         assert [log["event"] for log in logs].count("pass not recorded") == 1
 
-    run(story())
+    run(scenario())

@@ -1,4 +1,4 @@
-"""Files change on disk in every way that editors and Kubernetes know; the project follows, once for each change."""
+"""The project is loaded again however its files are changed, once for each change."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
+from watchdog.events import FileOpenedEvent
+from watchdog.observers.api import BaseObserver
 
 import ruleop.engine.manager.reload as module
 from ruleop.engine.manager.reload import Reloader
-from ruleop.rules import Project, load_project
+from ruleop.rules import Project, files_digest, load_project
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
 WATCHES = """
@@ -38,49 +40,48 @@ def write(root, name="first"):
 
 
 class Follower:
-    """What a reloader told, as a queue to wait on."""
+    """The projects and errors that a reloader reports, as a queue."""
 
     def __init__(self, root, **options):
         self.root = root
-        self.told: asyncio.Queue = asyncio.Queue()
+        self.reports: asyncio.Queue = asyncio.Queue()
         self.reloader = Reloader(
             root,
             {},
             current=load_project(root, environ={}).digest,
-            changed=self.told.put_nowait,
-            refused=lambda errors: self.told.put_nowait(str(errors)),
+            changed=self.reports.put_nowait,
+            rejected=lambda errors: self.reports.put_nowait(str(errors)),
             **options,
         )
-        self.looked = asyncio.Event()
-        self._look, self.reloader.look = self.reloader.look, self.look
+        self.checked = asyncio.Event()
+        self._check, self.reloader.check = self.reloader.check, self.check
 
-    async def look(self):
-        await self._look()
-        self.looked.set()
+    async def check(self):
+        await self._check()
+        self.checked.set()
 
     async def next(self):
-        return await asyncio.wait_for(self.told.get(), 15)
+        return await asyncio.wait_for(self.reports.get(), 15)
 
     async def until(self, digest):
-        """Intermediate states may be told; the last one is."""
+        """Intermediate states may be reported; the last one is."""
         while True:
-            told = await self.next()
-            if not isinstance(told, str) and told.digest == digest:
-                return told
+            report = await self.next()
+            if not isinstance(report, str) and report.digest == digest:
+                return report
 
-    async def until_refused(self):
-        while not isinstance(told := await self.next(), str):
+    async def until_rejected(self):
+        while not isinstance(report := await self.next(), str):
             pass
-        return told
+        return report
 
-    async def watched(self):
-        """When it watches: from then on no change is found by the look at its start."""
-        await asyncio.wait_for(self.looked.wait(), 15)
+    async def until_watching(self):
+        """From then on no change is found by the check at the start."""
+        await asyncio.wait_for(self.checked.wait(), 15)
 
-    async def rest(self):
-        """When all that happened up to here has been looked at."""
-        await self.reloader.look()
-        assert self.told.empty()
+    async def assert_nothing_new(self):
+        await self.reloader.check()
+        assert self.reports.empty()
 
 
 @contextlib.asynccontextmanager
@@ -94,9 +95,9 @@ async def following(root, **options):
 
 
 @pytest.fixture(autouse=True)
-def hasty(monkeypatch):
-    monkeypatch.setattr(module, "STILL", 0.02)
-    monkeypatch.setattr(module, "LOOK_AT_FOLDERS", 0.05)
+def short_intervals(monkeypatch):
+    monkeypatch.setattr(module, "QUIET_PERIOD", 0.02)
+    monkeypatch.setattr(module, "FOLDER_INTERVAL", 0.05)
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def backup_and_rename(root):
 
 
 def many_at_once(root):
-    """As a checkout of another branch does it."""
+    """Like the checkout of another branch."""
     for number in range(200):
         file = root / f"templates/many/{number % 7}/{number}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -208,37 +209,38 @@ def the_project_replaced(root):
         the_project_replaced,
     ],
 )
-def test_each_way_to_change_a_file_is_followed(run, root, change):
+def test_each_way_to_change_a_file_is_noticed(run, root, change):
     (root / "templates/unused.txt").write_text("not used")
     (root / "rules").mkdir()
     (root / "rules/more.yaml").write_text(WATCHES.replace("App", "Other"))
     (root / "watches.yaml").write_text("include: [rules/*.yaml]\nwatches:" + WATCHES)
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
-            await follower.watched()
+            await follower.until_watching()
             change(root)
             assert (await follower.until(digest(root))).digest != ""
-            await follower.rest()
+            await follower.assert_nothing_new()
 
-    run(story())
+    run(scenario())
 
 
-def test_files_written_one_after_the_other_end_in_what_they_are_together(run, root):
-    async def story():
+def test_after_several_writes_the_last_state_is_loaded(run, root):
+    async def scenario():
         async with following(root) as follower:
             for number in range(10):
                 (root / f"templates/file{number}.txt").write_text("x")
                 await asyncio.sleep(0)
             in_place(root)
             await follower.until(digest(root))
-            await follower.rest()
+            await follower.assert_nothing_new()
 
-    run(story())
+    run(scenario())
 
 
-def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
-    """Files are links into `..data`, itself a link to a folder with a date for a name; a new one is made, and the link is turned by a rename."""
+def test_an_update_of_a_configmap_mount_is_noticed(run, tmp_path):
+    """Files are links into `..data`, itself a link to a folder with a date for a name; a new one is made, and the link
+    is turned by a rename."""
     root = tmp_path / "mounted"
     root.mkdir()
 
@@ -252,18 +254,18 @@ def test_a_configmap_is_swapped_as_kubelet_does_it(run, tmp_path):
     (root / "watches.yaml").symlink_to("..data/watches.yaml")
     (root / "templates").symlink_to("..data/templates")
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             for number in range(3):
                 publish(f"..2026_01_0{number + 2}", f"number{number}")
                 shutil.rmtree(root / f"..2026_01_0{number + 1}")
                 await follower.until(digest(root))
-            await follower.rest()
+            await follower.assert_nothing_new()
 
-    run(story())
+    run(scenario())
 
 
-def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_path):
+def test_updates_of_several_mounts_are_noticed(run, tmp_path):
     """Three ConfigMaps: one for the project's folder, one for templates/, one for crds/."""
     root = tmp_path / "mounted"
 
@@ -284,9 +286,9 @@ def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_p
     publish(root / "templates", "..1", {"config.yaml.j2": TEMPLATE % "first"})
     publish(root / "crds", "..1", {"apps.yaml": CRD.read_text()})
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
-            await follower.watched()
+            await follower.until_watching()
             for date in ("..2", "..3"):
                 publish(root / "templates", date, {"config.yaml.j2": TEMPLATE % f"at{date.strip('.')}"})
                 await follower.until(digest(root))
@@ -295,17 +297,17 @@ def test_templates_and_definitions_in_mounts_of_their_own_are_swapped(run, tmp_p
                 publish(root, date, {"watches.yaml": WATCHES + f"# {date}\n"})
                 await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_a_release_behind_a_link_is_turned(run, tmp_path):
-    """The project's folder is a link itself, as deployments of files do it."""
+def test_a_project_folder_that_is_a_replaced_link_is_noticed(run, tmp_path):
+    """The project's folder is a link that a deployment replaces."""
     write(tmp_path / "releases/1", "first")
     (tmp_path / "current").symlink_to("releases/1")
 
-    async def story():
+    async def scenario():
         async with following(tmp_path / "current") as follower:
-            await follower.watched()
+            await follower.until_watching()
             for number in (2, 3):
                 write(tmp_path / f"releases/{number}", f"release{number}")
                 (tmp_path / "next").symlink_to(f"releases/{number}")
@@ -314,54 +316,61 @@ def test_a_release_behind_a_link_is_turned(run, tmp_path):
             in_place(tmp_path / "releases/3")
             await follower.until(digest(tmp_path / "current"))
 
-    run(story())
+    run(scenario())
 
 
-def test_what_does_not_belong_to_the_project_wakes_nobody(run, root):
+def test_other_files_and_reads_do_not_cause_a_check(run, root, monkeypatch):
     (root / "build").mkdir()
+    checks = queue.SimpleQueue()
 
-    async def story():
-        follower = Follower(root)
-        stirred = queue.SimpleQueue()
-        follower.reloader._stir = lambda: stirred.put(1)
-        follower.reloader.start()
-        try:
-            await follower.watched()
-            for name in ("notes.txt", "build/output", ".git", "templates/.config.yaml.j2.swp", "templates/config.yaml.j2~"):
-                (root / name).write_text("x")
-            (root / "watches.yaml").read_text()
-            (root / "templates/last.txt").write_text("x")
-            await asyncio.to_thread(stirred.get, True, 15)
-            await asyncio.sleep(0.1)
-            assert stirred.qsize() < 4, "what happened to the last file: made, written, closed"
-        finally:
-            await follower.reloader.stop()
+    def count(root):
+        checks.put(1)
+        return files_digest(root)
 
-    run(story())
-
-
-def test_a_file_that_cannot_be_read_is_refused_until_it_can(run, root):
-    async def story():
+    async def scenario():
         async with following(root) as follower:
-            await follower.watched()
+            await follower.until_watching()
+            monkeypatch.setattr(module, "files_digest", count)
+            for name in (
+                "notes.txt",
+                "build/output",
+                ".git",
+                "templates/.config.yaml.j2.swp",
+                "templates/config.yaml.j2~",
+            ):
+                (root / name).write_text("x")
+                (root / "watches.yaml").read_text()
+            await asyncio.sleep(0.2)
+            before = checks.qsize()
+            in_place(root)
+            await follower.until(digest(root))
+            assert before == 0
+
+    run(scenario())
+
+
+def test_a_project_with_an_unreadable_file_is_rejected_until_it_can_be_read(run, root):
+    async def scenario():
+        async with following(root) as follower:
+            await follower.until_watching()
             before = follower.reloader.digest
             file = root / "templates/config.yaml.j2"
             file.unlink()
             file.symlink_to("nowhere")
-            assert "this link is broken" in await follower.until_refused()
+            assert "this link is broken" in await follower.until_rejected()
             file.unlink()
             file.write_bytes(b"\xff")
-            assert "is not valid UTF-8" in await follower.until_refused()
+            assert "is not valid UTF-8" in await follower.until_rejected()
             file.write_text(TEMPLATE % "first")
             await follower.until(before)
 
-    run(story())
+    run(scenario())
 
 
-def test_writes_without_end_are_followed(run, root):
-    async def story():
+def test_files_that_are_written_all_the_time_are_loaded(run, root):
+    async def scenario():
         async with following(root) as follower:
-            await follower.watched()
+            await follower.until_watching()
             ended = threading.Event()
 
             def write_on():
@@ -373,46 +382,46 @@ def test_writes_without_end_are_followed(run, root):
             try:
                 in_place(root)
                 wanted = (TEMPLATE % "second").strip()
-                while not isinstance(told := await follower.next(), Project) or wanted not in told.templates["config.yaml.j2"]:
+                while not isinstance(report := await follower.next(), Project) or wanted not in report.templates["config.yaml.j2"]:
                     pass
             finally:
                 ended.set()
                 await writing
 
-    run(story())
+    run(scenario())
 
 
-def test_what_is_broken_is_refused_once_and_what_is_repaired_is_taken(run, root):
-    async def story():
+def test_an_invalid_project_is_rejected_once_and_loaded_when_it_is_valid(run, root):
+    async def scenario():
         async with following(root) as follower:
             before = follower.reloader.digest
             (root / "watches.yaml").write_text("- kind: [")
-            assert "watches.yaml" in await follower.until_refused()
+            assert "watches.yaml" in await follower.until_rejected()
             for _ in range(3):
-                await follower.rest()
+                await follower.assert_nothing_new()
             (root / "watches.yaml").write_text(WATCHES)
-            assert (await follower.until(before)).digest == before, "it is told that the same rules are good again"
-            await follower.rest()
+            assert (await follower.until(before)).digest == before, "it is reported that the same rules are valid again"
+            await follower.assert_nothing_new()
 
-    run(story())
+    run(scenario())
 
 
-def test_another_mistake_is_told_again(run, root):
-    async def story():
+def test_another_error_is_reported_again(run, root):
+    async def scenario():
         async with following(root) as follower:
             (root / "watches.yaml").write_text("- kind: [")
-            first = await follower.until_refused()
+            first = await follower.until_rejected()
             (root / "watches.yaml").write_text("- {kynd: App}")
-            assert await follower.until_refused() != first
+            assert await follower.until_rejected() != first
 
-    run(story())
+    run(scenario())
 
 
-def test_a_folder_that_is_deleted_and_made_again_is_followed_on(run, root):
-    async def story():
+def test_a_folder_that_is_deleted_and_created_again_is_watched(run, root):
+    async def scenario():
         async with following(root) as follower:
             shutil.rmtree(root)
-            while "no such folder" not in await follower.until_refused():
+            while "no such folder" not in await follower.until_rejected():
                 pass
             write(root, "again")
             await follower.until(digest(root))
@@ -420,74 +429,66 @@ def test_a_folder_that_is_deleted_and_made_again_is_followed_on(run, root):
             await follower.until(digest(root))
 
     with capture_logs() as logs:
-        run(story())
-    assert [log["event"] for log in logs].count("the folder of the rules cannot be watched; it is looked at now and then") == 1
+        run(scenario())
+    assert [log["event"] for log in logs].count("cannot watch the folder of the rules; checking it periodically") == 1
 
 
-def test_a_folder_that_is_replaced_by_another_is_followed_on(run, root, tmp_path):
-    async def story():
-        async with following(root, look_anyway=0.05) as follower:
+def test_a_folder_that_replaces_another_is_watched(run, root, tmp_path):
+    async def scenario():
+        async with following(root, check_interval=0.05) as follower:
             write(tmp_path / "new", "replaced")
             root.rename(tmp_path / "old")
             (tmp_path / "new").rename(root)
             await follower.until(digest(root))
-            follower.reloader.look_anyway = 60.0
-            await follower.reloader.look()
+            follower.reloader.check_interval = 60.0
+            await follower.reloader.check()
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_a_project_behind_a_link_is_followed(run, root, tmp_path):
+def test_a_project_behind_a_link_is_watched(run, root, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(root)
 
-    async def story():
+    async def scenario():
         async with following(link) as follower:
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_without_any_event_the_files_are_looked_at_anyway(run, root, monkeypatch):
-    async def story():
-        follower = Follower(root, look_anyway=0.01)
-        monkeypatch.setattr(follower.reloader, "_stir", lambda: None)
-        follower.reloader.start()
-        try:
-            await follower.rest()
+def test_without_events_the_files_are_checked_periodically(run, root, monkeypatch):
+    async def scenario():
+        monkeypatch.setattr(module, "CHANGES", [FileOpenedEvent])
+        async with following(root, check_interval=0.01) as follower:
+            await follower.assert_nothing_new()
             in_place(root)
             await follower.until(digest(root))
-        finally:
-            await follower.reloader.stop()
 
-    run(story())
+    run(scenario())
 
 
-def test_a_machine_without_watches_left_is_told_once_and_looks_anyway(run, root, monkeypatch):
+def test_without_inotify_watches_it_warns_once_and_checks_periodically(run, root, monkeypatch):
     def none_left(*_args, **_options):
         raise OSError(28, "inotify watch limit reached")
 
-    async def story():
-        follower = Follower(root, look_anyway=0.01)
-        monkeypatch.setattr(follower.reloader._observer, "schedule", none_left)
-        follower.reloader.start()
-        try:
-            for _ in range(2):
-                write(root, f"another{_}")
+    async def scenario():
+        monkeypatch.setattr(BaseObserver, "schedule", none_left)
+        async with following(root, check_interval=0.01) as follower:
+            for number in range(2):
+                write(root, f"another{number}")
                 await follower.until(digest(root))
-        finally:
-            await follower.reloader.stop()
 
     with capture_logs() as logs:
-        run(story())
+        run(scenario())
     assert [log["error"] for log in logs] == ["inotify watch limit reached"]
 
 
-def test_what_changed_before_the_start_is_found(run, root):
-    async def story():
+def test_a_change_before_the_start_is_noticed(run, root):
+    async def scenario():
         follower = Follower(root)
         in_place(root)
         follower.reloader.start()
@@ -496,10 +497,10 @@ def test_what_changed_before_the_start_is_found(run, root):
         finally:
             await follower.reloader.stop()
 
-    run(story())
+    run(scenario())
 
 
-def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, monkeypatch):
+def test_a_change_while_the_files_are_read_is_noticed(run, root, monkeypatch):
     reading, changed = threading.Event(), threading.Event()
 
     def slow(root, *, environ):
@@ -509,7 +510,7 @@ def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, m
             changed.wait(15)
         return project
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             monkeypatch.setattr(module, "load_project", slow)
             (root / "templates/first.txt").write_text("x")
@@ -519,114 +520,67 @@ def test_an_event_while_the_files_are_read_makes_them_be_read_again(run, root, m
             changed.set()
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_a_folder_that_is_never_still_is_read_all_the_same(run, root, monkeypatch):
-    monkeypatch.setattr(module, "STILL_AT_MOST", 0.1)
-
-    async def story():
-        async with following(root) as follower:
-            in_place(root)
-
-            async def stir():
-                while True:
-                    follower.reloader._stir()
-                    await asyncio.sleep(0.005)
-
-            stirring = asyncio.create_task(stir())
-            await follower.until(digest(root))
-            stirring.cancel()
-
-    run(story())
-
-
-def test_a_fault_in_reading_ends_nothing(run, root, monkeypatch):
+def test_an_internal_error_does_not_stop_it(run, root, monkeypatch):
     failing = asyncio.Event()
 
     def broken(root, *, environ):
         raise PermissionError(13, "Permission denied")
 
-    async def story():
+    async def scenario():
         async with following(root) as follower:
             monkeypatch.setattr(module, "load_project", broken)
             monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
             in_place(root)
             await asyncio.wait_for(failing.wait(), 15)
-            assert await follower.until_refused() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
+            assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
             monkeypatch.setattr(module, "load_project", load_project)
             a_new_file(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_after_a_fault_the_same_files_are_read_again(run, root, monkeypatch):
-    """Nothing has to change on disk for it to be told that the rules are in order again."""
+def test_after_an_internal_error_unchanged_files_are_loaded_again(run, root, monkeypatch):
+    """No file has to change for the project to be reported as valid again."""
     watching = module.places
 
     def broken(root):
         raise PermissionError(13, "Permission denied")
 
-    async def story():
-        async with following(root, look_anyway=0.05) as follower:
-            await follower.watched()
+    async def scenario():
+        async with following(root, check_interval=0.05) as follower:
+            await follower.until_watching()
             monkeypatch.setattr(module, "places", broken)
             monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: None, raising=False)
-            await follower.until_refused()
+            await follower.until_rejected()
             monkeypatch.setattr(module, "places", watching)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_a_link_in_a_circle_is_refused_and_its_end_is_followed(run, root):
-    async def story():
+def test_a_project_with_a_circular_link_is_rejected_until_it_is_gone(run, root):
+    async def scenario():
         async with following(root) as follower:
             link = root / "templates/x"
             link.symlink_to("x")
-            assert await follower.until_refused() == "templates/x: this link is broken"
+            assert await follower.until_rejected() == "templates/x: this link is broken"
             link.unlink()
             in_place(root)
             await follower.until(digest(root))
 
-    run(story())
+    run(scenario())
 
 
-def test_reading_is_no_change(run, root):
-    async def story():
-        async with following(root) as follower:
-            looks = 0
-            look = follower.reloader.look
-            looked = asyncio.Event()
-
-            async def count():
-                nonlocal looks
-                looks += 1
-                await look()
-                looked.set()
-
-            follower.reloader.look = count
-            in_place(root)
-            await follower.until(digest(root))
-            await asyncio.wait_for(looked.wait(), 15)
-            before = looks
-            for _ in range(5):
-                (root / "watches.yaml").read_text()
-                await asyncio.sleep(0.02)
-            assert looks - before <= 1, "at most the one that was under way"
-
-    run(story())
-
-
-def test_it_stops_before_it_began_and_twice(run, root):
-    async def story():
+def test_stop_works_before_start_and_twice(run, root):
+    async def scenario():
         follower = Follower(root)
         await follower.reloader.stop()
         follower.reloader.start()
         await follower.reloader.stop()
         await follower.reloader.stop()
-        return follower
 
-    follower = run(story())
-    follower.reloader._stir()  # an event that comes late
+    run(scenario())

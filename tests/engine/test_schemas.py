@@ -132,13 +132,13 @@ def test_it_holds_no_other_kind(schemas, server, run):
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
 
     async def look() -> None:
-        looking = asyncio.create_task(schemas.look(APP))
+        first_lookup = asyncio.create_task(schemas.look(APP))
         await asyncio.sleep(0)
         assert await schemas.look(TOOL)
         assert schemas.known_of([TOOL])
         assert not schemas.known_of([APP])
         hanging.set()
-        assert not await looking
+        assert not await first_lookup
 
     run(look())
 
@@ -182,7 +182,7 @@ def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server
     assert "status.conditions, status.observedGeneration, status.two" in told["message"]
 
 
-# -- what goes over the wire -------------------------------------------------------------------------------------------------------------
+# -- what goes over the wire -------------------------------------------------------------------------------------------
 
 
 class Wire:

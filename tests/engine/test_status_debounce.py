@@ -64,7 +64,7 @@ def test_waiting_statuses_are_woken_when_the_writes_stop(bench):
     bench.debounce.end()
     bench.wait(CALM * 3)
     assert bench.woken == ["a"]
-    assert not bench.timers, "and nothing goes on looking"
+    assert not bench.timers, "and no timer is left"
 
 
 def test_a_stream_of_writes_delays_no_status_for_ever(bench):

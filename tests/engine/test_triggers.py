@@ -1,4 +1,4 @@
-"""Each line of the log about a pass says what led to it, and how long the pass has taken."""
+"""Each log line of a reconcile says what triggered it, and how long it has taken."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import structlog
 
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.triggers import MOST, RESYNC, START, Triggers, told
+from ruleop.engine.queue.triggers import MAX_TRIGGERS, RESYNC, START, Triggers, describe
 from ruleop.engine.queue.workers import Workers
 from ruleop.engine.telemetry.logging import set_up
 from ruleop.engine.telemetry.metrics import Metrics
@@ -24,29 +24,29 @@ WEB = Request("shop", "web")
 DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
 
 
-def test_several_causes_are_joined_and_each_is_told_once():
-    causes = Triggers()
+def test_several_triggers_are_joined_and_each_is_named_once():
+    triggers = Triggers()
     for cause in (START, DEPLOYMENT, DEPLOYMENT, ObjectKey("", "Node", "", "one")):
-        causes.came(WEB, cause)
-    assert told(causes.take(WEB)) == "start, Deployment shop/web changed, Node one changed"
-    assert causes.take(WEB) == ()
+        triggers.add(WEB, cause)
+    assert describe(triggers.take(WEB)) == "start, Deployment shop/web changed, Node one changed"
+    assert triggers.take(WEB) == ()
 
 
-def test_a_thousand_events_are_no_line_of_a_thousand_words():
-    causes = Triggers()
+def test_only_the_first_triggers_are_kept():
+    triggers = Triggers()
     for number in range(1000):
-        causes.came(WEB, f"event {number}")
-    assert len(causes.take(WEB)) == MOST
+        triggers.add(WEB, f"event {number}")
+    assert len(triggers.take(WEB)) == MAX_TRIGGERS
 
 
-def test_what_was_planned_is_no_cause_when_something_came_before():
-    causes = Triggers()
-    causes.plan(WEB, RESYNC)
-    causes.came(WEB, DEPLOYMENT)
-    assert causes.take(WEB) == (DEPLOYMENT,)
-    assert causes.take(WEB) == (), "nor is it one later"
-    causes.plan(WEB, RESYNC)
-    assert causes.take(WEB) == (RESYNC,)
+def test_the_trigger_of_a_resync_is_dropped_when_another_came_before():
+    triggers = Triggers()
+    triggers.schedule(WEB, RESYNC)
+    triggers.add(WEB, DEPLOYMENT)
+    assert triggers.take(WEB) == (DEPLOYMENT,)
+    assert triggers.take(WEB) == (), "nor is it used later"
+    triggers.schedule(WEB, RESYNC)
+    assert triggers.take(WEB) == (RESYNC,)
 
 
 @pytest.fixture
@@ -62,40 +62,44 @@ def lines(monkeypatch):
     structlog.reset_defaults()
 
 
-def passes(run, *verdicts):
-    """The passes over a CR whose Deployment changed, each of which says something and ends with a verdict."""
+def reconcile(run, *results):
+    """Reconciles a CR whose Deployment changed, once for each result, with a log line each."""
 
-    async def all_of_them():
+    async def scenario():
         ended = asyncio.Event()
-        left = list(verdicts)
+        left = list(results)
 
-        async def work(request):
+        async def log_and_return(request):
             structlog.get_logger().info("pass", resource=request.name)
-            verdict = left.pop(0)
+            result = left.pop(0)
             if not left:
                 ended.set()
-            return verdict
+            return result
 
-        workers = Workers("App", limit=1, metrics=Metrics(), ended=lambda task: None)
-        workers.start(work)
+        workers = Workers("App", limit=1, metrics=Metrics(), on_exit=lambda task: None)
+        workers.start(log_and_return)
         workers.add(WEB, DEPLOYMENT)
         workers.open(True)
         await ended.wait()
         await workers.stop()
 
-    run(all_of_them())
+    run(scenario())
 
 
 def test_retries_are_counted(run, lines):
-    passes(run, Result(failed=True), Result(failed=True), Result())
+    reconcile(run, Result(failed=True), Result(failed=True), Result())
     assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "retry 1", "retry 2"]
 
 
-def test_a_pass_that_finishes_another_has_the_same_cause(run, lines):
-    passes(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
-    assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "Deployment shop/web changed", "resync"]
+def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
+    reconcile(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
+    assert [line["because"] for line in lines()] == [
+        "Deployment shop/web changed",
+        "Deployment shop/web changed",
+        "resync",
+    ]
 
 
-def test_each_line_says_how_long_the_pass_has_taken(run, lines):
-    passes(run, Result())
+def test_each_line_says_how_long_the_reconcile_has_taken(run, lines):
+    reconcile(run, Result())
     assert isinstance(lines()[0]["seconds"], float)

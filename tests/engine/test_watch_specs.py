@@ -41,18 +41,18 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
         discovery=SimpleNamespace(get=served.get),
         schemas=SimpleNamespace(),
         inventory=SimpleNamespace(of=lambda _watched: InventoryEntry(frozenset({OLD}), finalizer=False)),
-        room=StatusSchemas(),
+        status_schemas=StatusSchemas(),
         metrics=Metrics(),
-        make=SimpleNamespace(),
-        limit=None,
+        create_controller=SimpleNamespace(),
+        max_concurrent=None,
         pause=30.0,
     )
-    controller_set.watch()
-    assert OLD not in controller_set.world.children_of
+    controller_set.update_watches()
+    assert OLD not in controller_set.cache.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
-    controller_set.watch()
-    assert controller_set.world.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
-    assert controller_set.world.children_of[OLD][0].need in controllers.by_kind[APP].needs
+    controller_set.update_watches()
+    assert controller_set.cache.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert controller_set.cache.children_of[OLD][0].need in controllers.by_kind[APP].needs
 
 
 CHILD = "children: {c: {template: c.yaml}}"

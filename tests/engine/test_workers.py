@@ -1,74 +1,74 @@
-"""The workers of a queue: as many as may be, only while they may, and to the end of what they began."""
+"""Workers reconcile up to their limit, only while they are open, and finish what they started."""
 
 from __future__ import annotations
 
-from tests.engine.watched import Watched
+from tests.engine.workers_harness import WorkersHarness
 
 
-def test_no_more_work_at_once_than_the_limit(run):
-    async def story():
-        watched = Watched(limit=2)
-        release = watched.hold()
+def test_no_more_reconciles_run_at_once_than_the_limit(run):
+    async def scenario():
+        harness = WorkersHarness(limit=2)
+        release = harness.hold()
         for name in "abcde":
-            watched.add(name)
-        await watched.until(lambda: watched.going_on == 2)
-        assert watched.ended == 0
+            harness.add(name)
+        await harness.until(lambda: harness.running == 2)
+        assert harness.ended == 0
         release()
-        await watched.until(lambda: watched.ended == 5)
-        assert watched.most == 2
-        await watched.stop()
+        await harness.until(lambda: harness.ended == 5)
+        assert harness.most == 2
+        await harness.stop()
 
-    run(story())
-
-
-def test_what_came_while_they_may_not_work_is_done_when_they_may(run):
-    async def story():
-        watched = Watched()
-        await watched.look("a")
-        watched.workers.open(False)
-        watched.add("b")
-        await watched.until(lambda: True)
-        assert watched.ended == 1
-        watched.workers.open(True)
-        await watched.until(lambda: watched.ended == 2)
-        await watched.stop()
-
-    run(story())
+    run(scenario())
 
 
-def test_a_stop_takes_nothing_new_and_ends_when_what_runs_is_done(run):
-    async def story():
-        watched = Watched(limit=1)
-        release = watched.hold()
-        watched.add("a")
-        watched.add("b")
-        await watched.until(lambda: watched.going_on == 1)
+def test_requests_of_closed_workers_are_reconciled_when_they_open(run):
+    async def scenario():
+        harness = WorkersHarness()
+        await harness.reconcile("a")
+        harness.workers.open(False)
+        harness.add("b")
+        await harness.until(lambda: True)
+        assert harness.ended == 1
+        harness.workers.open(True)
+        await harness.until(lambda: harness.ended == 2)
+        await harness.stop()
+
+    run(scenario())
+
+
+def test_stop_starts_nothing_new_and_waits_for_running_reconciles(run):
+    async def scenario():
+        harness = WorkersHarness(limit=1)
+        release = harness.hold()
+        harness.add("a")
+        harness.add("b")
+        await harness.until(lambda: harness.running == 1)
         release()
-        await watched.stop()
-        assert watched.ended == 1
+        await harness.stop()
+        assert harness.ended == 1
 
-    run(story())
-
-
-def test_one_that_fails_as_nobody_thought_of_delays_nobody_else(run):
-    async def story():
-        watched = Watched(limit=1)
-        await watched.look("a", "bug")
-        await watched.look("b")
-        assert watched.workers.statistics()["failing"] == 1
-        await watched.stop()
-
-    run(story())
+    run(scenario())
 
 
-def test_an_end_that_nobody_asked_for_is_told_with_its_reason(run, monkeypatch):
-    async def story():
-        watched = Watched()
-        await watched.look("a")
-        monkeypatch.setattr(type(watched.workers.queue), "take", lambda self, now: 1 / 0)
-        watched.add("b")
-        await watched.until(lambda: watched.tasks)
-        assert isinstance(watched.tasks[0].exception(), ZeroDivisionError)
-        await watched.stop()
+def test_an_internal_error_of_one_reconcile_does_not_stop_others(run):
+    async def scenario():
+        harness = WorkersHarness(limit=1)
+        await harness.reconcile("a", "bug")
+        await harness.reconcile("b")
+        assert harness.workers.statistics()["failing"] == 1
+        await harness.stop()
 
-    run(story())
+    run(scenario())
+
+
+def test_an_internal_error_of_the_workers_is_reported_to_on_exit(run, monkeypatch):
+    async def scenario():
+        harness = WorkersHarness()
+        await harness.reconcile("a")
+        monkeypatch.setattr(type(harness.workers.queue), "take", lambda self, now: 1 / 0)
+        harness.add("b")
+        await harness.until(lambda: harness.tasks)
+        assert isinstance(harness.tasks[0].exception(), ZeroDivisionError)
+        await harness.stop()
+
+    run(scenario())

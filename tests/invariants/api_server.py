@@ -1,7 +1,9 @@
-"""The cluster of the lives, served as an API server serves it: create, read, update, patch, delete, list, watch and discovery.
+"""The cluster of the lives, served as an API server serves it: create, read, update, patch, delete, list, watch and
+discovery.
 
-`answer` takes a request and gives the status and the body; `selected` says what a watch brings. Neither does I/O: `Wire` asks them in
-memory, for tests that say themselves when which event arrives, and `handle` over HTTP, for tests of the whole operator.
+`answer` takes a request and gives the status and the body; `selected` says what a watch brings. Neither does I/O:
+`Wire` asks them in memory, for tests that say themselves when which event arrives, and `handle` over HTTP, for tests of
+the whole operator.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ class Selection:
         return named in {"", key.name} and all(labels.get(name) in (value or [labels.get(name, False)]) for name, *value in wanted)
 
     def event(self, happened: Happened) -> tuple[str, dict[str, Any]] | None:
-        """The type and the object; None where it is of no concern. What no longer fits is deleted for whoever selects."""
+        """The type and the object; None where it is of no concern. What no longer fits is deleted for whoever
+        selects."""
         before, after = self.has(happened.key, happened.old), self.has(happened.key, happened.new)
         obj = happened.new if after else happened.old
         if obj is None or not (before or after):
@@ -120,7 +123,7 @@ class ApiServer:
         self._news.set()
         self._news = asyncio.Event()
 
-    # -- what is served ------------------------------------------------------------------------------------------------------------------
+    # -- what is served ------------------------------------------------------------------------------------------------
 
     @property
     def infos(self) -> list[ResourceInfo]:
@@ -145,7 +148,7 @@ class ApiServer:
                 groups.append({"metadata": {"name": group}, "versions": versions})
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups}
 
-    # -- requests ------------------------------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     async def answer(self, method: str, path: str, query: str, body: bytes | None, content_type: str) -> tuple[int, Any]:
         """The status and the JSON, or a Selection where it is to be watched."""
@@ -170,12 +173,16 @@ class ApiServer:
     def forget(self) -> None:
         self.asked.clear()
 
-    # -- over HTTP -----------------------------------------------------------------------------------------------------------------------
+    # -- over HTTP -----------------------------------------------------------------------------------------------------
 
     async def handle(self, exchange: Exchange) -> None:
         query = "&".join(f"{name}={value}" for name, value in exchange.query.items())
         status, body = await self.answer(
-            exchange.method, unquote(exchange.path), query, exchange.body or None, exchange.headers.get("content-type", "")
+            exchange.method,
+            unquote(exchange.path),
+            query,
+            exchange.body or None,
+            exchange.headers.get("content-type", ""),
         )
         if isinstance(body, Selection):
             await self._stream(exchange, body)
@@ -183,7 +190,8 @@ class ApiServer:
             await exchange.answer(body, status)
 
     async def _stream(self, exchange: Exchange, selection: Selection) -> None:
-        """Each event, followed by a bookmark: so a watch knows of all that there is, and a test can tell that it does."""
+        """Each event, followed by a bookmark: so a watch knows of all that there is, and a test can tell that it
+        does."""
         await exchange.open()
         version = int(exchange.query.get("resourceVersion") or 0)
         if not version:
@@ -280,7 +288,8 @@ def refusal(code: int, reason: str, message: str = "") -> dict[str, Any]:
 
 
 class Wire:
-    """The operator's client, where nothing is between it and the server. Watches are not its business: see `Hand`."""
+    """The operator's client, where nothing is between it and the server. Watches are not its business: see
+    `FakeWatcher`."""
 
     server = "in memory"
 

@@ -1,4 +1,4 @@
-"""What the operator logs is of no interest here, and a property makes it log a great deal."""
+"""Logs are switched off: property tests produce a great many lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _in_silence() -> Iterator[None]:
+def _without_logs() -> Iterator[None]:
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False)
     yield

@@ -1,4 +1,5 @@
-"""A reconcile uses current state only; no decision depends on the type or order of events. Any event may be lost or repeated."""
+"""A reconcile uses current state only; no decision depends on the type or order of events. Any event may be lost or
+repeated."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.invariants.desk import Desk, Hand, at_work
-from tests.invariants.stories import beginning, drawn, run
+from tests.invariants.operator_harness import FakeWatcher, OperatorHarness, settled_operator
+from tests.invariants.scenarios import cluster_with_sample, property_test, run
 from tests.kube.model_server import bookmark, line
 from tests.projects.cluster import Refused
 from tests.projects.lives import READY
@@ -23,40 +24,41 @@ INVENTORY = "ConfigMap/ruleop-system/ruleop-inventory"
 FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misnamed")
 
 
-@drawn(30)
-def test_whatever_becomes_of_events_the_end_is_what_a_new_cr_would_have_made(data: Any) -> None:
-    """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes run in between."""
+@property_test(30)
+def test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr(data: Any) -> None:
+    """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes
+    run in between."""
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     # How far the operator gets between two events depends on the machine, so what happens is not drawn one by one.
     run(_lived(life, random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311
 
 
 async def _lived(life: str, chance: random.Random) -> None:
-    server, resource = beginning(life)
+    server, resource = cluster_with_sample(life)
     cluster = server.cluster
-    async with at_work(server) as desk:
+    async with settled_operator(server) as harness:
         for _ in range(chance.randint(1, 6)):
             _something_happens(server, resource, life, chance)
-            for hand in list(desk.hands):
-                _fate(hand, chance)
+            for watcher in list(harness.watchers):
+                _fate(watcher, chance)
             for _ in range(chance.choice([0, 1, 5, 40])):
                 await asyncio.sleep(0)
-        await _peace(desk, chance)
+        await _peace(harness, chance)
         spec = cluster[resource]["spec"]
-        for hand in desk.hands:
-            there = {key: obj for key, obj in cluster.objects.items() if hand.selection.has(key, obj)}
-            assert {key: hand.store.get(key) for key in hand.store.select_keys()} == there
+        for watcher in harness.watchers:
+            there = {key: obj for key, obj in cluster.objects.items() if watcher.selection.has(key, obj)}
+            assert {key: watcher.store.get(key) for key in watcher.store.select_keys()} == there
         stands = {name: comparable(cluster, name) for name in cluster.names}
         assert cluster.ready(resource) == READY
         cluster.delete(resource)
-        await _peace(desk, chance)
+        await _peace(harness, chance)
         left = {name for name in cluster.names if not name.startswith(STAY)}
 
-    fresh, _ = beginning(life, spec)
-    async with at_work(fresh) as desk:
+    fresh, _ = cluster_with_sample(life, spec)
+    async with settled_operator(fresh) as harness:
         wanted = {name: comparable(fresh.cluster, name) for name in fresh.cluster.names}
         fresh.cluster.delete(resource)
-        await desk.settled()
+        await harness.until_settled()
     assert all(name in wanted or name.startswith(STAY) for name in stands)
     for name in wanted.keys() - {resource, INVENTORY}:
         assert stands.get(name) == wanted[name]
@@ -77,7 +79,8 @@ def _something_happens(server: ApiServer, resource: str, life: str, chance: rand
     elif what == "drift" and ours:
         key = chance.choice(ours)
         path = chance.choice(list(leaves({"spec": sent[key].get("spec", {})})) or [()])
-        with contextlib.suppress(Refused, KeyError, IndexError, TypeError, AssertionError):  # where the server takes no such value
+        # Where the server takes no such value
+        with contextlib.suppress(Refused, KeyError, IndexError, TypeError, AssertionError):
             cluster.change(cluster.name(key), lambda obj: _changed(obj, path))
 
 
@@ -88,56 +91,56 @@ def _changed(obj: Any, path: tuple[Any, ...]) -> None:
     obj[path[-1]] = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
 
 
-def _fate(hand: Hand, chance: random.Random) -> None:
+def _fate(watcher: FakeWatcher, chance: random.Random) -> None:
     """What becomes of the events that a watch has yet to bring."""
-    fate, events, now = chance.choice(FATES), hand.outstanding(), hand.wire.api.cluster.version
+    fate, events, now = chance.choice(FATES), watcher.outstanding(), watcher.wire.api.cluster.version
     if fate == "delayed" or not events:
         return
     if fate == "misnamed":
         other = {"ADDED": "MODIFIED", "MODIFIED": "ADDED", "DELETED": "DELETED"}
         events = [(other[what], obj) for what, obj in events]
     if "lost" in fate:
-        hand.gap = True
+        watcher.gap = True
         events = [event for event in events if fate == "half lost" and chance.random() < 0.5]
-    hand.bring(*(line(*event) for event in events))
+    watcher.bring(*(line(*event) for event in events))
     if fate == "repeated":
-        _repeat(hand, chance)
-    hand.at = now
+        _repeat(watcher, chance)
+    watcher.at = now
 
 
-def _repeat(hand: Hand, chance: random.Random) -> None:
+def _repeat(watcher: FakeWatcher, chance: random.Random) -> None:
     """Events that were brought long ago, in any order."""
-    history = hand.wire.api.cluster.history
-    old = [event for each in history if each.version <= hand.at and (event := hand.selection.event(each))]
-    hand.bring(*(line(*event) for event in chance.sample(old, min(len(old), 5))), bookmark(chance.randint(1, hand.at)))
+    history = watcher.wire.api.cluster.history
+    old = [event for each in history if each.version <= watcher.at and (event := watcher.selection.event(each))]
+    watcher.bring(*(line(*event) for event in chance.sample(old, min(len(old), 5))), bookmark(chance.randint(1, watcher.at)))
 
 
-async def _peace(desk: Desk, chance: random.Random) -> None:
+async def _peace(harness: OperatorHarness, chance: random.Random) -> None:
     """What was lost is made up for by a list. Then old news come once more."""
-    for hand in list(desk.hands):
-        if hand.gap:
-            hand.list()
-    await desk.settled()
-    for hand in list(desk.hands):
-        _repeat(hand, chance)
-    await desk.settled()
+    for watcher in list(harness.watchers):
+        if watcher.gap:
+            watcher.list()
+    await harness.until_settled()
+    for watcher in list(harness.watchers):
+        _repeat(watcher, chance)
+    await harness.until_settled()
 
 
-def test_the_last_event_of_a_gap_is_made_up_for_by_the_list() -> None:
+def test_events_that_were_lost_before_a_relist_are_made_up_for() -> None:
     """A child that was deleted while the watch was away, and one that was changed."""
 
     async def test() -> None:
-        server, _ = beginning("App")
-        async with at_work(server) as desk:
+        server, _ = cluster_with_sample("App")
+        async with settled_operator(server) as harness:
             server.cluster.delete("Service/app-service")
             server.cluster.change("Deployment/app-deployment", lambda obj: obj["spec"].update(replicas=7))
-            for hand in list(desk.hands):
-                hand.at = server.cluster.version
-            await desk.rest()
+            for watcher in list(harness.watchers):
+                watcher.at = server.cluster.version
+            await harness.until_quiet()
             assert "Service/app-service" not in server.cluster, "nobody was told"
-            for hand in list(desk.hands):
-                hand.list()
-            await desk.rest()
+            for watcher in list(harness.watchers):
+                watcher.list()
+            await harness.until_quiet()
             assert "Service/app-service" in server.cluster
             assert server.cluster["Deployment/app-deployment"]["spec"]["replicas"] != 7
 

@@ -13,14 +13,14 @@ from ruleop.engine.queue.result import Result
 from ruleop.engine.queue.work_queue import Urgency
 from ruleop.engine.queue.workers import Workers
 from ruleop.engine.telemetry.metrics import Metrics
-from tests.invariants.desk import at_work
-from tests.invariants.stories import apps, drawn, run
+from tests.invariants.operator_harness import settled_operator
+from tests.invariants.scenarios import apps, property_test, run
 
 CRS = [Request("ns", name) for name in "abc"]
 
 
-@drawn(200)
-def test_of_one_cr_one_pass_runs_at_a_time_and_one_more_for_all_that_happens_meanwhile(data: Any) -> None:
+@property_test(200)
+def test_one_cr_has_one_pass_at_a_time_and_one_more_for_all_changes_meanwhile(data: Any) -> None:
     steps = data.draw(st.lists(st.tuples(st.sampled_from(["event", "event", "end"]), st.sampled_from(CRS), st.sampled_from(Urgency))))
     run(_worked(steps))
 
@@ -41,7 +41,7 @@ async def _worked(steps: list[tuple[str, Request, Urgency]]) -> None:
             del running[request]
         return Result()
 
-    workers = Workers("Test", limit=len(CRS), metrics=Metrics(), ended=lambda _: None)
+    workers = Workers("Test", limit=len(CRS), metrics=Metrics(), on_exit=lambda _: None)
     workers.open(True)
     workers.start(work)
     for what, cr, urgency in [*steps, *(("end", cr, Urgency.CHANGE) for cr in CRS * 2)]:
@@ -72,17 +72,17 @@ def test_five_edits_during_a_pass_cost_one_patch_of_each_child() -> None:
             reached.set()
             await held.wait()
 
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             server.meddle = lambda asked: hold() if str(asked) == "patch deployments web-d" else None
             server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 2}}})
-            desk.hand("App").deliver()
+            harness.watcher("App").deliver()
             await reached.wait()
             server.forget()
             for replicas in range(3, 8):
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
-                desk.hand("App").deliver()
+                harness.watcher("App").deliver()
             held.set()
-            await desk.rest()
+            await harness.until_quiet()
             assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 7
             assert [each for each in server.writes() if "deployments" in each] == ["patch deployments web-d"]
 

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.invariants.desk import at_work
-from tests.invariants.stories import beginning, drawn, edited, run, serving
+from tests.invariants.operator_harness import settled_operator
+from tests.invariants.scenarios import apply_edit, cluster_with_sample, property_test, run, serving
 from tests.projects.rendering import document
 from tests.projects.snapshots import CASES, Case
 from tests.projects.test_any_life import LIVES
 
 EXAMPLES = [case for case in CASES if not case.of]
-EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}  # whole objects, where others have to be there
+# Whole objects, where others have to be there
+EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}
 HOMES = {"acme": "none"}
 
 
@@ -23,11 +24,11 @@ def title(case: Case) -> str:
 
 
 @pytest.mark.parametrize("case", EXAMPLES, ids=title)
-def test_of_every_example_nothing_is_written_at_rest_nor_after_a_restart(case: Case) -> None:
-    at_rest_nothing_is_written(case)
+def test_every_example_in_its_desired_state_causes_no_writes_also_after_a_restart(case: Case) -> None:
+    nothing_is_written_in_the_desired_state(case)
 
 
-def at_rest_nothing_is_written(case: Case) -> None:
+def nothing_is_written_in_the_desired_state(case: Case) -> None:
     run(_at_rest(case))
 
 
@@ -35,41 +36,41 @@ async def _at_rest(case: Case) -> None:
     obj = document(case.cr_file)
     home = obj["metadata"].get("namespace") or HOMES.get(case.cr, "default")
     server = serving(case.project, *EXISTING.get(case.project, ()), obj, home=home)
-    async with at_work(server) as desk:
+    async with settled_operator(server) as harness:
         assert server.writes()
         server.forget()
-        desk.sweep()
-        await desk.rest()
+        harness.resync()
+        await harness.until_quiet()
         assert server.asked == [], "at rest, nothing is asked for"
-    await nothing_differs_after_a_restart(server)
+    await nothing_is_written_after_a_restart(server)
 
 
-async def nothing_differs_after_a_restart(server: Any) -> None:
+async def nothing_is_written_after_a_restart(server: Any) -> None:
     """Another operator, with an empty memory, on the same cluster."""
     server.forget()
-    async with at_work(server) as desk:
+    async with settled_operator(server) as harness:
         assert server.writes() == []
         server.forget()
-        desk.sweep()
-        await desk.rest()
+        harness.resync()
+        await harness.until_quiet()
         assert server.asked == []
 
 
-@drawn(25)
-def test_after_any_edits_nothing_is_written_at_rest_nor_after_a_restart(data: Any) -> None:
+@property_test(25)
+def test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart(data: Any) -> None:
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
     run(_after(life, edits))
 
 
 async def _after(life: str, edits: list[int]) -> None:
-    server, resource = beginning(life)
-    async with at_work(server) as desk:
+    server, resource = cluster_with_sample(life)
+    async with settled_operator(server) as harness:
         for edit in edits:
-            if edited(server, resource, life, edit):
-                await desk.settled()
+            if apply_edit(server, resource, life, edit):
+                await harness.until_settled()
         server.forget()
-        desk.sweep()
-        await desk.rest()
+        harness.resync()
+        await harness.until_quiet()
         assert server.asked == [], "at rest, nothing is asked for"
-    await nothing_differs_after_a_restart(server)
+    await nothing_is_written_after_a_restart(server)

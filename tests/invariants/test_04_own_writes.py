@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from ruleop.engine.cache.cache import Cache
 from ruleop.engine.reconcile.reconciler import Reconciler
-from tests.invariants.desk import Desk, at_work
-from tests.invariants.stories import apps, beginning, drawn, edited, run
+from tests.invariants.operator_harness import OperatorHarness, settled_operator
+from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run
 from tests.kube.model_server import line
 from tests.projects.lives import READY
 from tests.projects.test_any_life import LIVES
 
 
-@drawn(30)
-def test_while_watches_are_late_no_pass_writes_what_was_written(data: Any) -> None:
+@property_test(30)
+def test_while_watches_lag_no_pass_repeats_a_write(data: Any) -> None:
     """The CR's edits arrive; of what the operator writes itself nothing is told, however often it looks."""
     life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=3), label="edits")
@@ -25,114 +25,114 @@ def test_while_watches_are_late_no_pass_writes_what_was_written(data: Any) -> No
 
 
 async def _late(life: str, edits: list[int]) -> None:
-    server, resource = beginning(life)
+    server, resource = cluster_with_sample(life)
     kind = resource.partition("/")[0]
-    async with at_work(server) as desk:
+    async with settled_operator(server) as harness:
         for edit in edits:
-            if edited(server, resource, life, edit):
-                desk.hand(kind).deliver()
-                await desk.idle(1.0)
-                await _nothing_more(desk)
-        await desk.settled()
+            if apply_edit(server, resource, life, edit):
+                harness.watcher(kind).deliver()
+                await harness.until_idle(1.0)
+                await _nothing_more(harness)
+        await harness.until_settled()
 
 
-async def _nothing_more(desk: Desk) -> None:
-    desk.server.forget()
+async def _nothing_more(harness: OperatorHarness) -> None:
+    harness.server.forget()
     for _ in range(3):
-        desk.sweep()
-        await desk.idle(1.0)
-    assert desk.server.asked == []
+        harness.resync()
+        await harness.until_idle(1.0)
+    assert harness.server.asked == []
 
 
-def test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told() -> None:
+def test_a_cr_whose_store_is_older_than_its_own_write_waits_for_the_watch() -> None:
     """Where no answer got into the store, for whatever reason: another look would find what was before."""
 
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             with mock.patch.object(Cache, "put", return_value=True):
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
-                desk.hand("App").deliver()
-                await desk.idle(0.3)
+                harness.watcher("App").deliver()
+                await harness.until_idle(0.3)
                 assert "patch deployments web-d" in server.writes()
                 server.forget()
-                desk.sweep()
-                await desk.idle(0.3)
+                harness.resync()
+                await harness.until_idle(0.3)
                 assert server.asked == []
-            await desk.settled()
+            await harness.until_settled()
             assert server.cluster.ready("App/web") == READY
             assert not any("deployments" in write for write in server.writes())
 
     run(test())
 
 
-def test_a_late_event_of_an_older_version_brings_nothing_back() -> None:
+def test_a_late_event_of_an_older_version_changes_nothing() -> None:
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             for replicas in (2, 3):
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": replicas}}})
-                desk.hand("App").deliver()
-                await desk.idle()
-            deployments = desk.hand("Deployment")
+                harness.watcher("App").deliver()
+                await harness.until_idle()
+            deployments = harness.watcher("Deployment")
             first, *_ = deployments.outstanding()
             assert first[1]["spec"]["replicas"] == 2
             server.forget()
             deployments.bring(line(*first))
-            await desk.idle()
-            desk.sweep()
-            await desk.idle()
+            await harness.until_idle()
+            harness.resync()
+            await harness.until_idle()
             assert server.writes() == []
             assert deployments.store.select()[0]["spec"]["replicas"] == 3
 
     run(test())
 
 
-def test_a_child_that_was_deleted_by_us_is_not_deleted_again() -> None:
+def test_a_child_that_was_deleted_is_not_deleted_again() -> None:
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             server.cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
-            desk.hand("App").deliver()
-            await desk.idle()
+            harness.watcher("App").deliver()
+            await harness.until_idle()
             assert "delete services web-s" in server.writes()
-            await _nothing_more(desk)
+            await _nothing_more(harness)
 
     run(test())
 
 
-def test_the_echo_of_a_write_that_comes_before_the_answer_is_no_reason_to_look_again() -> None:
+def test_the_event_of_an_own_write_that_precedes_its_answer_does_not_requeue() -> None:
     """As now and then on a busy server: the watch is faster."""
 
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
-            desk.wire.before_answers = lambda: [hand.deliver() for hand in desk.hands]
+        async with settled_operator(server) as harness:
+            harness.wire.before_answers = lambda: [watcher.deliver() for watcher in harness.watchers]
             with mock.patch.object(Reconciler, "_reconcile", autospec=True, side_effect=Reconciler._reconcile) as looked_at:
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
-                await desk.rest()
+                await harness.until_quiet()
                 assert looked_at.call_count == 1, "for the edit; its own two writes are none"
 
     run(test())
 
 
-def test_what_somebody_else_changes_before_the_answer_comes_is_looked_at() -> None:
+def test_a_change_by_others_before_the_answer_of_a_write_requeues() -> None:
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             meddled: list[None] = []
 
             def meddle() -> None:
                 if not meddled and any(each.startswith("patch deployments") for each in server.writes()):
                     meddled.append(None)
                     server.cluster.edit("Deployment/web-d", {"spec": {"replicas": 9}})
-                for hand in desk.hands:
-                    hand.deliver()
+                for watcher in harness.watchers:
+                    watcher.deliver()
 
-            desk.wire.before_answers = meddle
+            harness.wire.before_answers = meddle
             server.forget()
             server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
-            await desk.rest()
+            await harness.until_quiet()
             assert meddled
             assert server.cluster["Deployment/web-d"]["spec"]["replicas"] == 5
 

@@ -1,5 +1,5 @@
-"""No reconcile before every store that its rule needs is synced, unserved or forbidden; the last two make the children that need them wait,
-are retried with backoff, and stop nothing else."""
+"""No reconcile before every store that its rule needs is synced, unserved or forbidden; the last two make the children
+that need them wait, are retried with backoff, and stop nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from ruleop.kube.watch.reflector import LONGEST_UNSERVED_WAIT, LONGEST_WAIT, Reflector, Rest
 from ruleop.kube.watch.store import Store
-from tests.invariants.desk import at_a_desk
-from tests.invariants.stories import apps, beginning, run
+from tests.invariants.operator_harness import started_operator
+from tests.invariants.scenarios import apps, cluster_with_sample, run
 from tests.kube.model_server import SOURCE, refusal
 from tests.projects.lives import READY
 
@@ -18,7 +18,7 @@ BEYOND_RIGHTS, NOT_SERVED = 403, 404
 
 
 @pytest.mark.parametrize("life", ["kafka", "shop", "backup"])
-def test_nothing_is_looked_at_while_one_store_is_not_listed(life: str) -> None:
+def test_no_cr_is_reconciled_while_one_store_is_not_listed(life: str) -> None:
     each_store_is_waited_for(life)
 
 
@@ -26,17 +26,17 @@ def each_store_is_waited_for(life: str) -> None:
     """Whichever it is."""
 
     async def test(missing: int) -> int:
-        server, resource = beginning(life)
-        async with at_a_desk(server) as desk:
-            last = desk.hands[missing]
-            desk.list_all(but=[last])
-            desk.sweep()
-            await desk.rest()
+        server, resource = cluster_with_sample(life)
+        async with started_operator(server) as harness:
+            last = harness.watchers[missing]
+            harness.list_all(but=[last])
+            harness.resync()
+            await harness.until_quiet()
             assert server.writes() == [], f"{last.store.source} is not known yet"
             last.list()
-            await desk.settled()
+            await harness.until_settled()
             assert server.cluster.ready(resource) == READY
-            return len(desk.hands)
+            return len(harness.watchers)
 
     count, number = 1, 0
     while number < count:
@@ -45,50 +45,50 @@ def each_store_is_waited_for(life: str) -> None:
 
 
 @pytest.mark.parametrize("status", [BEYOND_RIGHTS, NOT_SERVED])
-def test_a_child_whose_kind_cannot_be_had_waits_alone_and_comes_when_it_can(status: int) -> None:
+def test_only_the_child_of_an_unavailable_kind_waits_until_it_is_available(status: int) -> None:
     one_child_waits(status)
 
 
 def one_child_waits(status: int) -> None:
     async def test() -> None:
         server = apps("web")
-        async with at_a_desk(server) as desk:
-            desk.hand("Service").refused(status)
-            desk.list_all()
-            await desk.rest()
+        async with started_operator(server) as harness:
+            harness.watcher("Service").refused(status)
+            harness.list_all()
+            await harness.until_quiet()
             assert "Deployment/web-d" in server.cluster, "it needs no Service"
             assert "Service/web-s" not in server.cluster
             assert not any("services" in write for write in server.writes())
             assert server.cluster.ready("App/web")[0] == "False"
-            desk.hand("Service").list()
-            await desk.settled()
+            harness.watcher("Service").list()
+            await harness.until_settled()
             assert "Service/web-s" in server.cluster
             assert server.cluster.ready("App/web") == READY
 
     run(test())
 
 
-def test_other_kinds_of_crs_go_on_whatever_one_lacks() -> None:
+def test_other_watched_kinds_are_reconciled_whatever_one_lacks() -> None:
     """Both kinds are rules of one project; of one, even the CRs cannot be read."""
 
     async def test() -> None:
         server = apps("web")
-        async with at_a_desk(server) as desk:
-            desk.hand("Memcached").refused(BEYOND_RIGHTS)
-            desk.hand("Pod").refused(BEYOND_RIGHTS)
-            desk.list_all()
-            await desk.settled()
+        async with started_operator(server) as harness:
+            harness.watcher("Memcached").refused(BEYOND_RIGHTS)
+            harness.watcher("Pod").refused(BEYOND_RIGHTS)
+            harness.list_all()
+            await harness.until_settled()
             assert server.cluster.ready("App/web") == READY
 
     run(test())
 
 
 @pytest.mark.parametrize(("status", "longest"), [(BEYOND_RIGHTS, LONGEST_WAIT), (NOT_SERVED, LONGEST_UNSERVED_WAIT)])
-def test_what_cannot_be_had_is_asked_for_again_later_and_later_for_ever(status: int, longest: float) -> None:
-    asked_again_later_and_later(status, longest)
+def test_the_watch_of_an_unavailable_kind_is_retried_with_backoff_for_ever(status: int, longest: float) -> None:
+    the_watch_backs_off(status, longest)
 
 
-def asked_again_later_and_later(status: int, longest: float) -> None:
+def the_watch_backs_off(status: int, longest: float) -> None:
     reflector, now, waits = Reflector(SOURCE, Store(SOURCE), chance=lambda: 0.0), 0.0, []
     for _ in range(100):
         assert not isinstance(reflector.next(now), Rest)

@@ -1,5 +1,5 @@
-"""Destructive steps (delete, finalizer removal) name uid and resourceVersion, after a live read. A conflict is a live read and a new plan at
-once, up to five times, and no failure."""
+"""Destructive steps (delete, finalizer removal) name uid and resourceVersion, after a live read. A conflict is a live
+read and a new plan at once, up to five times, and no failure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.engine.queue.work_queue import Backoff
-from tests.invariants.desk import Desk, at_work
-from tests.invariants.stories import apps, beginning, run
+from tests.invariants.operator_harness import OperatorHarness, settled_operator
+from tests.invariants.scenarios import apps, cluster_with_sample, run
 from tests.projects.lives import foreign
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ def just_before(server: ApiServer, request: str, act: Callable[[], None], *, tim
     server.meddle = meddle
 
 
-def failures(desk: Desk, kind: str) -> float:
+def failures(harness: OperatorHarness, kind: str) -> float:
     labels = {"controller": kind}
-    return desk.manager.metrics.registry.get_sample_value("controller_runtime_reconcile_errors_total", labels) or 0.0
+    return harness.manager.metrics.registry.get_sample_value("controller_runtime_reconcile_errors_total", labels) or 0.0
 
 
-def test_a_deletion_names_what_was_read_just_before() -> None:
+def test_a_deletion_names_the_uid_and_version_of_a_live_read() -> None:
     async def test() -> None:
         server = apps("web")
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             live = server.cluster["Service/web-s"]["metadata"]
             server.forget()
             server.cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
-            await desk.rest()
+            await harness.until_quiet()
             about = [each for each in server.asked if each.key.name == "web-s"]
             assert [each.verb for each in about] == ["get", "delete"]
             deleted = about[-1]
@@ -54,11 +54,11 @@ def test_a_deletion_names_what_was_read_just_before() -> None:
 
 
 @pytest.mark.parametrize("moment", ["get services web-s", "delete services web-s"])
-def test_what_somebody_put_in_its_place_meanwhile_stays(moment: str) -> None:
-    another_ones_object_stays(moment)
+def test_an_object_that_replaced_the_child_meanwhile_stays(moment: str) -> None:
+    the_replacement_stays(moment)
 
 
-def another_ones_object_stays(moment: str) -> None:
+def the_replacement_stays(moment: str) -> None:
     async def test() -> None:
         server = apps("web")
         cluster = server.cluster
@@ -67,42 +67,42 @@ def another_ones_object_stays(moment: str) -> None:
             cluster.delete("Service/web-s")
             cluster.add(foreign("Service", "web-s"))
 
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             just_before(server, moment, replaced)
             cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
-            await desk.rest()
+            await harness.until_quiet()
             assert "Service/other" in cluster
             assert "ownerReferences" not in cluster["Service/web-s"]["metadata"]
-            assert failures(desk, "App.myapp.k8s.io") == 0
+            assert failures(harness, "App.myapp.k8s.io") == 0
 
     run(test())
 
 
-def test_what_was_released_meanwhile_stays() -> None:
+def test_a_child_that_was_released_meanwhile_stays() -> None:
     """Somebody takes our marks off between the plan and the deletion: from then on it is theirs."""
 
     async def test() -> None:
         server = apps("web")
         cluster = server.cluster
         unmarked = {"metadata": {"labels": None, "annotations": None, "ownerReferences": None}}
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             just_before(server, "delete services web-s", lambda: cluster.edit("Service/web-s", unmarked))
             cluster.edit("App/web", {"spec": {"service": {"name": "other"}}})
-            await desk.rest()
+            await harness.until_quiet()
             assert "Service/web-s" in cluster
 
     run(test())
 
 
-def test_our_finalizer_goes_by_a_write_that_names_what_was_read_just_before() -> None:
+def test_the_finalizer_is_removed_by_a_write_that_names_the_version_of_a_live_read() -> None:
     async def test() -> None:
-        server, resource = beginning("backup")
+        server, resource = cluster_with_sample("backup")
         cluster = server.cluster
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             assert FINALIZER in cluster[resource]["metadata"]["finalizers"]
             server.forget()
             cluster.delete(resource)
-            await desk.settled()
+            await harness.until_settled()
             assert resource not in cluster
             name = resource.partition("/")[2]
             *_, read, removed = [each for each in server.asked if each.key.name == name and "status" not in each.resource]
@@ -114,9 +114,9 @@ def test_our_finalizer_goes_by_a_write_that_names_what_was_read_just_before() ->
     run(test())
 
 
-def test_a_finalizer_that_somebody_adds_meanwhile_is_kept() -> None:
+def test_a_finalizer_that_others_add_meanwhile_is_kept() -> None:
     async def test() -> None:
-        server, resource = beginning("backup")
+        server, resource = cluster_with_sample("backup")
         cluster = server.cluster
         name = resource.partition("/")[2]
 
@@ -125,11 +125,11 @@ def test_a_finalizer_that_somebody_adds_meanwhile_is_kept() -> None:
                 finalizers = cluster[resource]["metadata"]["finalizers"]
                 cluster.edit(resource, {"metadata": {"finalizers": [*finalizers, "somebody.else/too"]}})
 
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             server.forget()
             just_before(server, f"patch databasebackups {name}", add)
             cluster.delete(resource)
-            await desk.settled()
+            await harness.until_settled()
             assert cluster[resource]["metadata"]["finalizers"] == ["somebody.else/too"]
 
     run(test())
@@ -149,21 +149,21 @@ def conflicts_are_no_failures(times: int) -> None:
         def meanwhile() -> None:
             cluster.edit("Deployment/web-d", {"metadata": {"annotations": {"somebody": str(next(counter))}}})
 
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             server.forget()
             just_before(server, "patch deployments web-d", meanwhile, times=times)
             cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
-            desk.hand("App").deliver()  # the others are late
-            await desk.idle()
+            harness.watcher("App").deliver()  # the others are late
+            await harness.until_idle()
             about = [each.verb for each in server.asked if each.key.name == "web-d"]
             assert about == ["patch", "get"] * times + ["patch"]
             assert cluster["Deployment/web-d"]["spec"]["replicas"] == 5
-            assert failures(desk, "App.myapp.k8s.io") == 0
+            assert failures(harness, "App.myapp.k8s.io") == 0
 
     run(test())
 
 
-def test_conflicts_without_end_are_five_tries_and_then_backoff() -> None:
+def test_endless_conflicts_are_retried_five_times_and_then_back_off() -> None:
     async def test() -> None:
         server = apps("web")
         cluster = server.cluster
@@ -172,15 +172,15 @@ def test_conflicts_without_end_are_five_tries_and_then_backoff() -> None:
         def meanwhile() -> None:
             cluster.edit("Deployment/web-d", {"metadata": {"annotations": {"somebody": str(next(counter))}}})
 
-        async with at_work(server) as desk:
+        async with settled_operator(server) as harness:
             server.forget()
-            for controller in desk.controllers:
+            for controller in harness.controllers:
                 controller.workers.queue.backoff = Backoff(100.0)
             just_before(server, "patch deployments web-d", meanwhile, times=10_000)
             cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
-            desk.hand("App").deliver()
-            await desk.idle()
+            harness.watcher("App").deliver()
+            await harness.until_idle()
             assert [each.verb for each in server.asked if each.key.name == "web-d"] == ["patch", "get"] * 5
-            assert failures(desk, "App.myapp.k8s.io") == 1
+            assert failures(harness, "App.myapp.k8s.io") == 1
 
     run(test())

@@ -1,4 +1,5 @@
-"""A watch that went silent is found: server timeoutSeconds, a client deadline past it, bookmarks, readiness tied to the age of each stream."""
+"""A watch that went silent is found: server timeoutSeconds, a client deadline past it, bookmarks, readiness tied to the
+age of each stream."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from hypothesis import strategies as st
 from ruleop.kube.watch import reflector
 from ruleop.kube.watch.reflector import Follow, Reflector, Rest
 from ruleop.kube.watch.store import Store
-from tests.invariants.living import operating
-from tests.invariants.stories import apps, drawn, run, until
+from tests.invariants.live_operator import operator_and_server
+from tests.invariants.scenarios import apps, property_test, run, until
 from tests.kube.model_server import SOURCE, bookmark, line
 
 LONGEST = 400.0  # seconds in which any silence has to be found
 
 
-@drawn(100)
-def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> None:
+@property_test(100)
+def test_a_silent_stream_is_closed_and_opened_again(data: Any) -> None:
     """Whenever it falls silent: before the list, after it, after a bookmark, after an event."""
     now, store = 1000.0, Store(SOURCE)
     watch = Reflector(SOURCE, store, chance=lambda: data.draw(st.floats(0, 1)))
@@ -44,7 +45,7 @@ def test_a_stream_that_says_nothing_is_given_up_and_opened_again(data: Any) -> N
     assert not isinstance(watch.next(now + 3600.0), Rest), "and asked for again"
 
 
-def test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks() -> None:
+def test_each_watch_has_a_server_timeout_before_the_client_deadline_and_bookmarks() -> None:
     now = 0.0
     for chance in (0.0, 0.5, 1.0):
         watch = Reflector(SOURCE, Store(SOURCE), chance=lambda chance=chance: chance)
@@ -58,12 +59,12 @@ def test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks() 
         assert watch.deadline <= float(query["timeoutSeconds"]) + 60.0
 
 
-def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
+def test_changes_behind_silent_watches_are_noticed() -> None:
     """Of the whole operator, with all its times a hundredth as long."""
 
     async def test() -> None:
         server = apps("web")
-        async with operating(server):
+        async with operator_and_server(server):
             await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
             server.silent = True
             server.cluster.delete("Service/web-s")
@@ -80,7 +81,7 @@ def test_what_happens_behind_silent_watches_is_seen_all_the_same() -> None:
 def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
     async def test() -> None:
         server = apps("web")
-        async with operating(server) as operator:
+        async with operator_and_server(server) as operator:
             await until("the App to be made", lambda: server.cluster.conditions("App/web").get("Reconciling"))
             await until("it to be ready", lambda: _ready(operator.manager))
             server.silent = True
@@ -92,7 +93,7 @@ def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
 
 
 def _ready(manager: Any) -> bool:
-    return all(check.ok for check in manager._checks() if check.counts)
+    return all(check.ok for check in manager.checks() if check.counts)
 
 
 async def _never() -> None:

@@ -1,4 +1,5 @@
-"""Backoff per CR: 5 ms doubling to a cap, for ever; a failing CR costs only itself. Fresh edits go before start-up and resync work."""
+"""Backoff per CR: 5 ms doubling to a cap, for ever; a failing CR costs only itself. Fresh edits go before start-up and
+resync work."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from hypothesis import strategies as st
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Backoff, Urgency, WorkQueue
 from tests.invariants.api_server import refusal
-from tests.invariants.desk import at_a_desk, at_work
-from tests.invariants.stories import app, apps, drawn, run
+from tests.invariants.operator_harness import settled_operator, started_operator
+from tests.invariants.scenarios import app, apps, property_test, run
 from tests.projects.lives import READY
 
 CAP = 300.0
 
 
-@drawn(50)
-def test_a_failing_cr_waits_twice_as_long_each_time_up_to_a_cap_and_is_never_given_up(data: Any) -> None:
+@property_test(50)
+def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -> None:
     """And anything that succeeds in between begins anew."""
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(0.005, CAP))
     now, row = 0.0, 0
@@ -49,64 +50,65 @@ def test_a_failing_cr_costs_only_itself() -> None:
             return 500, refusal(500, "InternalError")
 
         server.meddle = lambda asked: refused() if asked.writes and asked.key.name.startswith("bad") else None
-        async with at_a_desk(server) as desk:
-            for controller in desk.controllers:
+        async with started_operator(server) as harness:
+            for controller in harness.controllers:
                 controller.workers.queue.backoff = Backoff()
-            desk.list_all()
-            await desk.settled()
+            harness.list_all()
+            await harness.until_settled()
             server.cluster.edit("App/bad", {"spec": {"deployment": {"replicas": 9}}})
             for number in range(10):
                 server.cluster.edit(f"App/web-{number}", {"spec": {"deployment": {"replicas": 3}}})
-            await desk.settled()
+            await harness.until_settled()
             for number in range(10):
                 assert server.cluster[f"Deployment/web-{number}-d"]["spec"]["replicas"] == 3
                 assert server.cluster.ready(f"App/web-{number}") == READY
             assert "Deployment/bad-d" not in server.cluster
-            queue = next(each.workers.queue for each in desk.controllers if each.kind.kind == "App")
+            queue = next(each.workers.queue for each in harness.controllers if each.kind.kind == "App")
             assert queue.failures(Request("default", "bad")) > 1, "it goes on trying"
             assert not any(queue.failures(Request("default", f"web-{number}")) for number in range(10))
             server.meddle = lambda _: None
             queue.add(Request("default", "bad"), now=0.0)
             server.cluster.edit("App/bad", {"spec": {"deployment": {"replicas": 8}}})
-            await desk.settled()
+            await harness.until_settled()
             assert server.cluster["Deployment/bad-d"]["spec"]["replicas"] == 8
 
     run(test())
 
 
-@drawn(50)
-def test_a_fresh_edit_is_next_whatever_waits_from_start_up_or_a_resync(data: Any) -> None:
+@property_test(50)
+def test_an_edit_goes_before_start_up_and_resync_work(data: Any) -> None:
     waiting = data.draw(st.integers(1, 200))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
     for number in range(waiting):
-        queue.add(Request(f"ns-{number % 3}", str(number)), now=0.0, urgency=Urgency.SWEEP)
+        queue.add(Request(f"ns-{number % 3}", str(number)), now=0.0, urgency=Urgency.RESYNC)
     edited = Request("ns-0", str(data.draw(st.integers(0, 2 * waiting))))
     queue.add(edited, now=0.1)
     assert queue.take(now=0.1) == edited
 
 
-def test_an_edit_at_start_up_is_served_among_the_first() -> None:
-    """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody edits the last."""
+def test_an_edit_during_start_up_is_reconciled_among_the_first() -> None:
+    """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody
+    edits the last."""
 
     async def test() -> None:
         server = apps(*(f"web-{number:02}" for number in range(60)))
         edited: list[bool] = []
-        async with at_work(server, max_concurrent=1) as desk:
+        async with settled_operator(server, max_concurrent=1) as harness:
             for number in range(60):  # so that each has work to do at the next start
                 server.cluster.edit(f"App/web-{number:02}", {"spec": {"deployment": {"replicas": 2}}})
-            for hand in desk.hands:
-                hand.at = server.cluster.version
+            for watcher in harness.watchers:
+                watcher.at = server.cluster.version
             server.forget()
 
             def meddle(asked: Any) -> None:
                 if asked.writes and not edited:
                     edited.append(True)
                     server.cluster.edit("App/web-59", {"spec": {"deployment": {"replicas": 7}}})
-                    desk.hand("App").deliver()
+                    harness.watcher("App").deliver()
 
             server.meddle = meddle
-            desk.hand("App").list()
-            await desk.rest()
+            harness.watcher("App").list()
+            await harness.until_quiet()
             order = [each.key.name for each in server.asked if str(each).startswith("patch deployments")]
             assert len(order) == 60
             assert order.index("web-59-d") <= 2
@@ -114,8 +116,8 @@ def test_an_edit_at_start_up_is_served_among_the_first() -> None:
     run(test())
 
 
-@drawn(50)
-def test_a_noisy_namespace_delays_the_others_by_one_turn(data: Any) -> None:
+@property_test(50)
+def test_a_noisy_namespace_delays_others_by_one_turn(data: Any) -> None:
     many = data.draw(st.integers(1, 300))
     queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace)
     for number in range(many):
@@ -124,16 +126,16 @@ def test_a_noisy_namespace_delays_the_others_by_one_turn(data: Any) -> None:
     assert Request("calm", "web") in {queue.take(now=0.0), queue.take(now=0.0)}
 
 
-def test_the_queue_of_a_controller_knows_namespaces() -> None:
+def test_namespaces_take_turns_in_the_queue_of_a_controller() -> None:
     """The same, of the workers as they are composed: the calm namespace's App is among the first two to be made."""
 
     async def test() -> None:
         server = apps(namespaces=["noisy", "calm"])
-        async with at_work(server, max_concurrent=1) as desk:
+        async with settled_operator(server, max_concurrent=1) as harness:
             for number in range(30):
                 server.cluster.add(app(f"web-{number}", "noisy"))
             server.cluster.add(app("web", "calm"))
-            await desk.rest()
+            await harness.until_quiet()
             order = [each.key.namespace for each in server.asked if str(each).startswith("create deployments")]
             assert len(order) == 31
             assert "calm" in order[:2]

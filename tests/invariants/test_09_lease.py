@@ -12,10 +12,10 @@ import pytest
 
 from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.kube.leader.lease import Timing
-from tests.invariants import stories
+from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer, refusal
-from tests.invariants.living import living
-from tests.invariants.stories import apps, run, until
+from tests.invariants.live_operator import live_operator
+from tests.invariants.scenarios import apps, run, until
 from tests.kube.http_server import serving_elsewhere
 
 TIMING = Timing(duration=6.0, renew_deadline=3.0, retry_period=0.2)  # a busy machine must not lose it
@@ -28,7 +28,7 @@ def renewals(server: ApiServer) -> int:
     return sum(each.resource == "leases" and each.verb == "update" for each in list(server.asked))
 
 
-def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
+def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
     """While it is renewed a few times, nothing else of the operator gets a turn."""
     server, ended = apps("web"), threading.Event()
     blocked: list[int] = []
@@ -36,14 +36,14 @@ def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
 
     def slow(*arguments: Any, **more: Any) -> Any:
         if not blocked:
-            before, end = renewals(server), time.monotonic() + stories.PATIENCE / 2
+            before, end = renewals(server), time.monotonic() + scenarios.PATIENCE / 2
             while renewals(server) < before + RENEWALS and time.monotonic() < end:
                 time.sleep(0.01)
             blocked.append(renewals(server) - before)
         return plan(*arguments, **more)
 
     async def test(address: str) -> None:
-        async with living(server, address, leader_elect=True, lease=TIMING):
+        async with live_operator(server, address, leader_elect=True, lease=TIMING):
             await until("the App to be made", lambda: "Deployment/web-d" in server.cluster)
             assert blocked[0] >= RENEWALS, "it was renewed meanwhile"
             assert not ended.is_set(), "the lease was lost"
@@ -57,11 +57,11 @@ def test_a_render_that_blocks_the_loop_does_not_cost_the_lease() -> None:
 
 
 @pytest.mark.parametrize("how", ["taken", "unreachable"])
-def test_a_lease_that_is_lost_ends_the_process_at_once(how: str) -> None:
-    lost_is_the_end(how)
+def test_a_lost_lease_ends_the_process_at_once(how: str) -> None:
+    losing_it_ends_the_process(how)
 
 
-def lost_is_the_end(how: str) -> None:
+def losing_it_ends_the_process(how: str) -> None:
     """Also while the loop is busy: nobody waits for it."""
     server, ended = apps("web"), threading.Event()
 
@@ -69,13 +69,13 @@ def lost_is_the_end(how: str) -> None:
         return _refused() if asked.resource == "leases" else None
 
     async def test(address: str) -> None:
-        async with living(server, address, leader_elect=True, lease=LOSING):
+        async with live_operator(server, address, leader_elect=True, lease=LOSING):
             await until("the App to be made", lambda: "Deployment/web-d" in server.cluster)
             if how == "taken":
                 server.cluster.edit(LEASE, {"spec": {"holderIdentity": "another"}})
             else:
                 server.meddle = refused
-            busy_until = time.monotonic() + stories.PATIENCE / 2
+            busy_until = time.monotonic() + scenarios.PATIENCE / 2
             while time.monotonic() < busy_until and not ended.is_set():
                 time.sleep(0.01)  # noqa: ASYNC251 - this loop renders, and renders
             assert ended.is_set(), "it would go on writing"

@@ -1,4 +1,4 @@
-"""Stopping: take no new work, finish what runs, release the lease, within the grace period."""
+"""Stopping: start no new passes, finish running ones, release the lease, within the grace period."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.invariants.api_server import HOME
-from tests.invariants.living import operating
-from tests.invariants.stories import app, apps, run, until
+from tests.invariants.live_operator import operator_and_server
+from tests.invariants.scenarios import app, apps, run, until
 
 if TYPE_CHECKING:
     from tests.invariants.api_server import ApiServer, Asked
@@ -28,11 +28,11 @@ class Held:
         await self.release.wait()
 
 
-def test_what_runs_is_finished_what_is_new_is_left_and_then_the_lease_is_released() -> None:
+def test_running_passes_finish_no_others_start_and_then_the_lease_is_released() -> None:
     async def test() -> None:
         server = apps("web")
         held = Held(server, "create services web-s")
-        async with operating(server, leader_elect=True) as operator:
+        async with operator_and_server(server, leader_elect=True) as operator:
             await held.reached.wait()
             operator.manager.stopping.set()
             await asyncio.sleep(0.05)
@@ -56,11 +56,11 @@ def _releases(asked: Asked) -> bool:
     return asked.resource == "leases" and asked.verb == "update" and not asked.body["spec"]["holderIdentity"]
 
 
-def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> None:
+def test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over() -> None:
     async def test() -> None:
         server = apps("web")
         held = Held(server, "create services web-s")
-        async with operating(server, grace=0.4) as operator:
+        async with operator_and_server(server, grace=0.4) as operator:
             await held.reached.wait()
             begun = time.monotonic()
             await operator.stop()
@@ -69,12 +69,12 @@ def test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period() -> 
     run(test())
 
 
-def test_an_operator_at_rest_waits_for_nothing() -> None:
+def test_an_idle_operator_stops_at_once() -> None:
     """Its grace period would be longer than any patience."""
 
     async def test() -> None:
         server = apps("web")
-        async with operating(server, leader_elect=True, grace=3600.0) as operator:
+        async with operator_and_server(server, leader_elect=True, grace=3600.0) as operator:
             await until("the App to be told of", lambda: server.cluster.conditions("App/web").get("Reconciling"))
             await operator.stop()
         assert server.cluster[LEASE]["spec"]["holderIdentity"] == ""

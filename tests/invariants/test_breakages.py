@@ -1,6 +1,6 @@
-"""Each invariant has a test that fails without it. Here each is broken, in one small way after the other, and its test has to fail.
+"""Each invariant is broken here in small ways, one after the other, and its test has to fail.
 
-That is a test of tests, and what does not come is waited for, so it is part of `make test-all`.
+A test that fails has often waited for something first, so these tests are slow and part of `make test-all`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from ruleop.kube.watch.store import Origin, Store
 from ruleop.kube.watch.watcher import Watcher
 from ruleop.planning import Failure, Served
 from tests.invariants import (
-    desk,
-    stories,
+    operator_harness,
+    scenarios,
 )
 from tests.invariants import (
     test_01_current_state_only as first,
@@ -71,17 +71,17 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Breakage:
-    """`without` breaks the invariant, and `test` is the one of its tests that has to notice."""
+    """`without` breaks the invariant, and `test` has to fail then."""
 
     number: int
     says: str
     test: Callable[[], None]
     without: Break
-    patience: float = 2.5  # seconds: what does not come need not be waited for long
+    patience: float = 2.5  # seconds that the test waits
 
 
 def instead(owner: Any, name: str, new: Callable[..., Any]) -> Break:
-    """`new` is given what was there before, and then the arguments."""
+    """`new` is called with the replaced function and its arguments."""
 
     def apply(monkeypatch: pytest.MonkeyPatch) -> None:
         old = getattr(owner, name)
@@ -106,44 +106,44 @@ def value(owner: Any, name: str, new: Any) -> Break:
     return lambda monkeypatch: monkeypatch.setattr(owner, name, new)
 
 
-# -- how it is broken ----------------------------------------------------------------------------------------------------------------------
+# -- breakages --------------------------------------------------------------------------------------------------
 
 
-def any_version_stands(old: Any, store: Store, key: Any, entry: Any, origin: Origin) -> None:
+def accept_any_version(old: Any, store: Store, key: Any, entry: Any, origin: Origin) -> None:
     known = store._entries.get(key)
     if known is not None:
         store._entries[key] = known._replace(version=0)
     old(store, key, entry, origin)
 
 
-def lists_change_nothing(old: Any, dispatch: EventHandler, informer: Any, change: Any) -> None:
+def ignore_changes_of_lists(old: Any, handler: EventHandler, informer: Any, change: Any) -> None:
     if change.origin is not Origin.LIST:
-        old(dispatch, informer, change)
+        old(handler, informer, change)
 
 
-def deletions_change_nothing(old: Any, dispatch: EventHandler, informer: Any, change: Any) -> None:
+def ignore_deletions(old: Any, handler: EventHandler, informer: Any, change: Any) -> None:
     if change.new is not None:
-        old(dispatch, informer, change)
+        old(handler, informer, change)
 
 
-def lists_delete_nothing(old: Any, store: Store, key: Any, origin: Origin) -> None:
+def keep_what_lists_lack(old: Any, store: Store, key: Any, origin: Origin) -> None:
     if origin is not Origin.LIST:
         old(store, key, origin)
 
 
-def active_is_ready_too(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, urgency: Any = queue.Urgency.CHANGE) -> None:
+def queue_active_keys(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, urgency: Any = queue.Urgency.CHANGE) -> None:
     if key in line._active:
         line._ready[urgency].add(key, now)
     else:
         old(line, key, now=now, urgency=urgency)
 
 
-def active_hears_nothing(old: Any, line: queue.WorkQueue[Any], key: Any, **more: Any) -> None:
+def drop_events_of_active_keys(old: Any, line: queue.WorkQueue[Any], key: Any, **more: Any) -> None:
     if key not in line._active:
         old(line, key, **more)
 
 
-def status_whenever_there_is_one(old: Any, *arguments: Any, **more: Any) -> Any:
+def always_write_status(old: Any, *arguments: Any, **more: Any) -> Any:
     planned = old(*arguments, **more)
     if planned.status is None:
         return planned
@@ -152,12 +152,12 @@ def status_whenever_there_is_one(old: Any, *arguments: Any, **more: Any) -> Any:
     return replace(planned, status=replace(planned.status, patch=patch))
 
 
-async def looked_at_live(old: Any, reconciler: controller.Reconciler, request: Any) -> Any:
+async def read_live_first(old: Any, reconciler: controller.Reconciler, request: Any) -> Any:
     await reconciler.cache.look(reconciler.kind, reconciler.key(request))
     return await old(reconciler, request)
 
 
-def never_later(old: Any, watch: reflector.Reflector, *arguments: Any, **more: Any) -> None:
+def never_back_off(old: Any, watch: reflector.Reflector, *arguments: Any, **more: Any) -> None:
     old(watch, *arguments, **more)
     watch._failures = 0
 
@@ -168,14 +168,14 @@ def without_preconditions(old: Any, *arguments: Any, **more: Any) -> Any:
     return replace(request, body=orjson.dumps(options))
 
 
-async def unread(_old: Any, run: Any, action: Any) -> bool:
+async def delete_without_reading(_old: Any, run: Any, action: Any) -> bool:
     metadata = action.live["metadata"]
     kind = controller.Kind.of(action.live)
     await run.api.delete(kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation="Background")
     return True
 
 
-async def unguarded_finalizers(_old: Any, run: Any, finalizers: list[str]) -> None:
+async def write_finalizers_unguarded(_old: Any, run: Any, finalizers: list[str]) -> None:
     kind, key = controller.Kind.of(run.resource), controller.ObjectKey.of(run.resource)
     run.resource = run.outcomes.resource = await run.api.patch(kind, key, {"metadata": {"finalizers": finalizers}})
 
@@ -184,28 +184,28 @@ def conflicts_are_failures(old: Any, error: Any) -> Any:
     return (Failure.CONFLICT, None) if getattr(error, "problem", None) is Problem.CONFLICT else old(error)
 
 
-def without_an_end(old: Any, *arguments: Any, **more: Any) -> Any:
+def without_server_timeout(old: Any, *arguments: Any, **more: Any) -> Any:
     request = old(*arguments, **more)
     return replace(request, query="&".join(each for each in request.query.split("&") if not each.startswith("timeoutSeconds")))
 
 
-def given_up(old: Any, line: queue.WorkQueue[Any], key: Any, *, failed: bool = False, **more: Any) -> None:
+def give_up_after_ten_failures(old: Any, line: queue.WorkQueue[Any], key: Any, *, failed: bool = False, **more: Any) -> None:
     old(line, key, failed=failed and line.failures(key) < 10, **more)
 
 
-def nobody_while_one_fails(old: Any, line: queue.WorkQueue[Any], *, now: float) -> Any:
+def take_nothing_while_one_fails(old: Any, line: queue.WorkQueue[Any], *, now: float) -> Any:
     return None if line._failures else old(line, now=now)
 
 
-def all_alike(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, **_: Any) -> None:
-    old(line, key, now=now, urgency=queue.Urgency.SWEEP)
+def ignore_urgency(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, **_: Any) -> None:
+    old(line, key, now=now, urgency=queue.Urgency.RESYNC)
 
 
 def one_group(old: Any, line: Any, _group: Any) -> None:
-    old(line, queue._alone)
+    old(line, queue._one_group)
 
 
-def in_the_operators_loop(_old: Any, election: Election) -> None:
+def renew_on_the_event_loop(_old: Any, election: Election) -> None:
     async def campaign() -> None:
         await election._campaign()
         if not election._releasing:
@@ -214,30 +214,30 @@ def in_the_operators_loop(_old: Any, election: Election) -> None:
     election._campaigning = asyncio.ensure_future(campaign())  # type: ignore[attr-defined]
 
 
-def survived(old: Any, election: Election, *arguments: Any, **more: Any) -> None:
+def ignore_loss(old: Any, election: Election, *arguments: Any, **more: Any) -> None:
     old(election, *arguments, **more)
     election._lost = lambda: None
 
 
-async def left_running(_old: Any, work: workers.Workers) -> None:
+async def stop_without_waiting(_old: Any, work: workers.Workers) -> None:
     work._open = False
     if work._task is not None:
         work._task.cancel()
 
 
-async def working_on(old: Any, work: workers.Workers) -> None:
+async def keep_starting(old: Any, work: workers.Workers) -> None:
     while work._running:  # noqa: ASYNC110 - that is how it is broken
         await asyncio.sleep(0.01)
     await old(work)
 
 
-async def released_first(old: Any, operator: manager.Manager) -> None:
+async def release_before_stopping(old: Any, operator: manager.Manager) -> None:
     if operator.election is not None:
         await operator.election.release()
     await old(operator)
 
 
-async def without_grace(_old: Any, operator: manager.Manager) -> None:
+async def wait_without_a_limit(_old: Any, operator: manager.Manager) -> None:
     for task in operator._tasks:
         task.cancel()
     await operator.controller_set.stop()
@@ -255,184 +255,205 @@ def no(_old: Any, *_arguments: Any, **_more: Any) -> bool:
     return False
 
 
-# -- what has to fail ----------------------------------------------------------------------------------------------------------------------
+# -- what has to fail --------------------------------------------------------------------------------------------------
 
-FINISHED = tenth.test_what_runs_is_finished_what_is_new_is_left_and_then_the_lease_is_released
-EXAMPLE = partial(third.at_rest_nothing_is_written, third.EXAMPLES[0])
-LATE = fourth.test_while_watches_are_late_no_pass_writes_what_was_written
-CHAOS = first.test_whatever_becomes_of_events_the_end_is_what_a_new_cr_would_have_made
-MODEL = second.test_of_one_cr_one_pass_runs_at_a_time_and_one_more_for_all_that_happens_meanwhile
+FINISHED = tenth.test_running_passes_finish_no_others_start_and_then_the_lease_is_released
+EXAMPLE = partial(third.nothing_is_written_in_the_desired_state, third.EXAMPLES[0])
+LATE = fourth.test_while_watches_lag_no_pass_repeats_a_write
+CHAOS = first.test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr
+MODEL = second.test_one_cr_has_one_pass_at_a_time_and_one_more_for_all_changes_meanwhile
 
 BREAKAGES = [
-    Breakage(1, "what a list brings concerns nobody", CHAOS, instead(EventHandler, "changed", lists_change_nothing)),
-    Breakage(1, "a deletion is no change", CHAOS, instead(EventHandler, "changed", deletions_change_nothing)),
+    Breakage(1, "changes of a list are ignored", CHAOS, instead(EventHandler, "changed", ignore_changes_of_lists)),
+    Breakage(1, "deletions are ignored", CHAOS, instead(EventHandler, "changed", ignore_deletions)),
     Breakage(
         1,
-        "what a list lacks is still there",
-        first.test_the_last_event_of_a_gap_is_made_up_for_by_the_list,
-        instead(Store, "_remove", lists_delete_nothing),
+        "objects that a list lacks are kept",
+        first.test_events_that_were_lost_before_a_relist_are_made_up_for,
+        instead(Store, "_remove", keep_what_lists_lack),
     ),
-    Breakage(2, "a CR at work is handed out again", MODEL, instead(queue.WorkQueue, "add", active_is_ready_too)),
-    Breakage(2, "an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", active_hears_nothing)),
-    Breakage(3, "the status is written by each pass", EXAMPLE, instead(controller, "plan", status_whenever_there_is_one)),
-    Breakage(3, "each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", looked_at_live)),
+    Breakage(2, "a CR is handed out twice", MODEL, instead(queue.WorkQueue, "add", queue_active_keys)),
+    Breakage(2, "an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", drop_events_of_active_keys)),
+    Breakage(3, "the status is written by each pass", EXAMPLE, instead(controller, "plan", always_write_status)),
+    Breakage(3, "each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", read_live_first)),
     Breakage(
         3,
-        "kinds have no shapes",
-        third.test_after_any_edits_nothing_is_written_at_rest_nor_after_a_restart,
+        "built-in kinds have no schema",
+        third.test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart,
         instead(world, "builtin_shape", nothing),
     ),
     Breakage(
         4,
-        "answers to writes are neither kept nor waited for",
+        "answers to writes are neither stored nor expected",
         LATE,
         both(instead(world.Cache, "put", yes), instead(Expectations, "wait", nothing)),
     ),
     Breakage(
         4,
-        "a store that is behind is not waited for",
-        fourth.test_a_cr_whose_store_is_behind_its_own_write_waits_until_the_watch_has_told,
+        "a store that is behind is used",
+        fourth.test_a_cr_whose_store_is_older_than_its_own_write_waits_for_the_watch,
         instead(Expectations, "wait", nothing),
     ),
     Breakage(
         4,
-        "what was deleted is not taken out",
-        fourth.test_a_child_that_was_deleted_by_us_is_not_deleted_again,
+        "a deleted object stays in the store",
+        fourth.test_a_child_that_was_deleted_is_not_deleted_again,
         instead(world.Cache, "remove", nothing),
     ),
     Breakage(
         4,
         "an older version may replace a newer one",
-        fourth.test_a_late_event_of_an_older_version_brings_nothing_back,
-        instead(Store, "_set", any_version_stands),
+        fourth.test_a_late_event_of_an_older_version_changes_nothing,
+        instead(Store, "_set", accept_any_version),
     ),
     Breakage(
         4,
-        "what comes during a write is taken for its echo",
-        fourth.test_what_somebody_else_changes_before_the_answer_comes_is_looked_at,
+        "every event during a write counts as its own",
+        fourth.test_a_change_by_others_before_the_answer_of_a_write_requeues,
         instead(own_writes.Write, "end", nothing),
     ),
     Breakage(
         5,
-        "work begins at once",
+        "workers start before the stores are synced",
         partial(fifth.each_store_is_waited_for, "shop"),
         instead(world.Cache, "is_synced", lambda *_: True),
     ),
     Breakage(
         5,
-        "what cannot be had counts as empty",
+        "an unavailable kind counts as empty",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
         instead(world.Cache, "_state", lambda *_: Served.SYNCED),
     ),
     Breakage(
         5,
-        "a store that is synced at last stirs nobody",
+        "the state of a store is not reported",
         partial(fifth.one_child_waits, fifth.BEYOND_RIGHTS),
-        instead(controller_set.ControllerSet, "stirred", nothing),
+        instead(controller_set.ControllerSet, "state_changed", nothing),
     ),
     Breakage(
         5,
-        "what cannot be had is asked for all the time",
-        partial(fifth.asked_again_later_and_later, 403, 30.0),
-        instead(reflector.Reflector, "_rest", never_later),
+        "an unavailable kind is requested without backoff",
+        partial(fifth.the_watch_backs_off, 403, 30.0),
+        instead(reflector.Reflector, "_rest", never_back_off),
     ),
     Breakage(
         6,
-        "a deletion names nothing",
-        partial(sixth.another_ones_object_stays, "delete services web-s"),
+        "a deletion has no preconditions",
+        partial(sixth.the_replacement_stays, "delete services web-s"),
         instead(api.requests, "delete", without_preconditions),
     ),
     Breakage(
         6,
-        "a deletion reads nothing before",
-        sixth.test_a_deletion_names_what_was_read_just_before,
-        instead(executor._Run, "_delete", unread),
+        "a deletion has no live read",
+        sixth.test_a_deletion_names_the_uid_and_version_of_a_live_read,
+        instead(executor._Run, "_delete", delete_without_reading),
     ),
     Breakage(
         6,
-        "finalizers are written as they were",
-        sixth.test_a_finalizer_that_somebody_adds_meanwhile_is_kept,
-        instead(executor._Run, "_write_finalizers", unguarded_finalizers),
+        "finalizers are written without preconditions",
+        sixth.test_a_finalizer_that_others_add_meanwhile_is_kept,
+        instead(executor._Run, "_write_finalizers", write_finalizers_unguarded),
     ),
-    Breakage(
-        6, "a conflict is a failure", partial(sixth.conflicts_are_no_failures, 1), instead(manager, "classify", conflicts_are_failures)
-    ),
-    Breakage(6, "a conflict is not planned again", partial(sixth.conflicts_are_no_failures, 1), value(controller, "MAX_REPLANS", 1)),
     Breakage(
         6,
-        "conflicts are planned again for ever",
-        sixth.test_conflicts_without_end_are_five_tries_and_then_backoff,
+        "a conflict is a failure",
+        partial(sixth.conflicts_are_no_failures, 1),
+        instead(manager, "classify", conflicts_are_failures),
+    ),
+    Breakage(
+        6,
+        "a conflict is not planned again",
+        partial(sixth.conflicts_are_no_failures, 1),
+        value(controller, "MAX_REPLANS", 1),
+    ),
+    Breakage(
+        6,
+        "a conflict is planned again without a limit",
+        sixth.test_endless_conflicts_are_retried_five_times_and_then_back_off,
         value(controller, "MAX_REPLANS", 50),
     ),
     Breakage(
         7,
-        "a silent stream is waited for",
-        seventh.test_a_stream_that_says_nothing_is_given_up_and_opened_again,
+        "a silent stream has no deadline",
+        seventh.test_a_silent_stream_is_closed_and_opened_again,
         value(reflector.Reflector, "deadline", math.inf),
     ),
     Breakage(
         7,
-        "the server may keep a watch for ever",
-        seventh.test_the_server_is_asked_to_end_each_watch_before_we_do_and_for_bookmarks,
-        instead(reflector.requests, "watch", without_an_end),
+        "a watch has no server timeout",
+        seventh.test_each_watch_has_a_server_timeout_before_the_client_deadline_and_bookmarks,
+        instead(reflector.requests, "watch", without_server_timeout),
     ),
     Breakage(
-        7, "silent watches are ready", seventh.test_an_operator_whose_watches_are_silent_is_not_ready, value(Watcher, "overdue", False)
+        7,
+        "silent watches are ready",
+        seventh.test_an_operator_whose_watches_are_silent_is_not_ready,
+        value(Watcher, "overdue", False),
     ),
     Breakage(
         8,
-        "each failure waits as long",
-        eighth.test_a_failing_cr_waits_twice_as_long_each_time_up_to_a_cap_and_is_never_given_up,
+        "the backoff does not grow",
+        eighth.test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever,
         instead(queue.Backoff, "delay", lambda *_: 0.005),
     ),
     Breakage(
         8,
-        "ten failures are the end",
-        eighth.test_a_failing_cr_waits_twice_as_long_each_time_up_to_a_cap_and_is_never_given_up,
-        instead(queue.WorkQueue, "done", given_up),
+        "retries end after ten failures",
+        eighth.test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever,
+        instead(queue.WorkQueue, "done", give_up_after_ten_failures),
     ),
     Breakage(
         8,
-        "everybody waits for one that fails",
+        "one failure stops the queue",
         eighth.test_a_failing_cr_costs_only_itself,
-        instead(queue.WorkQueue, "take", nobody_while_one_fails),
+        instead(queue.WorkQueue, "take", take_nothing_while_one_fails),
     ),
     Breakage(
-        8, "an edit waits in line", eighth.test_an_edit_at_start_up_is_served_among_the_first, instead(queue.WorkQueue, "add", all_alike)
+        8,
+        "edits have no priority",
+        eighth.test_an_edit_during_start_up_is_reconciled_among_the_first,
+        instead(queue.WorkQueue, "add", ignore_urgency),
     ),
     Breakage(
-        8, "namespaces are one line", eighth.test_the_queue_of_a_controller_knows_namespaces, instead(queue._Line, "__init__", one_group)
+        8,
+        "namespaces do not take turns",
+        eighth.test_namespaces_take_turns_in_the_queue_of_a_controller,
+        instead(queue._FairQueue, "__init__", one_group),
     ),
     Breakage(
         9,
         "the lease is renewed in the operator's loop",
-        ninth.test_a_render_that_blocks_the_loop_does_not_cost_the_lease,
-        instead(Election, "start", in_the_operators_loop),
+        ninth.test_a_blocked_event_loop_does_not_lose_the_lease,
+        instead(Election, "start", renew_on_the_event_loop),
         patience=10.0,
     ),
     Breakage(
-        9, "a lost lease is survived", partial(ninth.lost_is_the_end, "taken"), instead(Election, "__init__", survived), patience=10.0
+        9,
+        "a lost lease is ignored",
+        partial(ninth.losing_it_ends_the_process, "taken"),
+        instead(Election, "__init__", ignore_loss),
+        patience=10.0,
     ),
-    Breakage(10, "what runs is left", FINISHED, instead(workers.Workers, "stop", left_running)),
-    Breakage(10, "new work is begun", FINISHED, instead(workers.Workers, "stop", working_on)),
-    Breakage(10, "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", released_first)),
+    Breakage(10, "stop does not wait for running passes", FINISHED, instead(workers.Workers, "stop", stop_without_waiting)),
+    Breakage(10, "stop does not prevent new passes", FINISHED, instead(workers.Workers, "stop", keep_starting)),
+    Breakage(10, "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", release_before_stopping)),
     Breakage(
         10,
-        "there is no end of grace",
-        tenth.test_a_write_without_end_is_waited_for_no_longer_than_the_grace_period,
-        instead(manager.Manager, "_stop_workers", without_grace),
+        "the grace period has no limit",
+        tenth.test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over,
+        instead(manager.Manager, "_stop_workers", wait_without_a_limit),
     ),
 ]
 
 
-ATTEMPTS = 8  # a test of drawn data may draw nothing that the breakage spoils, now and then
+ATTEMPTS = 8  # a property test may not draw an example that fails
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: f"{breakage.number}: {breakage.says}")
 def test_its_test_fails_without_it(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stories, "PATIENCE", breakage.patience)
-    monkeypatch.setattr(desk, "MOST", 2.0)
+    monkeypatch.setattr(scenarios, "PATIENCE", breakage.patience)
+    monkeypatch.setattr(operator_harness, "MOST", 2.0)
     breakage.without(monkeypatch)
     with pytest.raises(AssertionError):
         _several_times(breakage.test)

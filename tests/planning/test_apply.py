@@ -39,7 +39,7 @@ def record(world: World, where=A_KEY):
 # -- merge -------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_merge_names_uid_and_version_and_carries_all_that_is_wanted_to_learn_from():
+def test_a_patch_has_uid_version_and_the_whole_desired_object():
     world = one()
     world.settle()
     live = world.objects[key("a")]
@@ -52,7 +52,7 @@ def test_a_merge_names_uid_and_version_and_carries_all_that_is_wanted_to_learn_f
     assert patch.why == "changed"
 
 
-def test_what_we_no_longer_want_goes_and_what_others_set_stays():
+def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
     world = World.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
     world.settle()
@@ -62,7 +62,7 @@ def test_what_we_no_longer_want_goes_and_what_others_set_stays():
     assert world.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
 
 
-def test_what_the_server_makes_of_a_value_is_learned_and_not_written_again():
+def test_a_normalised_value_is_learned_and_not_written_again():
     world = one()
     world.settle()
     world.change(key("a"), {"data": {"v": "one"}})
@@ -75,7 +75,7 @@ def test_what_the_server_makes_of_a_value_is_learned_and_not_written_again():
     assert world.plan(History(learned={key("a"): learned})).actions == ()
 
 
-def test_a_secret_in_plain_text_is_what_the_server_makes_of_it():
+def test_string_data_equals_its_base64_data():
     world = one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ spec.v }}'}\n")
     (create,) = world.plan().actions
     assert create.object["data"] == {"p": "MQ=="}
@@ -83,7 +83,7 @@ def test_a_secret_in_plain_text_is_what_the_server_makes_of_it():
     assert world.plan().quiet
 
 
-def test_a_record_that_fits_nowhere_fails_and_names_the_way_out_which_helps():
+def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
     data = {hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)}  # nothing that could be compressed
     world = World.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
@@ -101,7 +101,7 @@ def test_a_record_that_fits_nowhere_fails_and_names_the_way_out_which_helps():
     assert other.plan().quiet
 
 
-def test_the_rules_of_an_aggregated_cluster_role_are_left_to_the_controller_that_collects_them():
+def test_rules_of_an_aggregated_cluster_role_are_left_to_its_controller():
     text = """
     apiVersion: rbac.authorization.k8s.io/v1
     kind: ClusterRole
@@ -127,7 +127,7 @@ DRAWN = (
 )
 
 
-def test_a_password_is_drawn_once_and_shown_only_when_it_exists():
+def test_a_password_is_generated_once_and_readable_after_it_exists():
     body = "children: {a: {template: a.yaml, apply: {strategy: create-only}}, b: {template: b.yaml}}"
     reader = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {sum: '{{ a.data.p | sha256(8) }}'}\n"
     world = World.of(body, a=DRAWN, b=reader)
@@ -153,7 +153,7 @@ data: {volume: "{{ a.metadata.name }}", where: "{{ a['metadata'].namespace }}", 
 DRAWN_AND_READ = "children: {a: {template: a.yaml, apply: {strategy: create-only}}, b: {template: b.yaml}}"
 
 
-def test_who_needs_only_the_name_of_a_generated_secret_does_not_wait_for_it():
+def test_a_child_that_reads_only_the_name_of_a_generated_secret_does_not_wait():
     world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
     planned = world.plan()
     assert [action.key.name for action in planned.actions] == ["a", "b"]
@@ -171,7 +171,7 @@ def test_who_needs_only_the_name_of_a_generated_secret_does_not_wait_for_it():
         "a.items() | list | length", "(a.metadata.name ~ a.metadata.uid)",
     ],
 )  # fmt: skip
-def test_all_else_of_it_and_the_whole_is_not_there_yet(value: str):
+def test_other_fields_and_the_whole_of_it_are_not_there_yet(value: str):
     reader = f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: b}}\ndata: {{v: "{{{{ {value} }}}}"}}\n'
     world = World.of(DRAWN_AND_READ, {"which": "data"}, a=DRAWN, b=reader)
     planned = world.plan()
@@ -181,7 +181,7 @@ def test_all_else_of_it_and_the_whole_is_not_there_yet(value: str):
     assert wait.for_what.startswith("a")
 
 
-def test_before_it_exists_it_is_undefined_though_its_name_is_known():
+def test_a_create_only_child_is_undefined_before_it_exists():
     body = (
         DRAWN_AND_READ
         + "\nstatus: {there: '{{ a is defined }}', named: '{{ a.metadata.name is defined }}', data: '{{ a.data is defined }}'}"
@@ -191,13 +191,13 @@ def test_before_it_exists_it_is_undefined_though_its_name_is_known():
     assert fields == {"there": False, "named": True, "data": False}
 
 
-def test_the_name_of_somebody_elses_object_in_its_place_is_not_its_name():
+def test_the_name_of_a_conflicting_object_is_not_used():
     world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
     world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"}})
     assert [(wait.child, wait.for_what) for wait in world.plan().waits] == [("b", "a.metadata.name")]
 
 
-def test_two_passwords_are_two_and_one_seed_gives_the_same_ones():
+def test_passwords_differ_and_depend_on_the_seed():
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ random_password() }}', q: '{{ random_password() }}'}\n"
     world = one("{strategy: create-only}", text)
     (create,) = world.plan().actions
@@ -226,18 +226,18 @@ RANDOM_IDENTITIES = {
 
 
 @pytest.mark.parametrize("way", RANDOM_IDENTITIES)
-def test_a_random_identity_makes_no_object_for_each_pass_would_make_another(way: str):
+def test_a_random_name_is_rejected(way: str):
     world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way])
     for second in range(3):
         world.seed, world.now = b"%d" % second, f"2026-01-01T00:00:0{second}Z"
         world.step()
         assert world.objects == {}
     function = "random_password" if "random_password" in RANDOM_IDENTITIES[way] else "now"
-    message = f"`{function}` gives an object of another kind, namespace or name each time: make these from the CR"
+    message = f"`{function}` gives the object another kind, namespace or name each time: derive them from the CR"
     assert world.ready() == ("False", "RenderFailed", f"a: templates/a.yaml:1: {message}")
 
 
-def test_what_is_random_elsewhere_and_a_name_that_only_mentions_it_are_fine():
+def test_random_values_outside_of_the_identity_are_allowed():
     text = drawn("name: now-{{ metadata.name }}\n  labels: {at: '{{ now() | sha256(8) }}'}", "{% set s = random_password() %}\n")
     world = one("{strategy: create-only}", text + "stringData: {p: {{ s }}}\n")
     world.settle()
@@ -245,7 +245,7 @@ def test_what_is_random_elsewhere_and_a_name_that_only_mentions_it_are_fine():
 
 
 @pytest.mark.parametrize("length", [0, -1, 257, "'a'", "true"])
-def test_a_password_has_a_length(length: object):
+def test_the_length_of_a_password_is_checked(length: object):
     text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace(
         "''a''", '"a"'
     )
@@ -253,7 +253,7 @@ def test_a_password_has_a_length(length: object):
     assert "random_password takes a length from 1 to 256" in problem.message
 
 
-def test_a_create_only_child_is_never_changed_and_its_record_claims_nothing():
+def test_a_create_only_child_is_never_changed_and_has_an_empty_record():
     world = one("{strategy: create-only}")
     world.settle()
     assert record(world).fields.to_json() == {}
@@ -262,7 +262,7 @@ def test_a_create_only_child_is_never_changed_and_its_record_claims_nothing():
     assert world.objects[key("a")]["data"] == {"v": "1"}
 
 
-def test_jobs_are_create_only_unless_said_otherwise():
+def test_jobs_are_create_only_by_default():
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: {{ spec.v | int }}}\n"
     for apply, changed in (("{}", ()), ("{strategy: merge}", (Patch,))):
         world = one(apply, job)
@@ -271,7 +271,7 @@ def test_jobs_are_create_only_unless_said_otherwise():
         assert tuple(map(type, world.plan().actions)) == changed
 
 
-def test_adopting_a_create_only_child_writes_our_marks_and_nothing_else():
+def test_adopting_a_create_only_child_writes_only_ruleops_own_metadata():
     world = one("{strategy: create-only}", adopt="orphans")
     world.add(config("a", {"v": "theirs"}, labels={"x": "y"}, annotations={"n": "1"}))
     (patch,) = world.plan().actions
@@ -300,7 +300,7 @@ def test_a_create_only_child_follows_its_deletion_policy():
     assert OWNER not in world.objects[key("a")]["metadata"]["annotations"]
 
 
-def test_a_create_only_child_that_lost_its_marks_gets_them_back_beside_other_owners():
+def test_lost_metadata_of_a_create_only_child_is_restored():
     world = one("{strategy: create-only}")
     world.settle()
     references = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}, *world.objects[key("a")]["metadata"]["ownerReferences"]]
@@ -315,12 +315,12 @@ def test_a_create_only_child_that_lost_its_marks_gets_them_back_beside_other_own
 # -- server-side ---------------------------------------------------------------------------------------------------------------------------
 
 
-def test_server_side_creates_by_a_create_so_that_nothing_foreign_is_taken_over():
+def test_a_server_side_child_is_created_by_a_create():
     (create,) = one("{strategy: server-side}").plan().actions
     assert isinstance(create, Create)
 
 
-def test_server_side_sends_all_that_is_wanted_with_uid_and_record():
+def test_a_server_side_apply_has_the_whole_desired_object():
     world = one("{strategy: server-side}")
     world.settle()
     world.edit({"v": "2"})
@@ -337,7 +337,7 @@ def test_server_side_sends_all_that_is_wanted_with_uid_and_record():
 
 
 @pytest.mark.parametrize("strategy", ["server-side", "replace"])
-def test_ignored_places_are_sent_with_their_live_value(strategy: str):
+def test_ignored_fields_are_applied_with_their_live_value(strategy: str):
     world = one(f"{{strategy: {strategy}, ignore: [spec.replicas]}}", WEB)
     world.settle()
     world.change(DEPLOYMENT, {"spec": {"replicas": 9}})
@@ -353,7 +353,7 @@ def test_ignored_places_are_sent_with_their_live_value(strategy: str):
 # -- replace -------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_replacement_keeps_status_finalizers_and_other_owners_and_drops_what_is_not_wanted():
+def test_a_replacement_keeps_status_finalizers_and_owners_and_drops_other_fields():
     world = one("{strategy: replace}")
     world.settle()
     assert world.plan().quiet
@@ -377,7 +377,7 @@ STRATEGIES = ["merge", "server-side", "replace"]
 
 @pytest.mark.parametrize("after", [*STRATEGIES, "create-only"])
 @pytest.mark.parametrize("before", [*STRATEGIES, "create-only"])
-def test_a_change_of_strategy_ends_where_the_new_one_begins(before: str, after: str):
+def test_a_change_of_the_strategy_has_the_same_result_as_starting_with_it(before: str, after: str):
     world = one(f"{{strategy: {before}}}")
     world.settle()
     world.project = one(f"{{strategy: {after}}}").project
@@ -425,7 +425,7 @@ def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, 
     assert world.plan().quiet
 
 
-def test_a_path_that_becomes_ignored_leaves_our_fields_and_keeps_its_live_value():
+def test_a_newly_ignored_field_keeps_its_live_value():
     world = one("{ignore: [{path: data.v, when: spec.free}]}")
     world.edit({"v": "1", "free": False})
     world.settle()
@@ -438,7 +438,7 @@ def test_a_path_that_becomes_ignored_leaves_our_fields_and_keeps_its_live_value(
     assert world.objects[key("a")]["data"] == {"v": "3"}
 
 
-def test_an_ignored_path_whose_when_cannot_be_told_yet_is_left_alone_and_one_that_fails_fails():
+def test_an_ignored_path_with_an_unknown_when_is_left_alone():
     body = """
     observe: {other: {version: v1, kind: ConfigMap, name: other}}
     children: {a: {template: a.yaml, apply: {ignore: [{path: data.v, when: other.data.x == "1"}]}}}
@@ -455,7 +455,7 @@ def test_an_ignored_path_whose_when_cannot_be_told_yet_is_left_alone_and_one_tha
     assert "spec.nope is not set" in problem.message
 
 
-def test_a_list_that_cannot_be_what_the_api_declares_it_to_be_fails_its_child():
+def test_a_list_that_violates_its_declared_type_fails_its_child():
     text = WEB.replace('[{name: app, image: "app:{{ spec.v }}"}]', "[{name: app}, {name: app}]")
     (problem,) = one(text=text).plan().problems
     assert "the Deployment 'a'" in problem.message
@@ -477,15 +477,19 @@ def immutable(world: World, where=A_KEY) -> World:
     return world
 
 
-def test_an_immutable_field_fails_and_names_the_way_out():
+def test_a_change_of_an_immutable_field_fails_with_a_remedy():
     world = immutable(one())
-    way = "`apply.onImmutable: recreate` would delete and create it again"
-    assert world.ready() == ("False", "ApplyFailed", f'a: templates/a.yaml:1: field is immutable; change refused: data.v: "1" → "2"; {way}')
+    way = "`apply.onImmutable: recreate` would recreate it"
+    assert world.ready() == (
+        "False",
+        "ApplyFailed",
+        f'a: templates/a.yaml:1: field is immutable; rejected change: data.v: "1" → "2"; {way}',
+    )
     assert world.condition("Stalled")["status"] == "True"
     assert world.plan().actions == ()
 
 
-def test_another_wish_is_tried_anew():
+def test_a_changed_desired_state_is_tried_again():
     world = immutable(one())
     world.step()
     world.refuse.clear()
@@ -495,7 +499,7 @@ def test_another_wish_is_tried_anew():
     assert world.ready()[0] == "True"
 
 
-def test_recreate_deletes_and_creates_once_for_a_wish():
+def test_recreate_happens_once_for_each_desired_state():
     world = immutable(one("{onImmutable: recreate}"))
     (delete,) = world.plan().actions
     assert isinstance(delete, Delete)
@@ -510,7 +514,7 @@ def test_recreate_deletes_and_creates_once_for_a_wish():
     world.refused_before({key("a"): Failed(Failure.IMMUTABLE, "field is immutable", world_digest(world))})
     world.change(key("a"), {"data": {"v": "9"}})
     assert world.plan().actions == ()
-    assert world.plan().problems[0].message == 'field is immutable; change refused: data.v: "9" → "2"'
+    assert world.plan().problems[0].message == 'field is immutable; rejected change: data.v: "9" → "2"'
 
 
 def world_digest(world: World) -> str:
@@ -531,13 +535,13 @@ def test_a_crash_between_the_delete_and_the_create_loses_nothing():
     assert world.objects[key("a")]["data"] == {"v": "2"}
 
 
-def test_what_holds_data_is_recreated_only_if_the_child_itself_says_so():
+def test_kinds_with_data_are_recreated_only_if_the_child_itself_allows_it():
     claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: 'c{{ spec.v }}'}\n"
     where = key("a", "PersistentVolumeClaim")
     shared = World.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
     immutable(shared, where).step()
     assert shared.plan().actions == ()
-    assert "only deleted and created again if the child itself says" in shared.ready()[2]
+    assert "only recreated if the child itself has" in shared.ready()[2]
     own = one("{onImmutable: recreate}", claim)
     assert isinstance(immutable(own, where).plan().actions[0], Delete)
 
@@ -584,20 +588,20 @@ def grown(apply: str = "{}", **more: object) -> World:
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
-def test_an_immutable_change_is_named_beside_what_the_server_says_may_change(strategy: str):
+def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: str):
     world = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
-    refused = "change refused: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
+    refused = "rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
     assert world.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
-def test_of_an_immutable_secret_the_names_are_told_and_no_values():
+def test_a_rejected_change_of_a_secret_names_fields_without_values():
     world = immutable(
         one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"), key("a", "Secret")
     )
-    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
 
 
-def test_a_child_that_reads_a_secret_tells_no_values():
+def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
     body = """
     observe: {s: {version: v1, kind: Secret, name: s}}
     children: {a: {template: a.yaml}}
@@ -610,11 +614,11 @@ def test_a_child_that_reads_a_secret_tells_no_values():
     world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
     world.refuse[A_KEY] = Failed(Failure.IMMUTABLE, 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set')
     world.step()
-    assert "; change refused: data.p; `apply.onImmutable" in world.ready()[2]
+    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
     assert not any(word in world.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))
 
 
-def test_of_many_changes_the_first_are_told_and_of_long_values_the_beginning():
+def test_rejected_changes_are_listed_up_to_a_limit():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {% raw %}{{% endraw %}{% for n in range(9) %}k{{ n }}: '{{ spec.v * 60 }}', {% endfor %}{% raw %}}{% endraw %}\n"
     message = immutable(one(text=text)).ready()[2]
     assert "data.k3: " in message
@@ -635,7 +639,7 @@ def test_of_many_changes_the_first_are_told_and_of_long_values_the_beginning():
         (Failure.CONFLICT, "Waiting", "False"),
     ],
 )
-def test_a_write_that_fails_is_said_and_tried_again(failure: Failure, reason: str, stalled: str):
+def test_a_failed_write_is_reported_and_retried(failure: Failure, reason: str, stalled: str):
     world = one()
     world.refuse[key("a")] = Failed(failure, "no such luck")
     world.step()
@@ -648,7 +652,7 @@ def test_a_write_that_fails_is_said_and_tried_again(failure: Failure, reason: st
     assert world.ready()[0] == "True"
 
 
-def test_while_a_write_is_about_to_be_done_its_child_is_not_ready():
+def test_a_child_with_a_pending_write_is_not_ready():
     world = one()
     assert world.plan().children[0].objects[0].message == "is about to be created"
     world.settle()
@@ -664,7 +668,7 @@ def test_a_settled_plan_has_no_actions_and_an_earlier_failure_is_not_its_own():
     assert world.plan_status({key("a"): Failed(Failure.FORBIDDEN, "no", "")}).problems[0].reason == "Forbidden"
 
 
-def test_the_digest_is_that_of_the_wish_and_not_of_our_marks():
+def test_the_digest_covers_the_desired_state_without_ruleops_own_metadata():
     world = one()
     (create,) = world.plan().actions
     world.settle()

@@ -72,7 +72,7 @@ def fits(cert: str, private_key: str) -> bool:
     return loaded.public_key() == x509.load_pem_x509_certificate(cert.encode()).public_key()
 
 
-def test_the_example_of_an_authority_and_a_tls_secret_is_trusted_by_a_client() -> None:
+def test_a_client_trusts_the_example_of_a_ca_and_a_tls_secret() -> None:
     world = World.of(ONE, x=TLS)
     world.settle()
     (found,) = world.objects.values()
@@ -86,7 +86,7 @@ def test_the_example_of_an_authority_and_a_tls_secret_is_trusted_by_a_client() -
         trusted(data["ca.crt"], data["tls.crt"], "other.shop.svc")
 
 
-def test_the_example_of_an_htpasswd_secret_lets_its_user_in() -> None:
+def test_the_example_of_an_htpasswd_secret_authenticates_its_user() -> None:
     world = World.of(ONE, x=USERS)
     world.settle()
     (found,) = world.objects.values()
@@ -98,7 +98,7 @@ def test_the_example_of_an_htpasswd_secret_lets_its_user_in() -> None:
     assert not bcrypt.checkpw(b"another", hashed.encode())
 
 
-def test_what_a_certificate_says() -> None:
+def test_a_certificate_has_the_requested_fields() -> None:
     data = made(
         "{% set ca = genCA('my-ca', 100) %}\nca: {{ ca.Cert }}\nkey: {{ ca.Key }}\n"
         "{% set cert = genSignedCert('web', ['10.0.0.1', 'fd00::1'], ['web.shop.svc', '*.example.com'], 30, ca) %}\ncert: {{ cert.Cert }}"
@@ -122,7 +122,7 @@ def test_what_a_certificate_says() -> None:
     cert.verify_directly_issued_by(ca)
 
 
-def test_a_certificate_may_be_signed_by_itself_and_a_key_may_be_rsa() -> None:
+def test_self_signed_certificates_and_rsa_keys_are_supported() -> None:
     data = made(
         "{% set one = genSelfSignedCert('web', none, ['web'], 30) %}\n{% set two = genSelfSignedCert('web', dns=['web'], key_type='rsa') %}\n"
         "{% set ca = genCA('ca', key_type='rsa') %}\n{% set three = genSignedCert('web', dns=['web'], ca=ca) %}\n"
@@ -156,7 +156,7 @@ children:
 """
 
 
-def test_an_authority_in_a_secret_of_its_own_signs_what_is_added_later() -> None:
+def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
     world = World.of(TWO, {"names": ["one"]}, x=secret(AUTHORITY))
     world.settle()
     before = {name.name: held(obj) for name, obj in world.objects.items()}
@@ -177,13 +177,13 @@ def test_a_recorded_pass_gives_the_same_certificate_again() -> None:
     assert not set(made(slots).values()) & set(other.values())
 
 
-def test_passwords_are_drawn_fairly_and_as_before() -> None:
+def test_passwords_are_uniform_and_stable() -> None:
     assert random_password(b"seed", "a", 256).startswith(random_password(b"seed", "a", 24))
     assert len(random_password(b"seed", "a", 256)) == 256
     assert draw(b"seed", "a", 70).startswith(draw(b"seed", "a", 32))
 
 
-def test_what_exists_costs_nothing_and_is_never_made_again() -> None:
+def test_existing_certificates_are_not_generated_again() -> None:
     world = World.of(
         ONE,
         x=secret(
@@ -209,20 +209,20 @@ def test_what_exists_costs_nothing_and_is_never_made_again() -> None:
 @pytest.mark.parametrize(
     "slot", ["genCA('x').Cert | sha256(8)", "htpasswd('a', 'b') | sha256(8)", "genSelfSignedCert('x').Key | sha256(8)"]
 )
-def test_none_of_it_may_name_an_object(slot: str) -> None:
+def test_certificates_and_hashes_cannot_be_used_in_names(slot: str) -> None:
     template = f"{{% set name = {slot} %}}\napiVersion: v1\nkind: Secret\nmetadata: {{name: x-{{{{ name }}}}}}\n"
     world = World.of(ONE, x=template)
     world.settle()
     assert world.names() == []
-    assert "gives an object of another kind, namespace or name each time" in world.ready()[2]
+    assert "gives the object another kind, namespace or name each time" in world.ready()[2]
 
 
 CA = "{% set ca = genCA('ca') %}\n{% set other = genCA('other') %}\n{% set leaf = genSelfSignedCert('leaf') %}\n"
 WRONG = {
     "genCA()": "cn is missing",
-    "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
-    "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
-    "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong into dns",
+    "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
+    "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
+    "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
     "genCA('x', 0)": "genCA takes days from 1 to 36500",
     "genCA('x', '30')": "genCA takes days from 1 to 36500",
     "genCA('x', true)": "genCA takes days from 1 to 36500",
@@ -235,12 +235,12 @@ WRONG = {
     "genSelfSignedCert('x', dns=['\u00e4'])": "genSelfSignedCert: dns takes names such as shop.prod.svc or *.example.com",
     "genSelfSignedCert('x', dns=['a\\n'])": "genSelfSignedCert: dns takes names such as shop.prod.svc or *.example.com",
     "genSelfSignedCert('x', ['a'])": "genSelfSignedCert: ips takes addresses such as 10.0.0.1 or fd00::1",
-    "genSignedCert('x')": "genSignedCert: ca is what genCA gives, or a mapping with Cert and Key, in PEM",
-    "genSignedCert('x', ca='x')": "genSignedCert: ca is what genCA gives, or a mapping with Cert and Key, in PEM",
+    "genSignedCert('x')": "genSignedCert: ca is the result of genCA, or a mapping with Cert and Key, in PEM",
+    "genSignedCert('x', ca='x')": "genSignedCert: ca is the result of genCA, or a mapping with Cert and Key, in PEM",
     "genSignedCert('x', ca={'Cert': 1, 'Key': 2})": "genSignedCert: Cert and Key of the ca are text in PEM",
-    "genSignedCert('x', ca={'Cert': 'a', 'Key': 'b'})": "genSignedCert: the ca cannot be read: Cert is the certificate of an authority and Key its private key, in PEM, without a password",
-    "genSignedCert('x', ca={'Cert': ca.Cert, 'Key': other.Key})": "genSignedCert: the key of the ca is not that of its certificate",
-    "genSignedCert('x', ca=leaf)": "genSignedCert: the certificate of the ca is not that of an authority",
+    "genSignedCert('x', ca={'Cert': 'a', 'Key': 'b'})": "genSignedCert: the ca cannot be read: Cert is a CA certificate and Key its private key, in PEM, without a password",
+    "genSignedCert('x', ca={'Cert': ca.Cert, 'Key': other.Key})": "genSignedCert: the key of the ca does not match its certificate",
+    "genSignedCert('x', ca=leaf)": "genSignedCert: the certificate of the ca is not a CA certificate",
     "htpasswd('a:b', 'x')": "htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks",
     "htpasswd('a\\nb', 'x')": "htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks",
     "htpasswd('a', '')": "htpasswd: a password is text of 1 to 72 bytes (bcrypt takes no more) without NUL characters",
@@ -251,12 +251,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("slot", WRONG)
-def test_what_is_wrong_with_a_call_is_said(slot: str) -> None:
+def test_mistakes_in_calls_are_reported(slot: str) -> None:
     message = refused(f"{CA}a: {{{{ ({slot}) | to_json }}}}")
     assert WRONG[slot] in message
 
 
-def test_hostile_names_of_a_resource_end_in_the_certificate_as_text_or_are_refused() -> None:
+def test_hostile_names_are_escaped_in_a_certificate_or_rejected() -> None:
     for name in ("a,CN=admin", "x\nBasicConstraints: CA:TRUE", "\u202eevil", "a\x00b"):
         data = made("c: {{ genSelfSignedCert(spec.name).Cert }}", {"name": name})
         (attribute,) = x509.load_pem_x509_certificate(data["c"].encode()).subject
@@ -264,7 +264,7 @@ def test_hostile_names_of_a_resource_end_in_the_certificate_as_text_or_are_refus
 
 
 @pytest.mark.parametrize("call", ["htpasswd(item ~ '', 'x', rounds=12)", "genCA('x', key_type='rsa')"])
-def test_one_pass_makes_no_more_than_it_has_time_for(call: str) -> None:
+def test_the_work_of_one_pass_is_limited(call: str) -> None:
     body = "children: {x: {template: x.yaml, forEach: range(40), apply: {strategy: create-only}}}"
     world = World.of(
         body, x=f"apiVersion: v1\nkind: Secret\nmetadata: {{name: 'x-{{{{ item }}}}'}}\nstringData: {{a: '{{{{ ({call}) | to_json }}}}'}}\n"
@@ -272,12 +272,12 @@ def test_one_pass_makes_no_more_than_it_has_time_for(call: str) -> None:
     planned = world.plan()
     assert not planned.actions
     assert (
-        "the certificates and password hashes of this resource take too long to make in one pass: make fewer of them, or hashes of fewer rounds"
+        "the certificates and password hashes of this resource take too long to generate in one reconcile: generate fewer of them, or hashes with fewer rounds"
         in str(planned.problems)
     )
 
 
-def test_without_the_extra_the_project_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ProjectErrors) as caught:
         project(ONE, x=secret(f"{AUTHORITY}\nh: {{{{ htpasswd('a', 'b') }}}}"))

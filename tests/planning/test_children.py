@@ -29,7 +29,7 @@ def waits(world: World) -> list[tuple[str, str]]:
 # -- when, waitFor, dependsOn ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_child_whose_when_is_false_is_not_made_and_pruned_where_it_exists():
+def test_a_child_whose_when_is_false_is_not_created_and_is_pruned():
     world = World.of("children: {a: {template: a.yaml, when: spec.on}}", {"on": True}, a=plain("a"))
     world.settle()
     world.edit({"on": False})
@@ -39,7 +39,7 @@ def test_a_child_whose_when_is_false_is_not_made_and_pruned_where_it_exists():
     assert world.ready() == ("True", "Ready", "")
 
 
-def test_a_when_that_cannot_be_told_yet_changes_nothing():
+def test_a_when_with_missing_values_changes_nothing():
     body = """
     children: {a: {template: a.yaml, when: other.data.go == "1"}}
     observe: {other: {version: v1, kind: ConfigMap, name: other}}
@@ -68,7 +68,7 @@ def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
     assert world.objects[key("a")]["data"] == {"v": "1"}
 
 
-def test_a_broken_when_or_waitfor_is_a_failure_with_its_place():
+def test_an_error_in_when_or_waitfor_has_its_place():
     for body in ("children: {a: {template: a.yaml, when: spec.nope}}", "children: {a: {template: a.yaml, waitFor: spec.nope}}"):
         (problem,) = World.of(body, a=plain("a")).plan().problems
         assert problem.reason == "RenderFailed"
@@ -102,7 +102,7 @@ def test_a_dependency_has_to_be_ready_before_the_create_and_not_for_later_change
     assert world.objects[key("web")]["data"] == {"v": "2"}
 
 
-def test_an_unwanted_dependency_counts_as_met():
+def test_an_undesired_dependency_is_satisfied():
     body = DEPENDS.replace("db.yaml}", "db.yaml, when: 'false'}")
     world = World.of(body, db=DB, web=plain("web"))
     world.settle()
@@ -121,13 +121,13 @@ def test_a_child_waits_for_the_values_that_it_uses_and_says_which():
     assert world.objects[key("web")]["data"] == {"k": "1"}
 
 
-def test_the_order_of_writing_is_that_of_mentions_not_that_of_the_file():
+def test_children_are_written_in_the_order_of_their_references():
     world = World.of("children: {z: {template: z.yaml}, a: {template: a.yaml}}", z=plain("z", "{k: '{{ a.metadata.name }}'}"), a=plain("a"))
     assert [action.key.name for action in world.plan().actions] == ["a", "z"]
     assert [action.needs for action in world.plan().actions] == [frozenset(), frozenset({"a"})]
 
 
-def test_live_waits_for_nothing_and_sees_itself():
+def test_live_never_waits_and_includes_the_child_itself():
     count = plain("a", "{k: \"{{ (live.a.data.k | default('0') | int + 1) if spec.up else live.a.data.k | default('0') }}\"}")
     world = World.of("children: {a: {template: a.yaml}}", {"up": False}, a=count)
     world.settle()
@@ -137,7 +137,7 @@ def test_live_waits_for_nothing_and_sees_itself():
     assert world.objects[key("a")]["data"] == {"k": "1"}
 
 
-def test_ready_is_known_to_those_that_come_after():
+def test_ready_is_available_to_later_children():
     body = "children: {web: {template: web.yaml}, db: {template: db.yaml}}"
     world = World.of(body, db=DB, web=plain("web", "{db: '{{ ready.db }}'}"))
     world.settle(controllers=False)
@@ -146,7 +146,7 @@ def test_ready_is_known_to_those_that_come_after():
     assert world.objects[key("web")]["data"] == {"db": "true"}
 
 
-def test_let_is_worked_out_once_and_seen_everywhere():
+def test_a_let_is_evaluated_once_and_available_everywhere():
     body = """
     let: {full: "{{ metadata.name }}-{{ spec.x }}"}
     children: {a: {template: a.yaml}}
@@ -158,7 +158,7 @@ def test_let_is_worked_out_once_and_seen_everywhere():
     assert world.status["full"] == "web-y"
 
 
-def test_a_let_that_nobody_reads_harms_nobody_and_one_that_is_read_fails_its_readers():
+def test_an_error_in_a_let_fails_only_its_readers():
     body = """
     let: {bad: "{{ spec.nope }}"}
     children: {b: {template: b.yaml}%s}
@@ -183,7 +183,7 @@ def mentioning() -> World:
     return World.of(MENTIONS, {"v": "1", "w": "1"}, a=a, b=b, c=plain("c", "{w: '{{ spec.w }}'}"))
 
 
-def test_a_mistake_in_one_child_applies_and_prunes_nothing_of_the_cr():
+def test_an_error_in_one_child_stops_all_writes_of_the_cr():
     world = mentioning()
     world.settle()
     world.edit({"w": "2"})
@@ -196,14 +196,14 @@ def test_a_mistake_in_one_child_applies_and_prunes_nothing_of_the_cr():
     assert world.condition("Stalled")["status"] == "True"
 
 
-def test_a_child_in_step_stays_ready_although_what_it_mentions_fails():
+def test_a_child_in_sync_stays_ready_although_a_child_that_it_reads_fails():
     world = mentioning()
     world.settle()
     world.edit({"w": "1"})
     assert states(world) == {"a": State.FAILED, "b": State.READY, "c": State.READY}
 
 
-def test_a_failed_write_skips_those_that_mention_it_in_this_pass():
+def test_a_failed_write_skips_its_readers_in_this_pass():
     world = mentioning()
     world.settle()
     world.refuse[key("a")] = Failed(Failure.OTHER, "no luck")
@@ -216,7 +216,7 @@ def test_a_failed_write_skips_those_that_mention_it_in_this_pass():
     assert world.objects[key("b")]["data"]["w"] == "2"
 
 
-def test_a_child_that_the_server_refuses_holds_back_those_that_mention_it_and_nobody_else():
+def test_a_rejected_child_delays_only_its_readers():
     world = mentioning()
     world.settle()
     world.edit({"v": "2", "w": "1"})
@@ -230,7 +230,7 @@ def test_a_child_that_the_server_refuses_holds_back_those_that_mention_it_and_no
     assert world.objects[key("c")]["data"]["w"] == "2"
 
 
-def test_a_child_that_merely_waits_holds_back_nobody_who_does_not_use_its_value():
+def test_a_waiting_child_delays_only_readers_of_its_values():
     body = "children: {a: {template: a.yaml, waitFor: spec.go}, b: {template: b.yaml}}"
     world = World.of(
         body, {"go": True, "w": "1"}, a=plain("a"), b=plain("b", "{k: \"{{ a.metadata.name | default('none') }}\", w: '{{ spec.w }}'}")
@@ -241,14 +241,14 @@ def test_a_child_that_merely_waits_holds_back_nobody_who_does_not_use_its_value(
     assert world.objects[key("b")]["data"] == {"k": "a", "w": "2"}
 
 
-def test_the_value_of_a_refused_child_is_not_there_yet():
+def test_values_of_a_rejected_child_are_not_there_yet():
     world = World.of("children: {a: {template: a.yaml}, b: {template: b.yaml}}", a=plain("a"), b=plain("b", "{k: '{{ a.metadata.name }}'}"))
     world.add(config("a"))
     assert states(world) == {"a": State.REFUSED, "b": State.WAITING}
     assert waits(world) == [("b", "a.metadata.name")]
 
 
-def test_two_children_of_one_identity_are_refused_and_neither_is_written_whatever_their_order():
+def test_two_children_with_the_same_identity_are_both_rejected():
     for body in (
         "children: {x: {template: a.yaml}, w: {template: b.yaml}, z: {template: c.yaml}}",
         "children: {w: {template: b.yaml}, x: {template: a.yaml}, z: {template: c.yaml}}",
@@ -261,7 +261,7 @@ def test_two_children_of_one_identity_are_refused_and_neither_is_written_whateve
         assert "ConfigMap/shop/same is rendered twice, by the children" in world.condition()["message"]
 
 
-def test_versions_do_not_make_two_identities():
+def test_an_identity_does_not_include_the_version():
     one, two = (
         f"apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: a}}\nspec: {{}}\n" for version in ("v1", "v2")
     )
@@ -275,7 +275,7 @@ EACH = "children: {x: {template: x.yaml, forEach: spec.items%s}}"
 NAMED = plain("n-{{ item }}", "{i: '{{ index }}'}")
 
 
-def test_each_item_of_a_list_makes_an_object_and_one_that_goes_is_pruned():
+def test_each_item_of_a_list_has_an_object_and_a_removed_item_is_pruned():
     world = World.of(EACH % "", {"items": ["a", "b"]}, x=NAMED)
     world.settle()
     assert world.names() == ["ConfigMap/n-a", "ConfigMap/n-b"]
@@ -286,7 +286,7 @@ def test_each_item_of_a_list_makes_an_object_and_one_that_goes_is_pruned():
 
 
 @pytest.mark.parametrize("entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"])
-def test_a_mapping_gives_key_and_value_by_key(entries: str):
+def test_foreach_over_a_mapping_has_key_and_value_sorted_by_key(entries: str):
     world = World.of(
         EACH.replace("spec.items", f'"{entries}"') % "",
         {"items": {"b": {"v": "2"}, "a": {"v": "1"}}},
@@ -297,14 +297,14 @@ def test_a_mapping_gives_key_and_value_by_key(entries: str):
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_a_range_gives_so_many(count: int):
+def test_foreach_over_a_range_has_its_numbers(count: int):
     world = World.of("children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}"))
     world.settle()
     assert len(world.objects) == count
     assert world.ready()[0] == "True"
 
 
-def test_a_foreach_that_gives_nothing_makes_nothing():
+def test_an_empty_foreach_creates_nothing():
     world = World.of(EACH.replace("spec.items", "'{{ spec.items if spec.on }}'") % "", {"items": ["a"], "on": True}, x=NAMED)
     world.settle()
     world.edit({"items": ["a"], "on": False})
@@ -322,18 +322,18 @@ def test_an_item_may_be_left_out_of_a_list_that_waits_elsewhere_and_a_failed_ite
 
 
 @pytest.mark.parametrize("value", ["text", 7, True])
-def test_what_is_no_list_is_refused(value: object):
+def test_foreach_rejects_other_values_than_lists_and_mappings(value: object):
     (problem,) = World.of(EACH % "", {"items": value}, x=NAMED).plan().problems
     assert "forEach" in problem.message
     assert str(problem.site).startswith("watches.yaml:4")
 
 
-def test_an_item_that_fails_in_a_lazy_filter_is_a_failure_and_no_crash():
+def test_an_error_in_a_lazy_filter_is_a_failure_of_the_item():
     world = World.of("children: {x: {template: x.yaml, forEach: \"spec.items | map('required', 'no')\"}}", {"items": [None]}, x=NAMED)
     assert world.plan().problems[0].reason == "RenderFailed"
 
 
-def test_more_objects_than_one_cr_may_have_are_refused():
+def test_the_number_of_objects_of_a_cr_is_limited():
     world = World.of("children: {x: {template: x.yaml, forEach: range(5001)}}", x=NAMED)
     (problem,) = world.plan().problems
     assert "more items than the 5,000" in problem.message
@@ -373,7 +373,7 @@ def test_every_key_is_evaluated_for_each_item():
     assert not world.claim(key("d", namespace="two")).orphan
 
 
-def test_a_list_of_which_an_item_waits_is_not_there_yet():
+def test_a_list_with_a_waiting_item_is_not_there_yet():
     body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
     names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
     world = World.of(body, {"items": ["a", "b"], "go": False}, x=plain("{{ item }}"), w=plain("w", names))
@@ -403,7 +403,7 @@ def each_and_db(items, **spec):
     )
 
 
-def test_a_name_that_two_items_give_fails_its_child_and_nothing_else():
+def test_a_name_of_two_items_fails_only_its_child():
     world = each_and_db([{"name": "a"}], old=True)
     world.settle()
     world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
@@ -420,7 +420,7 @@ def test_a_name_that_two_items_give_fails_its_child_and_nothing_else():
     assert world.ready()[0] == "True"
 
 
-def test_an_item_that_gives_the_name_of_another_child_stops_both_and_no_third_one():
+def test_an_item_with_the_name_of_another_child_stops_only_these_two():
     body = EACH_AND_DB.replace("children: {", "children: {w: {template: w.yaml}, ")
     texts = {
         "db": plain("db", "{v: '{{ spec.v }}'}"),
@@ -449,7 +449,7 @@ def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_and
     assert "spec.items[0].name is not set" in world.condition()["message"]
 
 
-def test_those_that_read_a_list_with_a_bad_item_wait_for_it():
+def test_readers_of_a_list_with_a_failed_item_wait_for_it():
     body = "children: {x: {template: x.yaml, forEach: spec.items}, w: {template: w.yaml}}"
     names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
     world = World.of(body, {"items": [{"name": "a"}, {}]}, x=plain("{{ item.name }}"), w=plain("w", names))
@@ -458,7 +458,7 @@ def test_those_that_read_a_list_with_a_bad_item_wait_for_it():
     assert states(world) == {"x": State.FAILED, "w": State.WAITING}
 
 
-def test_a_list_that_cannot_be_worked_out_is_a_mistake_of_the_whole_cr():
+def test_an_error_in_foreach_itself_fails_the_whole_cr():
     world = each_and_db([{"name": "a"}])
     world.settle()
     world.edit({"v": "2"})
@@ -494,21 +494,21 @@ metadata: {name: one}
 """
 
 
-def test_many_documents_are_a_list_of_which_one_is_had_by_name():
+def test_an_object_of_a_template_with_several_documents_is_found_by_name():
     w = plain("w", "{v: \"{{ x['ConfigMap/one'].data.v }}{{ x['Secret/one'].kind }}{{ x | length }}{{ x['one'].kind }}\"}")
     world = World.of(MANY, {"on": True}, x=DOCUMENTS, w=w)
     world.settle()
     assert world.objects[key("w")]["data"] == {"v": "1Secret2ConfigMap"}
 
 
-def test_many_documents_of_which_there_are_none_are_an_empty_list_and_wanted():
+def test_a_template_without_documents_is_an_empty_list():
     world = World.of(MANY, {"on": False}, x=DOCUMENTS, w=plain("w", "{k: '{{ x | length }}'}"))
     world.settle()
     assert world.objects[key("w")]["data"] == {"k": "0"}
     assert states(world)["x"] is State.READY
 
 
-def test_one_document_that_is_not_there_is_the_same_as_when_false():
+def test_an_empty_template_is_like_a_false_when():
     one = "{% if spec.on %}\n" + plain("a") + "{% endif %}\n"
     world = World.of("children: {a: {template: a.yaml}}", {"on": True}, a=one)
     world.settle()
@@ -518,7 +518,7 @@ def test_one_document_that_is_not_there_is_the_same_as_when_false():
     assert world.names() == []
 
 
-def test_the_value_of_a_child_that_is_not_wanted_is_an_error_and_default_helps():
+def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
     body = "children: {a: {template: a.yaml, when: spec.on}%s, c: {template: c.yaml}}"
     b, c = plain("b", "{k: '{{ a.metadata.name }}'}"), plain("c", "{k: \"{{ a.metadata.name | default('no') }}{{ a is defined }}\"}")
     world = World.of(body % "", {"on": False}, a=plain("a"), c=c)
@@ -535,7 +535,7 @@ def test_the_value_of_a_child_that_is_not_wanted_is_an_error_and_default_helps()
 CERTIFICATE = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {}\n"
 
 
-def test_a_kind_that_is_not_served_makes_its_children_wait_and_nothing_else():
+def test_children_of_an_unserved_kind_wait_and_others_do_not():
     world = World.of("children: {c: {template: c.yaml}, a: {template: a.yaml}}", c=CERTIFICATE, a=plain("a"))
     world.served["Certificate"] = Served.UNSERVED
     world.settle()
@@ -546,7 +546,7 @@ def test_a_kind_that_is_not_served_makes_its_children_wait_and_nothing_else():
     assert "Certificate/c" in world.names()
 
 
-def test_a_child_in_a_namespace_that_is_not_looked_at_waits_and_nothing_else():
+def test_a_child_in_a_namespace_that_is_not_watched_waits():
     body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}, b: {template: b.yaml}}"
     world = World.of(body, a=plain("a"), b=plain("b"))
     info = world.info(Kind("", "v1", "ConfigMap"))
@@ -562,7 +562,7 @@ def test_a_child_in_a_namespace_that_is_not_looked_at_waits_and_nothing_else():
     assert world.names() == ["ConfigMap/a", "ConfigMap/b"]
 
 
-def test_a_right_that_is_missing_where_the_child_is_not_matters_to_nobody():
+def test_a_missing_permission_in_another_namespace_has_no_effect():
     world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}", a=plain("a"))
     info = world.info(Kind("", "v1", "ConfigMap"))
     world.infos["ConfigMap"] = replace(info, state=Served.FORBIDDEN, places={"shop": Served.FORBIDDEN, "far": Served.SYNCED})
@@ -570,7 +570,7 @@ def test_a_right_that_is_missing_where_the_child_is_not_matters_to_nobody():
     assert world.names() == ["ConfigMap/a"]
 
 
-def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():
+def test_an_optional_child_of_an_unserved_kind_is_not_desired():
     body = """
     children:
       c: {template: c.yaml, optional: true}
@@ -587,7 +587,7 @@ def test_an_optional_child_of_a_kind_that_is_not_served_is_not_wanted():
     assert world.objects[key("a")]["data"] == {"k": "truetrue"}
 
 
-def test_a_kind_that_may_not_be_read_fails_its_children_and_prunes_nothing():
+def test_a_forbidden_kind_fails_its_children_and_prunes_nothing():
     body = "children: {a: {template: a.yaml}, s: {template: s.yaml, when: spec.on}}"
     world = World.of(body, {"on": True}, a=plain("a"), s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
     world.settle()
@@ -600,7 +600,7 @@ def test_a_kind_that_may_not_be_read_fails_its_children_and_prunes_nothing():
     assert world.condition("Stalled")["status"] == "True"
 
 
-def test_observed_resources_are_lists_or_one_and_not_there_yet_while_their_kind_is_not_read():
+def test_observed_resources_are_not_there_yet_before_their_kind_is_listed():
     body = """
     children: {a: {template: a.yaml}}
     observe:
@@ -647,7 +647,7 @@ def test_an_observed_name_that_fails_fails_its_readers():
     assert "spec.nope is not set" in problem.message
 
 
-def test_an_observed_kind_that_is_not_read_is_not_looked_for():
+def test_an_unused_observe_is_not_evaluated():
     body = """
     let: {names: "{{ pods | map(attribute='metadata.name') | join(',') }}"}
     children: {a: {template: a.yaml}}
@@ -676,20 +676,20 @@ def test_observed_objects_come_without_managed_fields():
 # -- readiness -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_ready_when_decides_over_the_built_in_rule():
+def test_ready_when_overrides_the_built_in_rule():
     body = "children: {a: {template: a.yaml, readyWhen: this.data.state == 'up'}}"
     world = World.of(body, a=plain("a"))
     world.settle()
     assert world.ready() == ("False", "Progressing", "ConfigMap/a is not ready")
     assert world.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not available yet"
     world.change(key("a"), {"data": {"state": "down"}})
-    assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen does not hold"
+    assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen is false"
     world.change(key("a"), {"data": {"state": "up"}})
     world.settle()
     assert world.ready()[0] == "True"
 
 
-def test_a_ready_when_that_fails_is_said_and_is_not_ready():
+def test_a_failed_ready_when_is_reported_and_not_ready():
     world = World.of("children: {a: {template: a.yaml, readyWhen: spec.nope}}", a=plain("a"))
     world.settle()
     assert world.ready()[:2] == ("False", "RenderFailed")
@@ -711,7 +711,7 @@ def test_a_child_that_failed_for_good_stalls_the_cr_and_still_lets_others_be_pru
 # -- a Namespace that is a child ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_lives_in_a_namespace_that_is_a_child_is_made_when_the_namespace_is_there():
+def test_objects_in_a_namespace_that_is_a_child_wait_for_it():
     body = """
     reach: cluster
     children:
@@ -751,6 +751,6 @@ def test_a_rule_of_another_version_of_the_kind_and_a_selector_choose_the_first_m
     assert choose_rule(rules, {**app(), "kind": "Other"}) is None
 
 
-def test_an_existing_object_knows_whether_it_is_going():
+def test_an_existing_object_knows_whether_it_is_being_deleted():
     live = config("a", deletionTimestamp="2026-01-01T00:00:00Z")
     assert Existing(key("a"), live, None, "a").terminating  # type: ignore[arg-type]

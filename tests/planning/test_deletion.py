@@ -24,7 +24,7 @@ def finalizing(body: str = FINALIZE) -> World:
     return world
 
 
-def test_finalize_children_are_not_made_before_and_the_finalizer_is_there_from_the_start():
+def test_finalize_children_are_not_created_before_the_deletion():
     world = finalizing()
     assert world.names() == ["ConfigMap/a"]
     assert world.finalizers == [FINALIZER]
@@ -32,7 +32,7 @@ def test_finalize_children_are_not_made_before_and_the_finalizer_is_there_from_t
     assert world.plan().quiet
 
 
-def test_finalize_children_are_made_waited_for_and_removed_before_the_finalizer():
+def test_finalize_children_run_and_are_removed_before_the_finalizer():
     world = finalizing()
     world.end()
     world.settle(controllers=False)
@@ -70,7 +70,7 @@ def test_a_crash_after_any_step_of_a_deletion_ends_the_same_and_runs_nothing_twi
     assert world.writes.count("Create Job/web-last") == 1
 
 
-def test_without_a_status_the_engines_memory_says_that_finalize_is_done():
+def test_without_a_status_the_engine_remembers_that_finalize_is_done():
     world = finalizing(FINALIZE.replace("status: {name: '{{ a.metadata.name }}'}", "manageStatus: false"))
     world.end()
     world.settle()
@@ -106,7 +106,7 @@ def test_a_pause_before_stops_the_deletion():
     assert world.plan().requeue_after == RESYNCED
 
 
-def test_a_finalize_child_that_fails_for_good_stalls_and_says_so_once():
+def test_a_failed_finalize_child_stalls_and_is_reported_once():
     world = finalizing()
     world.end()
     world.step()
@@ -118,7 +118,7 @@ def test_a_finalize_child_that_fails_for_good_stalls_and_says_so_once():
     assert [(event.type, event.reason) for event in world.events] == [("Warning", "ChildFailed")]
 
 
-def test_skip_finalize_gives_up_says_so_once_and_cleans_up():
+def test_skip_finalize_is_reported_once_and_cleans_up():
     world = finalizing()
     world.end()
     world.step()
@@ -141,14 +141,14 @@ def test_in_a_terminating_namespace_finalize_is_skipped():
     assert world.resource is None
 
 
-def test_finalize_children_that_are_not_wanted_hold_nothing_up():
+def test_undesired_finalize_children_do_not_delay_the_deletion():
     world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, when: 'false'}}")
     world.end()
     world.settle()
     assert world.resource is None
 
 
-def test_a_finalize_child_that_is_to_stay_is_released():
+def test_an_orphaned_finalize_child_is_released():
     world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, deletion: orphan}}")
     world.end()
     world.settle()
@@ -167,7 +167,7 @@ def test_finalize_children_depend_on_one_another():
     assert [write for write in world.writes if write.startswith("Create Job")] == ["Create Job/web-last", "Create Job/web-second"]
 
 
-def test_nothing_of_children_is_rendered_or_validated_while_the_cr_goes():
+def test_children_are_not_rendered_while_the_cr_is_being_deleted():
     body = FINALIZE + "\nvalidate: [{rule: spec.v == '1', message: 'no'}]"
     world = finalizing(body)
     world.end()
@@ -190,7 +190,7 @@ def test_status_and_conditions_still_show_what_exists():
 # -- without finalize ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_children_elsewhere_are_deleted_before_the_finalizer_goes():
+def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_removed():
     world = World.of(FAR % ", propagation: foreground", {"v": "1"}, a=A)
     world.settle()
     world.change(key("a", namespace="far"), {"metadata": {"finalizers": ["x/y"]}})
@@ -208,7 +208,7 @@ def test_children_elsewhere_are_deleted_before_the_finalizer_goes():
     assert world.resource is None
 
 
-def test_a_child_elsewhere_that_the_rules_dropped_is_deleted_all_the_same():
+def test_a_removed_child_in_another_namespace_is_still_deleted():
     world = World.of(FAR % "", {"v": "1"}, a=A)
     world.settle()
     world.project = World.of("children: {}", a=A).project
@@ -218,7 +218,7 @@ def test_a_child_elsewhere_that_the_rules_dropped_is_deleted_all_the_same():
     assert world.resource is None
 
 
-def test_orphans_stay_without_our_marks():
+def test_orphans_stay_without_ruleops_own_metadata():
     world = World.of("children: {a: {template: a.yaml, deletion: orphan}}", {"v": "1"}, a=A)
     world.settle()
     world.end()
@@ -227,7 +227,7 @@ def test_orphans_stay_without_our_marks():
     assert world.objects[key("a")]["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion", "generation"}
 
 
-def test_a_cr_with_the_orphan_finalizer_releases_every_child_also_one_that_is_going():
+def test_a_cr_with_the_orphan_finalizer_releases_every_child():
     world = finalizing()
     world.change(key("a"), {"metadata": {"finalizers": ["x/y"]}})
     world.delete(key("a"))
@@ -267,7 +267,7 @@ def test_with_the_orphan_finalizer_every_child_stays_also_when_finalize_outlasts
 
 
 @pytest.mark.parametrize("finalize", [True, False])
-def test_a_child_that_is_to_stay_since_a_moment_ago_stays(finalize: bool):
+def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
     """The CR was edited and deleted before the child could be marked."""
     body = BOTH % ", deletion: \"{{ 'orphan' if spec.keep | default(false) else 'delete' }}\""
     body = body if finalize else body.partition("\nfinalize")[0]
@@ -283,7 +283,7 @@ def test_a_child_that_is_to_stay_since_a_moment_ago_stays(finalize: bool):
     assert world.names() == ["ConfigMap/a"]
 
 
-def test_shortly_after_a_reload_nothing_is_taken_away_and_the_finalizer_stays():
+def test_shortly_after_a_reload_nothing_is_removed():
     """The half of an edit that has arrived may lack what `finalize` said."""
     world = World.of(FAR % "", {"v": "1"}, a=A)
     world.settle()
@@ -312,7 +312,7 @@ def test_a_cr_without_our_finalizer_is_left_to_the_garbage_collector():
     assert world.objects == {}
 
 
-def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_on_them():
+def test_forbidden_kinds_keep_the_finalizer_until_a_person_skips_them():
     world = World.of(FAR % "", {"v": "1"}, a=A)
     world.settle()
     world.served["ConfigMap"] = Served.FORBIDDEN
@@ -325,7 +325,7 @@ def test_kinds_that_may_not_be_read_keep_the_finalizer_and_a_person_can_give_up_
     assert world.plan().actions == (RemoveFinalizer(CR, FINALIZER),)
 
 
-def test_kinds_that_may_not_be_read_hold_nothing_up_where_the_garbage_collector_follows():
+def test_forbidden_kinds_do_not_delay_a_deletion_by_the_garbage_collector():
     world = finalizing("children: {a: {template: a.yaml}}\nfinalize: {last: {template: last.yaml, when: 'false'}}")
     world.served["ConfigMap"] = Served.FORBIDDEN
     world.end()
@@ -337,7 +337,7 @@ def looked_at(world: World, **places: Served) -> None:
     world.infos["ConfigMap"] = replace(world.info(Kind("", "v1", "ConfigMap")), places=places)
 
 
-def test_children_that_may_be_where_nothing_can_be_read_keep_the_finalizer():
+def test_possible_children_in_forbidden_namespaces_keep_the_finalizer():
     """Though the kind can be read in the CR's own namespace."""
     world = World.of(FAR % "", {"v": "1"}, a=A)
     world.settle()
@@ -353,7 +353,7 @@ def test_children_that_may_be_where_nothing_can_be_read_keep_the_finalizer():
     assert (world.resource, world.objects) == (None, {})
 
 
-def test_a_child_that_is_wanted_elsewhere_now_keeps_the_finalizer_while_what_it_was_cannot_be_read():
+def test_a_moved_child_keeps_the_finalizer_while_its_old_namespace_is_forbidden():
     world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, namespace: '{{ spec.v }}'}}", {"v": "far"}, a=A)
     world.settle()
     hidden = world.objects.pop(key("a", namespace="far"))
@@ -367,7 +367,7 @@ def test_a_child_that_is_wanted_elsewhere_now_keeps_the_finalizer_while_what_it_
     assert (world.names(), world.finalizers) == (["ConfigMap/a"], [])
 
 
-def test_so_many_that_are_to_be_gone_are_said_in_a_bounded_message():
+def test_the_message_about_many_remaining_objects_is_bounded():
     body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far, forEach: range(12)}}"
     world = World.of(body, {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
     world.settle()
@@ -377,7 +377,7 @@ def test_so_many_that_are_to_be_gone_are_said_in_a_bounded_message():
     assert message.endswith("; and more")
 
 
-def test_a_finalize_child_that_is_wanted_only_at_the_end_is_undefined_before():
+def test_a_finalize_child_is_undefined_before_it_is_desired():
     world = finalizing(FINALIZE.replace("{{ a.metadata.name }}", "{{ last is defined }}"))
     assert world.status["name"] is False
     assert all(child.state is State.READY for child in world.plan().children)

@@ -29,7 +29,7 @@ def test_fields_by_their_paths_in_order() -> None:
     assert found({"b": {"y": 1, "x": 1}, "c": 1}, {"a": 2, "b": {"y": 2, "x": 1}}) == [("a", "", "2"), ("b.y", "1", "2"), ("c", "1", "")]
 
 
-def test_names_that_are_no_words_stand_in_quotes() -> None:
+def test_unusual_names_are_quoted() -> None:
     assert found({"metadata": {"labels": {}}}, {"metadata": {"labels": {"a/b": "c"}}}) == [("metadata.labels['a/b']", "", "c")]
 
 
@@ -44,7 +44,7 @@ def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
     ]
 
 
-def test_items_with_names_of_their_own_are_known_by_them_where_nothing_is_declared() -> None:
+def test_items_of_undeclared_lists_are_known_by_their_names() -> None:
     assert found({"a": [{"name": "x", "v": 1}, {"name": "z"}]}, {"a": [{"name": "x", "v": 2}]}) == [
         ("a[name=x].v", "1", "2"),
         ("a[name=z]", "{name: z}", ""),
@@ -58,7 +58,7 @@ def test_claim_templates_are_known_by_the_names_in_their_metadata() -> None:
     assert found(claims("1Gi"), claims("2Gi")) == [("a[data].size", "1Gi", "2Gi")]
 
 
-def test_a_default_that_the_server_fills_in_again_is_no_difference() -> None:
+def test_a_default_of_the_server_is_not_a_difference() -> None:
     shape = Shape(type="object", defaults={"mode": "plain", "other": "x"})
     assert found({"mode": "plain", "other": "z"}, {}, shape) == [("other", "z", "")]
 
@@ -74,11 +74,11 @@ def test_a_set_gains_and_loses_members() -> None:
     assert found({"f": ["a", "b"]}, {"f": ["b", "c"]}, shape) == [("f", "a", ""), ("f", "", "c")]
 
 
-def test_an_argument_more_in_the_middle_moves_no_other() -> None:
+def test_an_inserted_item_is_one_difference() -> None:
     assert found({"args": ["a", "b", "c"]}, {"args": ["a", "x", "b", "c"]}) == [("args[1]", "", "x")]
 
 
-def test_text_and_numbers_can_be_told_apart() -> None:
+def test_strings_and_numbers_are_distinguished() -> None:
     assert found({"a": 80, "b": True, "c": None, "d": "x"}, {"a": "80", "b": "true", "c": "null", "d": ""}) == [
         ("a", "80", '"80"'),
         ("b", "true", '"true"'),
@@ -98,7 +98,7 @@ def test_a_long_new_value_is_written_out_by_field() -> None:
     assert list(leaves(Difference("a", 1, "x" * 200))) == [Difference("a", 1, "x" * 200)]
 
 
-def test_shortened() -> None:
+def test_long_text_is_shortened() -> None:
     assert shortened("abcdef", 6) == "abcdef"
     assert shortened("abcdefg", 6) == "abcde…"
 
@@ -106,12 +106,12 @@ def test_shortened() -> None:
 @pytest.mark.parametrize(
     "text", ["a: b", "- a", "#", "a #b", "{", "[x", "\x7f", "*x", "&x", "", " a", "a ", "1e3", "no", "~", "a\nb", "a:", "'", "0x1f", "-> "]
 )
-def test_text_that_yaml_would_read_as_something_else_stands_in_quotes(text: str) -> None:
+def test_strings_that_yaml_would_read_differently_are_quoted(text: str) -> None:
     assert flow(text).startswith('"')
 
 
 @pytest.mark.parametrize("text", ["nginx:1.29", "a,b", "--a=b", "https://x/y?z#w", "ä ö", "a{b}"])
-def test_plain_text_stands_without_quotes_unless_it_is_inside_something(text: str) -> None:
+def test_plain_strings_are_quoted_only_inside_a_flow_value(text: str) -> None:
     assert flow(text) == (text if text[0] != "-" else f'"{text}"')
     documents, _ = read_yaml(f"a: {flow([text, {text: text}])}", "x")
     assert documents[0].data() == {"a": [text, {text: text}]}

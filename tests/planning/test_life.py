@@ -36,7 +36,7 @@ def two(color: str = "red", replicas: int = 2) -> World:
     return World.of(TWO, {"color": color, "replicas": replicas}, config=CONFIG, web=WEB)
 
 
-def test_children_are_made_the_status_follows_and_then_it_is_quiet():
+def test_children_are_created_then_the_status_then_nothing_is_written():
     world = two()
     world.settle()
     assert world.names() == ["ConfigMap/web-config", "Deployment/web"]
@@ -61,7 +61,7 @@ def test_a_change_of_the_spec_is_one_patch():
     assert world.objects[key("web", "Deployment", group="apps")]["spec"]["replicas"] == 3
 
 
-def test_a_child_that_somebody_deletes_comes_back():
+def test_a_deleted_child_is_recreated():
     world = two()
     world.settle()
     world.delete(key("web-config"))
@@ -76,7 +76,7 @@ def test_a_field_that_somebody_else_sets_stays():
     assert world.plan().actions == ()
 
 
-def test_a_field_of_ours_that_somebody_changes_is_set_back():
+def test_drift_is_reverted():
     world = two()
     world.settle()
     world.change(key("web-config"), {"data": {"color": "blue"}})
@@ -84,7 +84,7 @@ def test_a_field_of_ours_that_somebody_changes_is_set_back():
     assert world.objects[key("web-config")]["data"] == {"color": "red"}
 
 
-def test_the_garbage_collector_needs_no_help():
+def test_deletion_of_children_is_left_to_the_garbage_collector():
     world = two()
     world.settle()
     assert world.finalizers == []
@@ -92,7 +92,7 @@ def test_the_garbage_collector_needs_no_help():
     assert world.objects == {}
 
 
-def test_a_changed_value_is_written_before_what_mentions_it_and_both_in_one_pass():
+def test_a_changed_value_is_written_before_children_that_read_it_in_one_pass():
     world = two()
     world.settle()
     world.edit({"color": "blue", "replicas": 2})
@@ -101,7 +101,7 @@ def test_a_changed_value_is_written_before_what_mentions_it_and_both_in_one_pass
     assert world.writes[:2] == ["Patch ConfigMap/web-config", "Patch Deployment/web"]
 
 
-def test_what_the_answers_of_a_pass_have_made_possible_is_looked_at_at_once():
+def test_children_made_possible_by_the_responses_of_a_pass_are_planned_at_once():
     """No event tells of it: it is in the stores before the watch can tell. What was just written is not looked at for its own sake."""
     world = World.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
     assert world.plan().requeue_after == RESYNCED
@@ -127,7 +127,7 @@ data: {color: red}
 """
 
 
-def test_who_will_ask_again_gets_what_is_to_be_done_and_no_foretold_status():
+def test_a_first_round_plans_writes_without_a_predicted_status():
     """The engine acts and plans once more; a status for a world that is not there yet would be worked out for nobody."""
     world = two()
     foretold, bare = world.plan(), world.plan(foresee=False)
@@ -137,7 +137,7 @@ def test_who_will_ask_again_gets_what_is_to_be_done_and_no_foretold_status():
     assert world.plan(foresee=False) == world.plan(), "there is nothing to do, so there is no again"
 
 
-def test_a_paused_cr_does_nothing_so_its_status_is_told_at_once():
+def test_a_paused_cr_gets_its_status_at_once():
     world = two()
     world.patch_resource({"annotations": {"ruleop.dev/paused": "true"}})
     assert world.plan(foresee=False) == world.plan()

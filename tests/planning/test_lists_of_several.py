@@ -43,7 +43,7 @@ def by_hand(world: World, *items: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
-def test_a_port_that_was_changed_by_hand_is_put_right_in_one_write(strategy: str) -> None:
+def test_a_port_changed_by_hand_is_reverted_in_one_write(strategy: str) -> None:
     world = service(strategy)
     by_hand(world, {**POSTGRES, "port": 6000, "protocol": "TCP", "nodePort": 30123})
     (action,) = world.plan().actions
@@ -61,7 +61,7 @@ def test_replace_puts_the_desired_list_in_place_of_the_live_one() -> None:
     assert ports(world) == [POSTGRES]
 
 
-def test_after_the_patch_server_side_apply_goes_its_way_again() -> None:
+def test_after_the_patch_server_side_apply_is_used_again() -> None:
     world = service("server-side")
     by_hand(world, {**POSTGRES, "port": 6000})
     world.settle()
@@ -70,7 +70,7 @@ def test_after_the_patch_server_side_apply_goes_its_way_again() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_list_of_its_own_keeps_no_item_of_others(strategy: str) -> None:
+def test_an_owned_list_keeps_no_items_of_others(strategy: str) -> None:
     world = service(strategy, "spec.ports")
     by_hand(world, METRICS, {**POSTGRES, "targetPort": "db"})
     world.settle()
@@ -87,7 +87,7 @@ def test_without_own_the_items_of_others_stay(strategy: str) -> None:
     assert ports(world) == [{**POSTGRES, "targetPort": 1}, METRICS]
 
 
-def test_own_of_the_watch_reaches_its_children() -> None:
+def test_own_of_a_watch_applies_to_its_children() -> None:
     world = World.of("apply: {own: [spec.ports]}\nchildren: {db: {template: db.yaml}}", {"ports": [POSTGRES]}, db=SERVICE)
     world.settle()
     by_hand(world, METRICS, POSTGRES)
@@ -116,25 +116,25 @@ def refused(world: World, *items: dict[str, Any], managed: Any = MANAGED) -> Wor
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
-def test_a_refused_duplicate_names_the_live_item_and_both_ways_out(strategy: str) -> None:
+def test_a_rejected_duplicate_names_the_live_item_and_both_remedies(strategy: str) -> None:
     world = refused(service(strategy), {**POSTGRES, "port": 6000})
     conflict = "spec.ports[port=6000,protocol=TCP] (set by kubectl-patch) has the same name as spec.ports[port=5432,protocol=TCP]"
     assert world.ready() == ("False", "ApplyFailed", f"db: templates/db.yaml:1: {SAYS}; {conflict}: {OUT}")
 
 
-def test_where_it_is_not_known_who_set_it_nobody_is_named() -> None:
+def test_an_unknown_manager_of_an_item_is_not_named() -> None:
     world = refused(service(), {**POSTGRES, "port": 6000}, managed=())
     assert "; spec.ports[port=6000,protocol=TCP] has the same name as spec.ports[port=5432,protocol=TCP]: " in world.ready()[2]
 
 
-def test_of_two_ports_without_names_it_is_said_that_each_needs_one() -> None:
+def test_two_ports_without_names_are_reported() -> None:
     world = refused(service("merge", "", {"port": 5432}), {"port": 6000})
     message = "spec.ports[port=6000,protocol=TCP] (set by kubectl-patch) and spec.ports[port=5432,protocol=TCP] each need a name"
     assert f"; {message}, because there are two: {OUT}" in world.ready()[2]
 
 
 @pytest.mark.parametrize("way", ["own", "by hand"])
-def test_both_ways_out_lead_out(way: str) -> None:
+def test_both_remedies_work(way: str) -> None:
     world = refused(service(), {**POSTGRES, "port": 6000})
     world.refuse.clear()
     if way == "own":
@@ -147,7 +147,7 @@ def test_both_ways_out_lead_out(way: str) -> None:
     assert world.ready()[0] == "True"
 
 
-def test_a_plan_says_beforehand_what_will_be_refused() -> None:
+def test_a_plan_predicts_a_rejected_duplicate() -> None:
     world = service()
     by_hand(world, {**POSTGRES, "port": 6000})
     world.change(KEY, {"metadata": {"annotations": {APPLIED: None}}})
@@ -157,7 +157,7 @@ def test_a_plan_says_beforehand_what_will_be_refused() -> None:
     assert report.message.endswith(OUT)
 
 
-def test_a_write_that_is_refused_for_something_else_says_nothing_of_it() -> None:
+def test_another_rejection_does_not_mention_conflicting_items() -> None:
     world = service()
     world.refuse[KEY] = replace(Failed(Failure.INVALID, SAYS), managed=MANAGED)
     world.edit({"ports": [METRICS]})

@@ -36,12 +36,12 @@ def test_what_differs_still_differs_and_what_is_the_same_still_is() -> None:
     assert after["data"] == {"a": "***", "b": "*** (after)", "d": "*** (after)"}
 
 
-def test_values_that_are_no_mapping_are_masked_whole() -> None:
+def test_values_that_are_not_mappings_are_masked_as_a_whole() -> None:
     assert masked(secret(data="oops")) == secret(data="***")
     assert masked(secret(data={"a": {"b": "x"}})) == secret(data={"a": "***"})
 
 
-def test_the_copy_that_kubectl_keeps_is_masked_too() -> None:
+def test_kubectls_last_applied_annotation_is_masked() -> None:
     note = "kubectl.kubernetes.io/last-applied-configuration"
     obj = secret(data={"a": "eA=="})
     obj["metadata"]["annotations"] = {note: '{"data":{"a":"eA=="}}', "other": "stays"}

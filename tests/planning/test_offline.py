@@ -66,17 +66,17 @@ def test_kubernetes_own_kinds_are_known(project: Project) -> None:
     assert not kinds.info(Kind("", "v1", "Namespace")).namespaced
 
 
-def test_any_other_kind_is_taken_to_be_served_and_namespaced(project: Project) -> None:
+def test_other_kinds_are_assumed_to_be_served_and_namespaced(project: Project) -> None:
     info = OfflineKinds(project).info(Kind("cert-manager.io", "v1", "Certificate"))
     assert (info.namespaced, info.state, info.shape, info.known) == (True, Served.SYNCED, UNKNOWN, False)
 
 
-def test_another_version_of_a_built_in_kind_lives_where_that_kind_lives(project: Project) -> None:
+def test_another_version_of_a_built_in_kind_has_the_same_scope(project: Project) -> None:
     info = OfflineKinds(project).info(Kind("rbac.authorization.k8s.io", "v1beta1", "ClusterRole"))
     assert (info.namespaced, info.known) == (False, False)
 
 
-def test_what_the_cluster_serves_beyond_those_can_be_said(project: Project) -> None:
+def test_other_served_kinds_can_be_listed(project: Project) -> None:
     certificate, mesh = Kind("cert-manager.io", "v1", "Certificate"), Kind("mesh.io", "v1", "Mesh")
     kinds = OfflineKinds(project, served=[certificate])
     assert kinds.info(certificate).state is Served.SYNCED
@@ -88,7 +88,7 @@ def test_what_the_cluster_serves_beyond_those_can_be_said(project: Project) -> N
 # -- custom resources --------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_resource_is_pruned_and_defaulted_and_gets_what_a_server_gives(project: Project) -> None:
+def test_a_resource_is_pruned_defaulted_and_gets_server_metadata(project: Project) -> None:
     resource, findings = prepare(project, site(ports=[{"name": "a", "colour": "red"}], other=1))
     assert findings == []
     assert resource["spec"] == {"page": "x", "ports": [{"name": "a", "port": 80}]}
@@ -102,13 +102,13 @@ def test_a_resource_is_pruned_and_defaulted_and_gets_what_a_server_gives(project
     }
 
 
-def test_what_it_was_given_is_left_as_it_was(project: Project) -> None:
+def test_the_given_resource_is_not_modified(project: Project) -> None:
     given = site(other=1)
     prepare(project, given)
     assert given == site(other=1)
 
 
-def test_what_the_file_says_of_itself_stays(project: Project) -> None:
+def test_server_metadata_in_the_file_is_kept(project: Project) -> None:
     given = site()
     given["metadata"] = {"name": "blog", "namespace": "web", "uid": "u", "generation": 4, "resourceVersion": "77"}
     resource, _ = prepare(project, given)
@@ -130,12 +130,12 @@ def test_a_cluster_scoped_resource_has_no_namespace(project: Project) -> None:
     assert "namespace" not in resource["metadata"]
 
 
-def test_what_the_server_would_refuse_is_found_with_its_path(project: Project) -> None:
+def test_invalid_fields_are_found_with_their_path(project: Project) -> None:
     _, findings = prepare(project, site(page=3, ports=[{"port": 1}]))
     assert [finding.location for finding in findings] == ["spec.page", "spec.ports[0].name"]
 
 
-def test_what_the_server_would_drop_is_told_with_what_was_meant(project: Project) -> None:
+def test_dropped_fields_are_reported_with_a_suggestion(project: Project) -> None:
     assert [str(finding) for finding in dropped(project, site(pags="x", ports=[{"name": "a", "prot": 1}]))] == [
         "spec.pags: is not in Site's schema, and the API server drops it (did you mean page?)",
         "spec.ports[0].prot: is not in Site's schema, and the API server drops it (did you mean port?)",
@@ -165,7 +165,7 @@ def test_metadata_is_checked_whatever_the_kind(project: Project, metadata: objec
 # -- what exists -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_objects_from_files_get_what_every_stored_object_has(project: Project) -> None:
+def test_objects_from_files_get_server_metadata(project: Project) -> None:
     kinds = OfflineKinds(project)
     first, space = as_live(
         [
@@ -181,14 +181,14 @@ def test_objects_from_files_get_what_every_stored_object_has(project: Project) -
     assert "namespace" not in space["metadata"]
 
 
-def test_a_status_without_a_generation_speaks_of_the_object_as_it_is(project: Project) -> None:
+def test_a_status_without_a_generation_counts_as_current(project: Project) -> None:
     (obj,) = as_live(
         [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 1}}], OfflineKinds(project)
     )
     assert "generation" not in obj["metadata"]
 
 
-def test_a_resource_is_the_one_of_the_cluster_that_has_its_name(project: Project) -> None:
+def test_a_resource_gets_uid_and_status_of_the_live_one(project: Project) -> None:
     kinds = OfflineKinds(project)
     theirs = {**site(page="old"), "metadata": {"name": "blog", "uid": "u", "generation": 4, "finalizers": ["f"]}, "status": {"a": 1}}
     (live,) = as_live([theirs], kinds)
@@ -198,7 +198,7 @@ def test_a_resource_is_the_one_of_the_cluster_that_has_its_name(project: Project
     assert identified(site(page="old"), [live], kinds)["metadata"]["generation"] == 4
 
 
-def test_a_resource_without_uid_is_the_owner_that_its_children_name(project: Project) -> None:
+def test_a_resource_without_uid_gets_the_uid_of_its_childrens_owner(project: Project) -> None:
     kinds = OfflineKinds(project)
     reference = {"apiVersion": "example.com/v1", "kind": "Site", "name": "blog", "uid": "u-9", "controller": True}
     child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "blog", "ownerReferences": [reference]}}
@@ -208,7 +208,7 @@ def test_a_resource_without_uid_is_the_owner_that_its_children_name(project: Pro
     assert "uid" not in identified(site(), as_live([stranger, elsewhere], kinds), kinds)["metadata"]
 
 
-def test_a_uid_that_the_file_names_is_its_own(project: Project) -> None:
+def test_a_uid_in_the_file_is_kept(project: Project) -> None:
     kinds = OfflineKinds(project)
     given = {**site(), "metadata": {"name": "blog", "uid": "mine"}}
     (live,) = as_live([{**site(), "metadata": {"name": "blog", "uid": "other"}}], kinds)

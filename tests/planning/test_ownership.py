@@ -49,7 +49,7 @@ def test_a_child_carries_its_owner_labels_and_record_and_no_value_in_the_record(
     assert world.finalizers == []
 
 
-def test_the_label_is_the_same_for_every_version_and_another_for_every_cr():
+def test_the_part_of_label_identifies_the_cr_across_versions():
     label = Owner.of(app()).part_of
     assert Owner.of({**app(), "apiVersion": "example.com/v2"}).part_of == label
     assert Owner.of(app(namespace="x")).part_of != label
@@ -57,7 +57,7 @@ def test_the_label_is_the_same_for_every_version_and_another_for_every_cr():
     assert len(label) <= 63
 
 
-def test_managed_by_is_left_to_whoever_has_set_it():
+def test_a_foreign_managed_by_label_is_kept():
     world = one(", adopt: orphans")
     world.add(config("a", labels={MANAGED_BY: "Helm"}))
     world.settle()
@@ -67,7 +67,7 @@ def test_managed_by_is_left_to_whoever_has_set_it():
     assert owned(world)["labels"][MANAGED_BY] == "Helm"
 
 
-def test_managed_by_that_we_set_is_set_back():
+def test_drift_of_ruleops_managed_by_label_is_reverted():
     world = one()
     world.settle()
     world.change(key("a"), {"metadata": {"labels": {MANAGED_BY: "other"}}})
@@ -75,7 +75,7 @@ def test_managed_by_that_we_set_is_set_back():
     assert owned(world)["labels"][MANAGED_BY] == "ruleop"
 
 
-def test_managed_by_may_be_said_by_the_template():
+def test_a_template_may_set_managed_by():
     world = World.of(
         ONE % "", a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace("{{ spec.v }}", "1")
     )
@@ -86,7 +86,7 @@ def test_managed_by_may_be_said_by_the_template():
 # -- where no ownerReference may stand -----------------------------------------------------------------------------------------------------
 
 
-def test_a_child_elsewhere_has_an_annotation_and_the_cr_a_finalizer_before_it():
+def test_a_child_in_another_namespace_has_an_owner_annotation_and_the_cr_a_finalizer():
     world = World.of(FAR, {"v": "1"}, a=A)
     planned = world.step()
     assert planned.actions[0] == AddFinalizer(CR, FINALIZER)
@@ -112,7 +112,7 @@ def test_nothing_is_created_when_the_finalizer_could_not_be_written():
     assert create.needs == {""}
 
 
-def test_a_cluster_scoped_cr_owns_what_it_has_anywhere():
+def test_a_cluster_scoped_cr_owns_children_in_all_namespaces():
     head = "- group: example.com\n  version: v1\n  kind: Global\n"
     world = World.of(FAR, {"v": "1"}, head=head, a=A)
     world.resource = {**app({"v": "1"}), "kind": "Global"}
@@ -122,7 +122,7 @@ def test_a_cluster_scoped_cr_owns_what_it_has_anywhere():
     assert world.finalizers == []
 
 
-def test_an_orphan_has_an_annotation_that_says_so_and_no_reference():
+def test_an_orphan_has_an_annotation_instead_of_an_owner_reference():
     world = one(", deletion: orphan")
     world.settle()
     assert "ownerReferences" not in owned(world)
@@ -130,7 +130,7 @@ def test_an_orphan_has_an_annotation_that_says_so_and_no_reference():
     assert world.finalizers == [FINALIZER]
 
 
-def test_deletion_may_change_its_mind_and_the_finalizer_comes_first_and_goes_last():
+def test_a_changed_deletion_policy_is_applied_and_the_finalizer_is_added_first_and_removed_last():
     world = one(', deletion: "{{ spec.keep }}"')
     world.edit({"v": "1", "keep": "delete"})
     world.settle()
@@ -146,13 +146,13 @@ def test_deletion_may_change_its_mind_and_the_finalizer_comes_first_and_goes_las
     assert world.finalizers == []
 
 
-def test_a_policy_that_is_neither_is_a_failure_that_says_no_value():
+def test_an_invalid_deletion_policy_is_reported_without_its_value():
     world = one(', deletion: "{{ spec.v }}"', v="canary")
     (problem,) = world.plan().problems
-    assert problem.message == "deletion gives something else than delete or orphan"
+    assert problem.message == "deletion must be delete or orphan"
 
 
-def test_the_finalizer_stays_during_the_window_after_a_reload_and_while_something_waits():
+def test_the_finalizer_stays_after_a_reload_and_while_a_child_waits():
     world = World.of(FAR.replace("a.yaml,", "a.yaml, when: spec.on,"), {"v": "1", "on": True}, a=A)
     world.settle()
     world.edit({"v": "1", "on": False})
@@ -165,7 +165,7 @@ def test_the_finalizer_stays_during_the_window_after_a_reload_and_while_somethin
     assert world.objects == {}
 
 
-def test_a_lost_finalizer_comes_back_while_something_annotated_is_left():
+def test_a_lost_finalizer_is_restored_while_annotated_children_exist():
     world = World.of(FAR.replace("a.yaml,", "a.yaml, waitFor: spec.go,"), {"v": "1", "go": True}, a=A)
     world.settle()
     world.edit({"v": "1", "go": False})
@@ -204,7 +204,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("title", FOREIGN)
-def test_a_name_that_somebody_else_holds_is_refused_and_their_object_stays_as_it_is(title: str):
+def test_a_name_conflict_is_reported_and_the_conflicting_object_is_not_touched(title: str):
     metadata, whose = FOREIGN[title]
     world = one()
     world.add(config("a", {"v": "theirs"}, **metadata))
@@ -218,7 +218,7 @@ def test_a_name_that_somebody_else_holds_is_refused_and_their_object_stays_as_it
     assert world.plan().children[0].state is State.REFUSED
 
 
-def test_a_name_that_is_free_again_is_taken():
+def test_a_child_is_created_when_a_name_conflict_ends():
     world = one()
     world.add(config("a"))
     world.settle()
@@ -228,14 +228,14 @@ def test_a_name_that_is_free_again_is_taken():
     assert world.plan().requeue_after == RESYNCED
 
 
-def test_an_object_that_nobody_sees_is_refused_by_the_server_with_the_same_words():
+def test_a_conflicting_object_outside_of_the_cache_is_reported_in_the_same_way():
     world = one()
     world.refuse[key("a")] = Failed(Failure.EXISTS, 'configmaps "a" already exists')
     world.step()
     assert world.ready() == ("False", "ErrResourceExists", 'Resource "a" already exists and is not managed by App')
 
 
-def test_an_orphan_is_adopted_where_that_is_said_and_nothing_of_it_is_removed():
+def test_an_orphan_is_adopted_if_the_rule_allows_it():
     world = one(", adopt: orphans")
     world.add(config("a", {"v": "0", "theirs": "1"}))
     planned = world.step()
@@ -246,7 +246,7 @@ def test_an_orphan_is_adopted_where_that_is_said_and_nothing_of_it_is_removed():
     assert world.claim(key("a")).ours
 
 
-def test_an_adopted_object_keeps_what_an_earlier_owner_recorded():
+def test_an_adopted_object_keeps_its_record():
     world = one()
     world.settle()
     record = owned(world)["annotations"][APPLIED].replace('"v":1', '"v":1,"left":1', 1)
@@ -257,7 +257,7 @@ def test_an_adopted_object_keeps_what_an_earlier_owner_recorded():
 
 
 @pytest.mark.parametrize("title", [title for title, (metadata, whose) in FOREIGN.items() if whose or "ownerReferences" in metadata])
-def test_what_has_an_owner_is_never_adopted(title: str):
+def test_an_object_with_an_owner_is_never_adopted(title: str):
     world = one(", adopt: orphans")
     world.add(config("a", {}, **FOREIGN[title][0]))
     before = copy.deepcopy(world.objects)
@@ -281,7 +281,7 @@ def test_a_cr_without_uid_owns_nothing():
     assert world.plan().problems[0].reason == "ErrResourceExists"
 
 
-def test_other_owners_beside_ours_stay_also_for_a_kind_that_nothing_is_known_of():
+def test_other_owners_stay_also_for_unknown_kinds():
     for text in (A, "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: a}\nspec: {v: '{{ spec.v }}'}\n"):
         world = World.of(ONE % "", {"v": "1"}, a=text)
         world.settle()
@@ -296,7 +296,7 @@ def test_other_owners_beside_ours_stay_also_for_a_kind_that_nothing_is_known_of(
 # -- what was lost or renamed ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_lost_label_comes_back_in_one_write():
+def test_a_lost_label_is_restored_in_one_write():
     world = one()
     world.settle()
     world.change(key("a"), {"metadata": {"labels": None}})
@@ -306,7 +306,7 @@ def test_a_lost_label_comes_back_in_one_write():
 
 
 @pytest.mark.parametrize("record", [None, "rubbish", '{"v":99,"id":"a","fields":{}}'])
-def test_a_lost_record_comes_back_in_one_write_and_nothing_is_removed(record: str | None):
+def test_a_lost_record_is_restored_in_one_write(record: str | None):
     world = one()
     world.settle()
     world.change(key("a"), {"metadata": {"annotations": {APPLIED: record}}, "data": {"extra": "1"}})
@@ -344,14 +344,14 @@ EVERY_STRATEGY = pytest.mark.parametrize(
 
 
 @EVERY_STRATEGY
-def test_a_new_version_of_the_crs_kind_is_no_reason_to_write(more: str):
+def test_a_new_version_of_the_crs_kind_causes_no_write(more: str):
     world = referring_to("v1alpha1", more)
     world.infos["App"] = KindInfo(Kind("example.com", "v1alpha1", "App"))  # it is served, too
     assert world.plan().actions == ()
 
 
 @EVERY_STRATEGY
-def test_an_owner_reference_of_a_version_that_is_not_served_any_more_is_written_anew_once(more: str):
+def test_an_owner_reference_in_a_removed_version_is_rewritten_once(more: str):
     """The garbage collector could not find the owner by it."""
     world = referring_to("v1alpha1", more)
     (action,) = world.plan().actions
@@ -365,13 +365,13 @@ def test_an_owner_reference_of_a_version_that_is_not_served_any_more_is_written_
 
 
 @EVERY_STRATEGY
-def test_an_owner_reference_stays_while_not_even_the_watched_version_is_known_to_be_served(more: str):
+def test_an_owner_reference_stays_while_served_versions_are_unknown(more: str):
     world = referring_to("v1alpha1", more)
     world.served["App"] = Served.UNSERVED
     assert world.plan().actions == ()
 
 
-def test_a_recreated_cr_does_not_take_the_children_of_the_one_before():
+def test_a_recreated_cr_does_not_adopt_the_children_of_its_predecessor():
     world = one()
     world.settle()
     world.patch_resource({"uid": "cr-9"})

@@ -29,7 +29,7 @@ def narrowed(world: World, state: Served) -> World:
 
 
 @pytest.mark.parametrize("verb", ["create", "patch", "delete", "get"])
-def test_a_request_that_no_role_grants_is_forbidden_and_names_all_that_will_be_needed(verb: str):
+def test_a_missing_permission_is_forbidden_and_lists_all_needed_verbs(verb: str):
     world = World.of(ONE, {"v": "1"}, a=A)
     world.refuse[key("a")] = denied(verb)
     world.step()
@@ -39,7 +39,7 @@ def test_a_request_that_no_role_grants_is_forbidden_and_names_all_that_will_be_n
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_is_not_wanted_and_must_not_be_deleted_is_reported_and_not_forgotten(known: bool):
+def test_a_forbidden_deletion_is_reported_and_retried(known: bool):
     world = World.of("children: {a: {template: a.yaml, when: spec.on}, d: {template: d.yaml}}", {"v": "1", "on": True}, a=A, d=D)
     world.settle()
     world.refuse[key("a")] = denied("delete")
@@ -50,7 +50,7 @@ def test_what_is_not_wanted_and_must_not_be_deleted_is_reported_and_not_forgotte
     needed = ALL if known else "get, list, watch, patch, delete"
     for _ in range(2):
         world.step()
-        message = f"ConfigMap/shop/a is still there: cannot delete configmaps in namespace shop: needs {needed}"
+        message = f"ConfigMap/shop/a could not be deleted: cannot delete configmaps in namespace shop: needs {needed}"
         assert world.ready() == ("False", "Forbidden", f"a: {message}")
     world.refuse[key("a")] = Failed(Failure.OTHER, "the server is busy")
     world.step()
@@ -61,7 +61,7 @@ def test_what_is_not_wanted_and_must_not_be_deleted_is_reported_and_not_forgotte
     assert world.ready()[0] == "True"
 
 
-def test_it_is_the_same_reason_while_the_operator_runs_and_after_a_restart():
+def test_the_reason_is_the_same_before_and_after_a_restart():
     world = World.of(ONE, {"v": "1"}, a=A)
     world.refuse[key("a")] = denied("create")
     world.step()
@@ -74,7 +74,7 @@ def test_it_is_the_same_reason_while_the_operator_runs_and_after_a_restart():
     }
 
 
-def test_what_an_admission_policy_forbids_is_told_in_its_own_words():
+def test_the_message_of_an_admission_policy_is_shown():
     world = World.of(ONE, {"v": "1"}, a=A)
     world.refuse[key("a")] = Failed(Failure.FORBIDDEN, "create configmaps: exceeded quota: shop")
     world.step()
@@ -93,7 +93,7 @@ def test_replacing_needs_update_and_observing_needs_to_read():
     assert verbs(rules, GroupKind("example.com", "App")) == {"get", "list", "watch", "patch"}
 
 
-def test_resources_are_named_with_their_group_and_cluster_scoped_ones_without_a_place():
+def test_resources_are_named_with_their_group_and_cluster_scoped_ones_without_a_namespace():
     world = World.of("children: {d: {template: d.yaml}}", d=D)
     world.served["Deployment"] = Served.FORBIDDEN
     assert world.plan().problems[0].message == f"cannot list deployments.apps in all namespaces: needs {ALL}"
@@ -103,7 +103,7 @@ def test_resources_are_named_with_their_group_and_cluster_scoped_ones_without_a_
 
 
 @pytest.mark.parametrize(("place", "where"), [("", "all namespaces"), (", namespace: tools", "namespace tools")])
-def test_an_observed_resource_is_missing_where_it_is_watched(place: str, where: str):
+def test_a_missing_permission_of_an_observe_names_its_namespace(place: str, where: str):
     body = f"reach: cluster\n{ONE}observe: {{other: {{version: v1, kind: Secret, name: other{place}}}}}"
     world = World.of(body, {"v": "1"}, a=A.replace("spec.v", "other.type"))
     world.served["Secret"] = Served.FORBIDDEN
@@ -112,7 +112,7 @@ def test_an_observed_resource_is_missing_where_it_is_watched(place: str, where: 
     assert problem.message == f"cannot list secrets in {where}: needs get, list, watch"
 
 
-def test_items_that_need_what_may_not_be_read_are_one_report():
+def test_items_with_the_same_missing_permission_are_reported_once():
     body = "children: {a: {template: a.yaml, forEach: range(3)}}\nobserve: {other: {version: v1, kind: Secret, name: other}}"
     world = World.of(body, a=A.replace("name: a", "name: 'a{{ item }}'").replace("spec.v", "other.type"))
     world.served["Secret"] = Served.FORBIDDEN
@@ -120,7 +120,7 @@ def test_items_that_need_what_may_not_be_read_are_one_report():
     assert (problem.reason, problem.message) == ("Forbidden", "cannot list secrets in all namespaces: needs get, list, watch")
 
 
-def test_a_child_whose_readiness_cannot_be_read_is_not_ready_and_says_why():
+def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
     body = "children: {a: {template: a.yaml, readyWhen: other.type == 'x'}}\nobserve: {other: {version: v1, kind: Secret, name: other}}"
     world = World.of(body, {"v": "1"}, a=A)
     world.served["Secret"] = Served.FORBIDDEN
@@ -131,7 +131,7 @@ def test_a_child_whose_readiness_cannot_be_read_is_not_ready_and_says_why():
     assert message in world.ready()[2]
 
 
-def test_validation_over_what_may_not_be_read_is_forbidden_and_changes_nothing():
+def test_a_validation_over_a_forbidden_kind_is_forbidden_and_changes_nothing():
     body = ONE + "observe: {other: {version: v1, kind: Secret, name: other}}\nvalidate: [{rule: other.type == 'x', message: broken}]"
     world = World.of(body, {"v": "1"}, a=A)
     world.served["Secret"] = Served.FORBIDDEN
@@ -140,7 +140,7 @@ def test_validation_over_what_may_not_be_read_is_forbidden_and_changes_nothing()
     assert world.ready() == ("False", "Forbidden", "spec: watches.yaml:6:21: cannot list secrets in all namespaces: needs get, list, watch")
 
 
-def test_children_that_do_not_need_it_are_made():
+def test_children_that_do_not_need_a_forbidden_kind_are_created():
     body = "children: {a: {template: a.yaml}, d: {template: d.yaml}}"
     world = World.of(body, {"v": "1"}, a=A, d=D)
     world.served["Deployment"] = Served.FORBIDDEN
@@ -170,7 +170,7 @@ conditions: [{type: Seen, status: "%s"}]
         "ready.a", "not ready.a", "live.a is defined", "a.data.v | default('') == '2'", "a is defined",
     ],
 )  # fmt: skip
-def test_a_condition_over_what_may_not_be_read_is_unknown_and_says_which_permission_is_missing(status: str):
+def test_a_condition_over_a_forbidden_kind_is_unknown_and_names_the_permission(status: str):
     world = World.of(SEEN % status, {"v": "1"}, a=A)
     world.served |= dict.fromkeys(("Secret", "Pod", "ConfigMap"), Served.FORBIDDEN)
     world.settle()
@@ -191,7 +191,7 @@ def test_a_condition_over_something_else_is_not_affected(status: str):
     assert (found["status"], found["reason"]) == ("True", "Holds")
 
 
-def test_a_condition_over_a_child_that_is_not_wanted_is_told_though_its_kind_may_not_be_read():
+def test_a_condition_over_an_undesired_child_of_a_forbidden_kind_is_known():
     world = World.of(
         ONE.replace("a.yaml", "a.yaml, when: spec.on") + "conditions: [{type: Seen, status: a is defined}]", {"v": "1", "on": False}, a=A
     )
@@ -200,7 +200,7 @@ def test_a_condition_over_a_child_that_is_not_wanted_is_told_though_its_kind_may
     assert (world.condition("Seen")["status"], world.condition("Seen")["reason"]) == ("False", "DoesNotHold")
 
 
-def test_a_condition_of_a_cr_that_breaks_a_rule_is_unknown_too_while_the_child_may_not_be_read():
+def test_a_condition_of_an_invalid_cr_over_a_forbidden_kind_is_unknown():
     world = World.of(SEEN % "ready.a" + "validate: [{rule: 'false', message: broken}]", {"v": "1"}, a=A)
     world.served["ConfigMap"] = Served.FORBIDDEN
     world.add(config("x"))

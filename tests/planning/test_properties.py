@@ -134,7 +134,7 @@ def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(start: 
 
 @SETTINGS
 @given(WORLDS, st.lists(SPECS, max_size=3), st.integers(0, 3))
-def test_it_comes_to_rest_wherever_it_comes_from_and_touches_nothing_of_others(start: Any, history: Any, foreign: int):
+def test_plans_converge_from_any_state_and_keep_fields_of_others(start: Any, history: Any, foreign: int):
     world = world_of(*start, foreign)
     theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
     for spec in history:
@@ -149,7 +149,7 @@ def test_it_comes_to_rest_wherever_it_comes_from_and_touches_nothing_of_others(s
 
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 6))
-def test_a_crash_after_any_write_ends_in_the_same_world(start: Any, spec: Any, writes: int):
+def test_a_crash_after_any_write_ends_in_the_same_state(start: Any, spec: Any, writes: int):
     calm, shaken = world_of(*start), world_of(*start)
     for world in (calm, shaken):
         world.settle(20)
@@ -162,7 +162,7 @@ def test_a_crash_after_any_write_ends_in_the_same_world(start: Any, spec: Any, w
 
 @SETTINGS
 @given(WORLDS, st.integers(0, 8), st.integers(0, 3))
-def test_a_deletion_that_crashes_anywhere_leaves_nothing_but_orphans_and_what_is_not_ours(start: Any, when: int, foreign: int):
+def test_a_deletion_with_crashes_leaves_only_orphans_and_objects_of_others(start: Any, when: int, foreign: int):
     world = world_of(*start, foreign)
     theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
     world.settle(20)
@@ -180,7 +180,7 @@ def test_a_deletion_that_crashes_anywhere_leaves_nothing_but_orphans_and_what_is
 
 @SETTINGS
 @given(WORLDS, SPECS)
-def test_there_by_a_change_is_the_same_as_there_from_the_start(start: Any, spec: Any):
+def test_a_changed_cr_ends_in_the_same_state_as_a_new_one(start: Any, spec: Any):
     """But for what a wait, a refusal or a policy left as it was."""
     if spec["v"] == "bad" or not spec["go"] or len(set(spec["items"])) != len(spec["items"]) or start[1]["keep"]:
         return

@@ -43,7 +43,7 @@ def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_versi
     assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
 
 
-def test_the_child_says_how_its_deletes_reach_what_it_owns():
+def test_the_child_sets_the_propagation_of_its_deletes():
     assert (
         next(each for each in renamed(world(", propagation: foreground")).plan().actions if isinstance(each, Delete)).propagation
         == "foreground"
@@ -100,7 +100,7 @@ def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
     assert "ConfigMap/a" not in found.names()
 
 
-def test_a_refusal_that_is_long_past_holds_nothing_up():
+def test_an_old_rejection_does_not_delay_pruning():
     found = renamed(world())
     found.refused_before({key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")})
     assert deletes(found) == ["a"]
@@ -112,7 +112,7 @@ def test_nothing_is_pruned_while_the_rules_are_new():
     assert deletes(found) == []
 
 
-def test_while_pruning_is_held_back_the_cr_is_reconciling_and_says_what_and_until_when():
+def test_while_pruning_is_held_back_the_cr_reports_what_and_until_when():
     found = world()
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found)
@@ -133,7 +133,7 @@ def test_while_pruning_is_held_back_the_cr_is_reconciling_and_says_what_and_unti
     assert found.events[told:] == [], "all was written before"
 
 
-def test_what_would_be_released_is_told_as_that():
+def test_objects_to_be_released_are_reported_as_such():
     found = world(", deletion: orphan")
     renamed(found)
     found.held_until = "2026-01-01T12:00:30Z"
@@ -141,14 +141,14 @@ def test_what_would_be_released_is_told_as_that():
     assert found.ready()[2] == "1 object will be released; held back until 12:00:30 UTC"
 
 
-def test_where_nothing_is_to_be_pruned_new_rules_hold_nothing_back():
+def test_new_rules_without_pruning_delay_nothing():
     found = world()
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
     assert found.ready()[0] == "True"
 
 
-def test_what_is_held_back_is_told_beside_what_waits():
+def test_held_back_pruning_is_reported_beside_waits():
     found = world()
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found, go=False)
@@ -158,7 +158,7 @@ def test_what_is_held_back_is_told_beside_what_waits():
     assert found.ready()[2].startswith("1 object will be deleted; held back until 12:00:30 UTC; ")
 
 
-def test_a_child_that_waits_spares_its_own_objects_and_those_without_a_record_and_no_others():
+def test_a_waiting_child_keeps_its_own_objects_and_those_without_a_record():
     found = world()
     found.change(key("b"), {"metadata": {"annotations": {APPLIED: encode(Record("gone", FieldSet()))}}})
     left_behind(found, config("bare", {}))
@@ -169,7 +169,7 @@ def test_a_child_that_waits_spares_its_own_objects_and_those_without_a_record_an
     assert sorted(deletes(found)) == ["a", "bare", "dropped"]
 
 
-def test_a_child_that_waits_spares_objects_of_its_kinds_whose_id_the_rules_do_not_know_for_they_may_be_its_own():
+def test_a_waiting_child_keeps_objects_of_its_kinds_with_unknown_ids():
     found = world()
     left_behind(found, config("dropped"), "dropped")
     left_behind(found, {**config("dropped"), "apiVersion": "example.com/v1"}, "dropped")
@@ -187,7 +187,7 @@ def left_behind(found: World, obj: dict, id_: str = "") -> None:
     found.add(obj)
 
 
-def test_a_child_under_a_new_id_that_waits_keeps_its_object_and_takes_it_over_when_it_does_not():
+def test_a_waiting_child_with_a_new_id_keeps_its_object():
     claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
     found = World.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
     found.settle()
@@ -203,7 +203,7 @@ def test_a_child_under_a_new_id_that_waits_keeps_its_object_and_takes_it_over_wh
     assert record_of(live).id == "storage"
 
 
-def test_an_object_that_is_going_spares_its_childs_objects_and_is_not_deleted_again():
+def test_an_object_that_is_being_deleted_is_not_deleted_again():
     found = world()
     found.change(key("a"), {"metadata": {"finalizers": ["x/y"]}})
     renamed(found)
@@ -217,7 +217,7 @@ def test_an_object_that_is_going_spares_its_childs_objects_and_is_not_deleted_ag
     assert deletes(found) == []
 
 
-def test_an_orphan_that_is_no_longer_wanted_is_released():
+def test_an_orphan_no_longer_desired_is_released():
     found = renamed(world(", deletion: orphan"))
     (release,) = [action for action in found.plan().actions if isinstance(action, Patch)]
     assert release.why == "released"
@@ -229,7 +229,7 @@ def test_an_orphan_that_is_no_longer_wanted_is_released():
     assert "ownerReferences" not in metadata
 
 
-def test_an_id_that_the_rules_do_not_know_any_more_is_pruned_and_its_own_mark_says_whether_it_stays():
+def test_a_removed_id_is_pruned_by_the_policy_on_its_object():
     for policy, left in (("delete", ["ConfigMap/b"]), ("orphan", ["ConfigMap/a", "ConfigMap/b"])):
         found = world(f", deletion: {policy}")
         found.project = World.of("children: {b: {template: b.yaml}}", b=B).project
@@ -238,7 +238,7 @@ def test_an_id_that_the_rules_do_not_know_any_more_is_pruned_and_its_own_mark_sa
         assert found.finalizers == []
 
 
-def test_a_policy_that_cannot_be_told_any_more_is_the_one_on_the_object():
+def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
     found = World.of(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "orphan"}, a=A
     )
@@ -248,7 +248,7 @@ def test_a_policy_that_cannot_be_told_any_more_is_the_one_on_the_object():
     assert found.names() == ["ConfigMap/a"]
 
 
-def test_a_policy_that_changes_as_the_child_goes_is_the_one_that_counts():
+def test_the_policy_of_the_last_rules_counts_when_a_child_is_removed():
     found = World.of(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "delete"}, a=A
     )
@@ -258,7 +258,7 @@ def test_a_policy_that_changes_as_the_child_goes_is_the_one_that_counts():
     assert found.names() == ["ConfigMap/a"]
 
 
-def test_items_keep_the_policy_that_each_had():
+def test_each_item_keeps_its_deletion_policy():
     body = "children: {a: {template: a.yaml, forEach: spec.items, deletion: '{{ item.keep }}'}}"
     text = A.replace("spec.name", "item.name")
     found = World.of(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
@@ -268,14 +268,14 @@ def test_items_keep_the_policy_that_each_had():
     assert found.names() == ["ConfigMap/x"]
 
 
-def test_a_cr_that_moves_to_another_watch_loses_the_old_ones_children():
+def test_a_cr_that_moves_to_another_watch_loses_the_children_of_the_old_one():
     found = world()
     found.project = World.of("children: {c: {template: c.yaml}}", c=B.replace("name: b", "name: c")).project
     found.settle()
     assert found.names() == ["ConfigMap/c"]
 
 
-def test_a_child_whose_id_moved_to_finalize_is_pruned_and_made_anew_when_the_cr_goes():
+def test_a_child_that_moves_to_finalize_is_pruned_and_recreated_in_the_deletion():
     found = world()
     found.project = World.of("children: {b: {template: b.yaml}}\nfinalize: {a: {template: a.yaml}}", a=A, b=B).project
     found.settle()
@@ -283,7 +283,7 @@ def test_a_child_whose_id_moved_to_finalize_is_pruned_and_made_anew_when_the_cr_
     assert found.finalizers == [FINALIZER]
 
 
-def test_children_go_against_the_order_in_which_they_are_made_and_the_unknown_first():
+def test_children_are_pruned_in_reverse_order_and_unknown_ones_first():
     body = "children: {web: {template: web.yaml, when: spec.on}, db: {template: db.yaml, when: spec.on}, last: {template: last.yaml, when: spec.on}}"
     texts = {name: B.replace("name: b", f"name: {name}").replace("{{ spec.v }}", "1") for name in ("db", "last")}
     web = B.replace("name: b", "name: web").replace("{{ spec.v }}", "{{ db.metadata.name }}")
@@ -295,7 +295,7 @@ def test_children_go_against_the_order_in_which_they_are_made_and_the_unknown_fi
 
 
 @pytest.mark.parametrize("hint", [{}, {"labels": {PART_OF: "x"}}])
-def test_what_is_not_ours_is_never_pruned(hint: dict):
+def test_objects_of_others_are_never_pruned(hint: dict):
     found = world()
     found.add(config("theirs", {}, **hint))
     theirs = {"labels": {PART_OF: found.objects[key("a")]["metadata"]["labels"][PART_OF]}}
@@ -303,7 +303,7 @@ def test_what_is_not_ours_is_never_pruned(hint: dict):
     assert deletes(renamed(found)) == ["a"]
 
 
-def test_our_marks_go_and_other_peoples_stay():
+def test_ruleops_own_metadata_is_removed_and_that_of_others_stays():
     found = world(", deletion: orphan")
     more = {
         "labels": {"x": "y"},

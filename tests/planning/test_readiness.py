@@ -33,7 +33,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a deployment of one by default", obj("Deployment", {}, SEEN | {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}), ""),
     ("a deployment of none", obj("Deployment", {"replicas": 0}, SEEN), ""),
     ("a deployment on its way", obj("Deployment", {"replicas": 3}, FULL | {"updatedReplicas": 1}), "1 of 3 replicas are updated"),
-    ("a deployment with old pods", obj("Deployment", {"replicas": 3}, FULL | {"replicas": 4}), "old replicas are still there"),
+    ("a deployment with old pods", obj("Deployment", {"replicas": 3}, FULL | {"replicas": 4}), "old replicas still exist"),
     (
         "a deployment whose pods are not up",
         obj("Deployment", {"replicas": 3}, FULL | {"availableReplicas": 2}),
@@ -49,7 +49,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a stateful set in full", obj("StatefulSet", {"replicas": 3}, FULL | REVISION), ""),
     ("a stateful set changed since", obj("StatefulSet", {"replicas": 3}, {}), NOT_SEEN),
     ("a stateful set on its way", obj("StatefulSet", {"replicas": 3}, FULL | {"readyReplicas": 1}), "1 of 3 replicas are ready"),
-    ("a stateful set with too many", obj("StatefulSet", {"replicas": 2}, FULL), "surplus replicas are still there"),
+    ("a stateful set with too many", obj("StatefulSet", {"replicas": 2}, FULL), "surplus replicas still exist"),
     (
         "a stateful set rolling",
         obj("StatefulSet", {"replicas": 3}, FULL | REVISION | {"updateRevision": "b"}),
@@ -106,7 +106,11 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a namespace that is not there", obj("Namespace", {}, {}, CORE), "is not active"),
     ("an established definition", obj("CustomResourceDefinition", {}, when("Established"), CRDS), ""),
     ("a definition", obj("CustomResourceDefinition", {}, {}, CRDS), "is not established"),
-    ("a definition of taken names", obj("CustomResourceDefinition", {}, when("NamesAccepted", "False"), CRDS), "! its names are taken"),
+    (
+        "a CRD whose names conflict",
+        obj("CustomResourceDefinition", {}, when("NamesAccepted", "False"), CRDS),
+        "! its names conflict with another CRD",
+    ),
     ("an api service", obj("APIService", {}, when("Available"), APIS), ""),
     ("an api service that is away", obj("APIService", {}, when("Available", "False"), APIS), "is not available"),
     ("a healthy budget", obj("PodDisruptionBudget", {}, SEEN | {"currentHealthy": 2, "desiredHealthy": 2}, POLICY), ""),
@@ -140,15 +144,15 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("live", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_a_table_of_statuses(live: dict[str, Any], message: str):
+def test_readiness_of_each_kind_follows_its_status(live: dict[str, Any], message: str):
     found = readiness(live)
     assert (found.ready, found.message, found.failed) == (message == "", message.removeprefix("! "), message.startswith("!"))
 
 
-def test_a_custom_kind_that_has_conditions_is_not_ready_before_its_controller_has_spoken():
+def test_a_custom_kind_with_conditions_is_not_ready_before_its_controller_reports():
     shape = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": Shape()})})
     found = readiness(obj("Certificate", api=THING), shape)
-    assert found.message == "its controller has not reported on it yet; if it never does, say `readyWhen` in the child"
+    assert found.message == "its controller has not reported on it yet; if it never does, set `readyWhen` in the child"
     assert not found.ready
     assert readiness(obj("Certificate", {}, when("Ready"), THING), shape).ready
     assert readiness(obj("Certificate", api=THING), Shape(type="object", fields={"status": Shape()})).ready

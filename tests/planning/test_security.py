@@ -40,7 +40,7 @@ def test_another_namespace_needs_reach():
     message = problem(MAP, metadata={"name": "a", "namespace": "kube-system"})
     assert (
         message
-        == "the ConfigMap 'a' is in the namespace 'kube-system', not the CR's: say `reach: cluster` in the watch if its CRs may reach there"
+        == "the ConfigMap 'a' is in the namespace 'kube-system', not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
     )
     world = only(MAP, "reach: cluster", metadata={"name": "a", "namespace": "far"})
     world.settle()
@@ -53,13 +53,13 @@ def test_another_namespace_needs_reach():
 @pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
 def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
-    assert message == f"the ConfigMap 'a': {namespace!r} is not the name of a namespace: up to 63 lowercase letters, digits and `-`"
+    assert message == f"the ConfigMap 'a': {namespace!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`"
 
 
 def test_a_cluster_scoped_object_needs_reach():
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
-    for more, said in (("", "is cluster-scoped: say `reach: cluster`"), ("reach: cluster", "")):
+    for more, said in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
         world = only(text, more)
         world.infos["Zone"] = KindInfo(Kind("x.io", "v1", "Zone"), namespaced=False)
         planned = world.plan()
@@ -72,7 +72,7 @@ def test_a_cluster_scoped_object_needs_reach():
             assert "namespace" not in next(iter(world.objects.values()))["metadata"]
 
 
-def test_a_cluster_scoped_cr_has_to_say_where():
+def test_a_child_of_a_cluster_scoped_cr_needs_a_namespace():
     world = World.of("children: {a: {template: a.yaml}}\nreach: cluster", head=HEAD_GLOBAL, a=MAP)
     world.resource = {**app({"metadata": {"name": "a"}}), "kind": "Global"}
     del world.resource["metadata"]["namespace"]
@@ -84,7 +84,7 @@ WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-s
 
 @pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
 @pytest.mark.parametrize("which", ["name: o", "selector: {a: b}"])
-def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: str):
+def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespace: str):
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
     observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
     world = World.of(f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}"))
@@ -100,22 +100,22 @@ def test_a_cluster_scoped_cr_has_to_say_where_it_looks(which: str, namespace: st
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "generateName": ("x-", "metadata.generateName, which is refused: set metadata.name"),
-    "ownerReferences": ([], "metadata.ownerReferences, which is refused: ruleop writes the owner itself"),
-    "finalizers": (["x/y"], "metadata.finalizers, which is refused: only the controller that removes a finalizer may set it"),
-    **{field: ("x", f"metadata.{field}, which is refused: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
-    "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: those below ruleop.dev/ are ruleop's own"),
-    "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: those below ruleop.dev/ are ruleop's own"),
+    "generateName": ("x-", "metadata.generateName, which is not allowed: set metadata.name"),
+    "ownerReferences": ([], "metadata.ownerReferences, which is not allowed: ruleop writes the owner itself"),
+    "finalizers": (["x/y"], "metadata.finalizers, which is not allowed: only the controller that removes a finalizer may set it"),
+    **{field: ("x", f"metadata.{field}, which is not allowed: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
+    "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: ruleop.dev/ is reserved for ruleop"),
+    "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: ruleop.dev/ is reserved for ruleop"),
 }
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_fields_of_the_server_the_collector_and_ruleop_are_refused(field: str):
+def test_metadata_of_the_api_server_the_garbage_collector_and_ruleop_is_rejected(field: str):
     value, said = REFUSED[field]
     assert said in problem(MAP, metadata={"name": "a", field: value})
 
 
-def test_a_status_is_refused():
+def test_a_rendered_status_is_rejected():
     assert "has a status, which belongs to its controller" in problem(
         "{{ spec.whole }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", whole={"status": {}}
     )
@@ -124,11 +124,11 @@ def test_a_status_is_refused():
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [
-        ({"name": "a", "labels": {"x": 1}}, "the label x is no text; put the slot in quotes"),
-        ({"name": "a", "annotations": []}, "metadata.annotations is no mapping"),
-        ({"name": "a", "namespace": 7}, "metadata.namespace is no text"),
-        ({"name": 7}, "has no metadata.name, or one that is no text"),
-        ({"name": ""}, "has no metadata.name, or one that is no text"),
+        ({"name": "a", "labels": {"x": 1}}, "the label x is not a string; put it in quotes"),
+        ({"name": "a", "annotations": []}, "metadata.annotations is not a mapping"),
+        ({"name": "a", "namespace": 7}, "metadata.namespace is not a string"),
+        ({"name": 7}, "metadata.name of the ConfigMap is missing or not a string"),
+        ({"name": ""}, "metadata.name of the ConfigMap is missing or not a string"),
         ({"name": "A_b"}, "a name has lowercase letters"),
         ({"name": "a/b"}, "a name has lowercase letters"),
         ({"name": "../x"}, "a name has lowercase letters"),
@@ -136,14 +136,14 @@ def test_a_status_is_refused():
         ({"name": "a.-b"}, "a name has lowercase letters"),
         ({"name": "a\n"}, "a name has lowercase letters"),
         ({"name": "x" * 254}, "a name has lowercase letters"),
-        ("text", "has no metadata; it needs metadata.name"),
+        ("text", "metadata of the ConfigMap is missing or not a mapping"),
     ],
 )
-def test_metadata_that_no_server_takes_is_refused(metadata: object, said: str):
+def test_invalid_metadata_is_rejected(metadata: object, said: str):
     assert said in problem(MAP, metadata=metadata)
 
 
-def test_kinds_of_rbac_take_freer_names_but_none_that_leads_elsewhere():
+def test_rbac_kinds_allow_more_names_but_no_slashes():
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: '{{ spec.name }}'}\n"
     world = only(role, name="system:Reader")
     world.settle()
@@ -152,24 +152,24 @@ def test_kinds_of_rbac_take_freer_names_but_none_that_leads_elsewhere():
         assert "a name has" in problem(role, name=name)
 
 
-def test_a_kind_that_the_plain_text_did_not_announce_is_refused():
+def test_a_kind_that_the_template_does_not_declare_is_rejected():
     child = rule("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").children["a"]
     child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
     world = only(MAP, metadata={"name": "a"})
     world.project = replace(world.project, rules=(replace(world.rule, children={"a": child}),))
-    assert "did not announce (it announces v1 Secret)" in world.plan().problems[0].message
+    assert "declares only: v1 Secret" in world.plan().problems[0].message
 
 
-def test_a_kind_is_the_one_that_the_branch_taken_announced():
+def test_the_kind_is_declared_by_the_branch_that_is_rendered():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     world = only("{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False)
     world.settle()
     assert world.names() == ["Secret/a"]
 
 
-def test_what_is_no_object_is_refused():
+def test_a_rendered_value_that_is_not_an_object_is_rejected():
     assert "has no apiVersion or no kind" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n")
-    assert "a template gives objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
+    assert "a template must render objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def public(planned: Plan) -> str:
     return repr(repr_of(parts))
 
 
-def test_a_secret_reaches_its_children_and_nothing_else():
+def test_data_of_a_secret_reaches_only_children():
     world = secretive()
     for _ in range(4):
         planned = world.plan()
@@ -227,7 +227,7 @@ def test_a_secret_reaches_its_children_and_nothing_else():
 
 @pytest.mark.parametrize("name", ["copy", "reader", "indirect", "lively", "direct"])
 @pytest.mark.parametrize("failure", list(Failure))
-def test_what_the_server_says_of_a_child_that_knows_a_secret_is_cut_to_the_field(name: str, failure: Failure):
+def test_server_messages_about_a_child_that_reads_a_secret_are_reduced_to_the_field(name: str, failure: Failure):
     world = secretive()
     where = key(name, "Secret" if name == "copy" else "ConfigMap")
     message = f'{where.kind} "{name}" is invalid: data[p]: Invalid value: "{CANARY}": data.x: Invalid value: {CANARY}'
@@ -262,7 +262,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("way", READERS)
-def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
+def test_every_way_of_reading_a_secret_is_recognised(way: str):
     child, slot = READERS[way]
     world = World.of(READING + child, mid=reading("mid", "{{ s.data.p }}"), bye=reading("bye", slot))
     message = f'create configmaps shop/bye: ConfigMap "bye" is invalid: data.v: Invalid value: "{CANARY}"'
@@ -274,23 +274,23 @@ def test_a_child_knows_a_secret_whichever_way_it_reads_it(way: str):
         world.step()
     assert "Create ConfigMap/bye" in world.writes
     assert CANARY not in repr(world.status) + repr(world.events)
-    assert "create configmaps shop/bye: the API server refuses it (invalid at data.v)" in world.ready()[2]
+    assert "create configmaps shop/bye: rejected by the API server (invalid at data.v)" in world.ready()[2]
 
 
-def test_the_kind_of_failure_and_the_field_are_said():
+def test_a_redacted_message_has_the_reason_and_the_field():
     world = secretive()
     world.settle()
     where = key("copy", "Secret")
     world.change(where, {"data": {"p": "x"}})
     world.refuse[where] = Failed(Failure.INVALID, f'Secret "copy" is invalid: data[p]: Invalid value: "{CANARY}": no')
     world.step()
-    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: the API server refuses it (invalid at data[p])")
+    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server (invalid at data[p])")
     world.refuse[where] = Failed(Failure.INVALID, f"admission webhook said {CANARY}")
     world.step()
-    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: the API server refuses it (invalid)")
+    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server (invalid)")
 
 
-def test_of_a_child_that_knows_no_secret_everything_is_said():
+def test_server_messages_about_other_children_are_shown_in_full():
     world = secretive()
     world.refuse[key("plain")] = Failed(Failure.INVALID, "data: is too nice")
     world.step()
@@ -311,7 +311,7 @@ def test_of_a_child_that_knows_no_secret_everything_is_said():
         "{{ source.data }}-x",
     ],
 )
-def test_an_expression_that_fails_over_a_secret_does_not_say_its_value(text: str):
+def test_a_failed_expression_does_not_show_the_value_of_a_secret(text: str):
     world = secretive(reader=f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: reader}}\ndata:\n  v: {text}\n")
     world.settle()
     said = public(world.plan()) + repr(world.status) + repr(world.events)
@@ -319,7 +319,7 @@ def test_an_expression_that_fails_over_a_secret_does_not_say_its_value(text: str
     assert "YzRuNHJ5" not in said
 
 
-def test_a_label_that_is_no_text_does_not_say_what_it_is():
+def test_an_invalid_label_is_reported_without_its_value():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: reader, labels: {x: {{ [source.data.p] }}}}\n"
     assert "YzRuNHJ5" not in public(secretive(reader=text).plan())
     assert config("x")["data"] == {}

@@ -67,7 +67,7 @@ def patch(live: Any, merged: Any, why: Any = "changed") -> Patch:
     return Patch(DEPLOYMENT, "web", {}, live, merged, "", why)
 
 
-def test_a_quiet_plan_says_so() -> None:
+def test_a_plan_without_changes_prints_nothing_to_do() -> None:
     assert shown(PLAN) == "Nothing to do."
 
 
@@ -103,14 +103,14 @@ def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
     assert "   └─ and 12 more\n" in text
 
 
-def test_what_is_said_of_a_child_that_failed_stands_apart_from_its_template() -> None:
+def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
     one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
     for objects, said in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
         text = shown(replace(PLAN, children=(ChildReport("all", State.FAILED, "t", objects=objects),)))
         assert text.startswith(f"└─ all  failed       {said}\n")
 
 
-def test_objects_in_other_namespaces_name_theirs_and_cluster_scoped_ones_none() -> None:
+def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
     actions = (
         Create(ObjectKey("", "ConfigMap", "other", "a"), "a", {}, ""),
         Create(ObjectKey("", "Namespace", "", "n"), "a", {}, ""),
@@ -158,12 +158,12 @@ def test_texts_of_several_lines_show_the_lines_that_changed() -> None:
     assert max(map(len, text.splitlines())) < 120
 
 
-def test_long_values_are_cut_where_they_begin_to_differ() -> None:
+def test_long_values_are_shortened_around_their_first_difference() -> None:
     text = shown(replace(PLAN, actions=(patch(deployment(a="x" * 100 + "old"), deployment(a="x" * 100 + "new")),)))
     assert f"      spec.a: …{'x' * 20}old -> …{'x' * 20}new\n" in text
 
 
-def test_marks_of_ruleop_are_one_remark() -> None:
+def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     owner = {"apiVersion": "example.com/v1", "kind": "App", "name": "web", "uid": "u", "controller": True}
     marks = {
         "annotations": {"ruleop.dev/applied": "{}"},
@@ -173,15 +173,15 @@ def test_marks_of_ruleop_are_one_remark() -> None:
     live = deployment(replicas=1)
     adopted = {**live, "metadata": {**live["metadata"], **marks}}
     assert shown(replace(PLAN, actions=(patch(live, adopted, "adopted"),))) == (
-        "~ adopt Deployment/web  had no owner\n      ruleop's marks only\n\n1 to change."
+        "~ adopt Deployment/web  had no owner\n      only ruleop's own metadata\n\n1 to change."
     )
     assert shown(replace(PLAN, actions=(patch(adopted, live, "released"),))).startswith(
-        "~ release Deployment/web  stays, without ruleop's marks\n      ruleop's marks only\n"
+        "~ release Deployment/web  stays, without ruleop's own metadata\n      only ruleop's own metadata\n"
     )
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
     assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
     both = {**adopted, "spec": {"replicas": 2}}
-    assert "      spec.replicas: 1 -> 2\n      and ruleop's marks\n" in shown(replace(PLAN, actions=(patch(live, both),)))
+    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(replace(PLAN, actions=(patch(live, both),)))
 
 
 @pytest.mark.parametrize(
@@ -201,15 +201,15 @@ def test_marks_of_ruleop_are_one_remark() -> None:
             Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
             "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
         ),
-        (AddFinalizer(KEY, "ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do but finalizers."),
-        (RemoveFinalizer(KEY, "ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do but finalizers."),
+        (AddFinalizer(KEY, "ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do except finalizers."),
+        (RemoveFinalizer(KEY, "ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do except finalizers."),
     ],
 )
-def test_each_action(action: Any, said: str) -> None:
+def test_each_action_is_shown_in_its_form(action: Any, said: str) -> None:
     assert shown(replace(PLAN, actions=(action,))) == said
 
 
-def test_waits_and_problems_say_what_and_where() -> None:
+def test_waits_and_problems_are_shown_with_their_place() -> None:
     plan = replace(
         PLAN,
         children=(
@@ -225,14 +225,14 @@ def test_waits_and_problems_say_what_and_where() -> None:
         "\n"
         "! job: templates/job.yaml.j2:3:9: spec.size is no number\n"
         "\n"
-        "1 waiting, 1 in error."
+        "1 waiting, 1 error."
     )
     lines = show(plan, APP, BuiltIn(), place=lambda site: f"project/{site}")
     assert "project/templates/web.yaml.j2:12" in text_of(lines)
     assert "! job: project/templates/job.yaml.j2:3:9: " in text_of(lines)
 
 
-def test_status_conditions_and_events() -> None:
+def test_status_conditions_and_events_are_shown() -> None:
     conditions = Conditions.of("Ready", ready=True)
     old = {
         "replicas": 1,
@@ -261,11 +261,11 @@ def test_status_conditions_and_events() -> None:
         "event Synced  App synced successfully\n"
         "event Odd\n"
         "\n"
-        "Nothing to do but to write the status."
+        "Nothing to do except writing the status."
     )
 
 
-def test_lines_carry_what_their_parts_mean() -> None:
+def test_spans_have_tones() -> None:
     lines = show(replace(PLAN, actions=(patch(deployment(a=1), deployment(a=2)),)), APP, BuiltIn())
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
@@ -320,14 +320,14 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
     assert document["quiet"] is False
 
 
-def test_json_of_a_status_that_stays_has_an_empty_patch() -> None:
+def test_json_of_an_unchanged_status_has_an_empty_patch() -> None:
     plan = replace(PLAN, status=StatusWrite({"a": 1}, None))
     assert as_json(plan, {**APP, "status": {"a": 1}})["status"] == {"value": {"a": 1}, "patch": [], "subresource": True}
     assert as_json(PLAN, APP)["status"] is None
     assert as_json(plan, APP)["quiet"] is True
 
 
-def test_secrets_are_masked_in_creations_and_changes() -> None:
+def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     key = ObjectKey("", "Secret", "shop", "s")
 
     def secret(value: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def with_schema(world: World, **status: Any) -> World:
 # -- the projected fields ----------------------------------------------------------------------------------------------------------------
 
 
-def test_fields_keep_their_types_and_those_that_are_left_out_are_not_there():
+def test_status_fields_keep_their_types_and_omitted_ones_are_absent():
     text = "{n: '{{ spec.n }}', b: '{{ spec.b }}', l: '{{ spec.l }}', m: {x: '{{ spec.n }}', w: '{{ omit }}'}, o: '{{ omit }}', c: plain, t: 'n={{ spec.n }}'}"
     world = with_status(text.replace("n:", "num:"), {"n": 3, "b": True, "l": [1, "2"]})
     world.settle()
@@ -45,7 +45,7 @@ def test_fields_keep_their_types_and_those_that_are_left_out_are_not_there():
 @pytest.mark.parametrize(
     "text", ["{ratio: '{{ 100 * spec.n / 4 }}', l: [{whole: '{{ spec.n / 1 }}'}, '{{ spec.n / 4 }}']}", "numbers.yaml"]
 )
-def test_a_number_without_a_fraction_is_written_as_an_integer_as_the_server_gives_it_back(text: str):
+def test_a_whole_number_is_written_as_an_integer(text: str):
     template = "ratio: {{ 100 * spec.n / 4 }}\nl: [{whole: {{ spec.n / 1 }}}, {{ spec.n / 4 }}]\n"
     world = with_status(text, {"n": 2}, numbers=template)
     world.settle()
@@ -55,7 +55,7 @@ def test_a_number_without_a_fraction_is_written_as_an_integer_as_the_server_give
     assert world.plan().quiet
 
 
-def test_what_is_not_there_yet_leaves_out_its_own_field_or_item_and_what_is_left_out_is_removed():
+def test_a_missing_value_leaves_out_its_field_or_item():
     world = with_status("{x: '{{ other.data.x }}', l: ['1', '{{ other.data.x }}'], z: '{{ spec.v }}'}")
     world.settle()
     assert "x" not in world.status
@@ -78,7 +78,7 @@ def test_a_field_that_loses_a_member_is_written_once():
     assert world.plan().quiet
 
 
-def test_nulls_inside_a_field_are_not_written_again_and_again():
+def test_nulls_inside_a_field_are_written_once():
     world = with_status("{m: '{{ spec.m }}'}", {"m": {"x": None, "w": "1"}})
     world.infos["App"] = KindInfo(world.rule.kind)
     world.settle()
@@ -94,7 +94,7 @@ def test_other_fields_and_conditions_of_the_status_are_not_touched():
     assert world.status["conditions"][0] == theirs
 
 
-def test_an_error_in_a_field_leaves_it_out_says_where_and_stops_no_child():
+def test_an_error_in_a_status_field_is_reported_and_stops_no_child():
     world = with_status("{x: '{{ spec.nope }}', z: '{{ spec.v }}', w: '{{ spec.nope }}'}")
     world.settle()
     assert world.names() == ["ConfigMap/a"]
@@ -104,7 +104,7 @@ def test_an_error_in_a_field_leaves_it_out_says_where_and_stops_no_child():
     assert re.match(r"status: watches\.yaml:6:\d+: .*spec\.nope is not set", world.ready()[2])
 
 
-def test_a_status_may_be_a_template_and_its_names_are_ours_in_every_branch():
+def test_a_status_template_manages_its_fields_in_every_branch():
     text = "x: '{{ spec.v }}'\n{% if spec.more %}\nmore: yes-{{ spec.v }}\n{% endif %}\nip: {{ other.data.ip }}\n"
     world = with_status("s.yaml", {"more": True}, s=text)
     world.resource["status"] = {"theirs": 1}
@@ -120,19 +120,19 @@ def test_a_status_may_be_a_template_and_its_names_are_ours_in_every_branch():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- a\n", "the template of a status gives one mapping"),
-        ("a: b\n---\nc: d\n", "the template of a status gives one mapping"),
+        ("- a\n", "the template of a status must render one mapping"),
+        ("a: b\n---\nc: d\n", "the template of a status must render one mapping"),
         ("a: {{ spec.nope }}\n", "spec.nope is not set"),
     ],
 )
-def test_a_status_template_that_gives_no_mapping_is_said(text: str, said: str):
+def test_a_status_template_must_render_a_mapping(text: str, said: str):
     world = with_status("s.yaml", s=text)
     world.settle()
     assert said in world.ready()[2]
     assert world.names() == ["ConfigMap/a"]
 
 
-def test_a_status_template_that_waits_or_gives_nothing_is_left_out():
+def test_a_status_template_that_waits_or_is_empty_is_left_out():
     for text in ("{% if other.data.x %}\na: b\n{% endif %}\n", "{% if false %}\na: b\n{% endif %}\n"):
         world = with_status("s.yaml", s=text)
         world.settle()
@@ -140,7 +140,7 @@ def test_a_status_template_that_waits_or_gives_nothing_is_left_out():
         assert world.ready()[0] == "True"
 
 
-def test_names_below_a_field_may_be_computed_and_go_with_what_they_were_made_of():
+def test_computed_names_below_a_field_are_removed_with_their_source():
     for status in ("{names: {'{{ spec.v }}-name': '1', '{{ omit }}': '2'}}", "s.yaml"):
         world = with_status(status, s="names:\n  {{ spec.v }}-name: '1'\n")
         world.settle()
@@ -161,7 +161,7 @@ CONDITIONS = {
 }
 
 
-def test_nothing_is_written_that_the_schema_would_drop_and_what_it_fills_in_is_expected():
+def test_the_status_is_pruned_and_defaulted_by_the_schema():
     world = with_status("{x: '{{ spec.v }}', dropped: '1', filled: '{{ other.data.x }}'}")
     properties = {"x": {"type": "string"}, "filled": {"type": "string", "default": "d"}, "conditions": CONDITIONS}
     with_schema(world, status={"type": "object", "properties": properties})
@@ -172,14 +172,14 @@ def test_nothing_is_written_that_the_schema_would_drop_and_what_it_fills_in_is_e
     assert world.plan().quiet
 
 
-def test_a_schema_without_room_for_a_status_gets_none():
+def test_no_status_is_written_if_the_schema_has_none():
     world = with_schema(with_status("{x: '1'}"))
     world.settle()
     assert world.status == {}
     assert world.plan().quiet
 
 
-def test_a_schema_without_room_for_conditions_still_gets_the_fields_and_events_come_once():
+def test_without_conditions_in_the_schema_fields_and_events_are_still_written():
     world = with_schema(with_status("{x: '{{ spec.v }}'}"), status={"type": "object", "properties": {"x": {"type": "string"}}})
     world.settle()
     world.edit({})
@@ -189,7 +189,7 @@ def test_a_schema_without_room_for_conditions_still_gets_the_fields_and_events_c
     assert [event.reason for event in world.events] == ["Synced", "RenderFailed"]
 
 
-def test_without_the_subresource_the_status_goes_through_the_resource_without_generation():
+def test_without_the_subresource_the_status_is_written_through_the_resource():
     world = with_status("{x: '{{ spec.v }}'}")
     world.infos["App"] = replace(world.info(world.rule.kind), status_subresource=False)
     world.settle()
@@ -198,14 +198,14 @@ def test_without_the_subresource_the_status_goes_through_the_resource_without_ge
     assert "observedGeneration" not in world.condition()
 
 
-def test_a_status_that_is_no_mapping_is_replaced():
+def test_a_status_that_is_not_a_mapping_is_replaced():
     world = with_status("{x: '1'}")
     world.resource["status"] = "text"
     world.settle()
     assert world.status["x"] == "1"
 
 
-def test_no_status_is_written_where_none_is_to_be():
+def test_no_status_is_written_without_manage_status():
     world = World.of(CHILD + "manageStatus: false", {"v": "1"}, a=A)
     world.settle()
     assert world.plan().status is None
@@ -240,7 +240,7 @@ def test_time_alone_writes_nothing():
     assert world.plan().quiet
 
 
-def test_the_status_names_uid_and_version_and_the_generation_that_was_looked_at():
+def test_the_status_has_uid_version_and_observed_generation():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.step()
     patch = world.plan().status.patch
@@ -258,7 +258,7 @@ conditions:
 """
 
 
-def test_a_rules_own_conditions():
+def test_custom_conditions_follow_their_expressions():
     world = World.of(CHILD + OTHER + USERS, {"v": "1", "big": True, "reason": "7 It's, big: "}, a=A)
     world.settle()
     assert world.condition("Big") | {"lastTransitionTime": ""} == {
@@ -303,7 +303,7 @@ def test_messages_are_bounded():
     assert world.ready()[2].count("is not ready") == 8
 
 
-def test_messages_hold_no_counters():
+def test_messages_contain_no_counters():
     text = (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
     )
@@ -327,7 +327,7 @@ status: {name: "{{ a.metadata.name }}", ready: "{{ ready.a }}"}
 """
 
 
-def test_a_broken_rule_leaves_the_children_as_they_are_and_shows_what_exists():
+def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
     world = World.of(CHILD.replace("a.yaml}", "a.yaml, readyWhen: this.data.v == '1'}") + OTHER + VALIDATE, {"v": "1", "look": False}, a=A)
     world.settle()
     world.events.clear()
@@ -346,7 +346,7 @@ def test_a_broken_rule_leaves_the_children_as_they_are_and_shows_what_exists():
     assert world.status["ready"] is False
 
 
-def test_a_validation_that_cannot_be_told_yet_waits_and_one_that_fails_says_where():
+def test_a_validation_with_missing_values_waits_and_a_failed_one_has_its_place():
     world = World.of(CHILD + OTHER + VALIDATE, {"v": "1", "look": True}, a=A)
     world.settle()
     assert world.names() == []
@@ -405,7 +405,7 @@ def test_a_pause_stops_all_writes_but_the_status():
     assert world.objects[key("a")]["data"] == {"v": "2"}
 
 
-def test_a_healthy_cr_stays_healthy_in_a_pause_and_a_condition_says_why_nothing_moves():
+def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.settle()
     before, told = world.condition("Ready"), len(world.events)
@@ -419,7 +419,7 @@ def test_a_healthy_cr_stays_healthy_in_a_pause_and_a_condition_says_why_nothing_
     assert len(world.events) == told, "neither is news"
 
 
-def test_what_is_edited_in_a_pause_is_not_observed_before_it_is_over():
+def test_edits_during_a_pause_are_observed_after_it():
     """By kstatus it is then in progress, which is true, and not failed."""
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.settle()
@@ -433,7 +433,7 @@ def test_what_is_edited_in_a_pause_is_not_observed_before_it_is_over():
     assert (world.status["observedGeneration"], world.condition("Ready")["observedGeneration"]) == (2, 2)
 
 
-def test_what_was_in_progress_is_not_being_reconciled_in_a_pause_and_what_was_stalled_still_is():
+def test_in_a_pause_reconciling_is_false_and_stalled_is_kept():
     deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
     world = World.of("children: {d: {template: d.yaml}}\n", d=deployment)
     world.settle(controllers=False)
@@ -448,7 +448,7 @@ def test_what_was_in_progress_is_not_being_reconciled_in_a_pause_and_what_was_st
     assert broken.ready()[1] == "RenderFailed"
 
 
-def test_a_cr_that_was_paused_before_it_was_ever_reconciled_is_neither_ready_nor_not():
+def test_a_cr_paused_before_its_first_reconcile_has_ready_unknown():
     world = World.of(CHILD, {"v": "1"}, a=A)
     pause(world)
     assert world.names() == []
@@ -461,7 +461,7 @@ def test_a_cr_that_was_paused_before_it_was_ever_reconciled_is_neither_ready_nor
     assert [event.reason for event in world.events] == ["Synced"]
 
 
-def test_a_condition_paused_of_somebody_else_is_left_alone():
+def test_a_foreign_condition_paused_is_kept():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.settle()
     theirs = {"type": "Paused", "status": "False", "reason": "Running"}
@@ -470,7 +470,7 @@ def test_a_condition_paused_of_somebody_else_is_left_alone():
     assert theirs in world.status["conditions"]
 
 
-def test_fields_of_the_status_follow_what_happens_in_a_pause():
+def test_status_fields_are_updated_in_a_pause():
     world = with_status("{seen: '{{ other.data.v }}'}")
     world.add(config("other", {"v": "1"}))
     world.settle()
@@ -481,7 +481,7 @@ def test_fields_of_the_status_follow_what_happens_in_a_pause():
     assert world.ready()[0] == "True"
 
 
-def test_a_bad_period_is_said_on_the_cr_and_blocks_nothing():
+def test_an_invalid_period_is_reported_and_blocks_nothing():
     world = World.of(CHILD, {"v": "1"}, a=A)
     world.patch_resource({"annotations": {RECONCILE_PERIOD: "10"}})
     world.settle()
@@ -515,7 +515,7 @@ def test_events_come_on_transitions_only():
     assert [(event.type, event.reason) for event in world.events] == [("Warning", "Forbidden")]
 
 
-def test_becoming_ready_is_no_news_where_all_was_written():
+def test_becoming_ready_sends_no_event_if_nothing_was_written():
     deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
     world = World.of("children: {d: {template: d.yaml}}\n", d=deployment)
     world.settle(controllers=False)
@@ -535,7 +535,7 @@ def test_another_error_is_another_event():
     assert [event.message[-6:] for event in world.events] == [" first", "second"]
 
 
-def test_an_unsettled_plan_says_nothing_before_its_writes_are_done():
+def test_an_unsettled_plan_sends_no_events_before_its_writes():
     world = World.of(CHILD + "status: {x: '{{ spec.nope }}'}", {"v": "1"}, a=A)
     assert world.plan().actions
     assert world.plan().events == ()
@@ -556,7 +556,7 @@ data: {checksum: "{{ credentials.data | sha256(8) }}"}
 GENERATED_AND_READ = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
 
 
-def test_synced_is_said_when_all_is_written_and_not_before_a_child_that_waits_for_a_secret():
+def test_synced_is_sent_after_the_child_that_waits_for_a_secret_is_written():
     world = World.of(GENERATED_AND_READ, s=GENERATED, w=NEEDS_IT)
     world.step()
     assert world.names() == ["Secret/credentials"]
@@ -568,7 +568,7 @@ def test_synced_is_said_when_all_is_written_and_not_before_a_child_that_waits_fo
     assert world.ready()[0] == "True"
 
 
-def test_synced_is_said_after_a_recreation_and_not_between_its_two_halves():
+def test_synced_is_sent_after_a_recreation_and_not_between_delete_and_create():
     body = "children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}"
     world = World.of(body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n")
     world.settle()

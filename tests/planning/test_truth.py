@@ -37,7 +37,7 @@ def conflict_over(world, name, *, held, change):
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
-def test_a_fight_that_pauses_leaves_the_child_as_it_is(strategy):
+def test_a_child_with_a_field_conflict_is_left_alone_during_backoff(strategy):
     world = World.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
     world.settle()
     history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
@@ -49,7 +49,7 @@ def test_a_fight_that_pauses_leaves_the_child_as_it_is(strategy):
     assert planned.events == (), "it was told when it was noticed"
 
 
-def test_between_two_pauses_it_is_corrected_and_told_all_the_same():
+def test_a_field_conflict_is_reverted_and_reported_after_backoff():
     world = two()
     history = conflict_over(world, "a", held=False, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     planned = world.plan(history)
@@ -59,7 +59,7 @@ def test_between_two_pauses_it_is_corrected_and_told_all_the_same():
     assert settled.conditions.ready.reason == "FieldConflict", "a condition that turns with each correction would be written each time"
 
 
-def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
+def test_a_deleted_child_is_not_recreated_during_backoff():
     world = two()
     history = conflict_over(world, "a", held=True, change=lambda: world.delete(key("a")))
     planned = world.plan(history)
@@ -67,7 +67,7 @@ def test_a_child_that_was_deleted_is_not_made_while_its_fight_pauses():
     assert planned.conditions.ready.reason == "FieldConflict"
 
 
-def test_another_wish_is_none_of_the_fight():
+def test_a_changed_desired_state_is_not_part_of_the_field_conflict():
     world = two()
     history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     world.edit({"v": "2"})
@@ -76,21 +76,21 @@ def test_another_wish_is_none_of_the_fight():
     assert planned.conditions.ready.reason != "FieldConflict"
 
 
-def test_a_fight_keeps_nothing_from_being_pruned():
+def test_a_field_conflict_does_not_delay_pruning():
     world = two()
     history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
     world.edit({"v": "1", "b": False})
     assert [(type(each), each.key) for each in world.plan(history).actions] == [(Delete, key("b"))]
 
 
-def test_of_a_refused_secret_the_request_is_told_and_no_more():
+def test_a_rejected_secret_is_reported_with_the_request_only():
     template = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
     world = World.of("children: {s: {template: s.yaml}}\n", {"v": "hunter2"}, s=template)
     failed = Failed(Failure.FORBIDDEN, 'create secrets: nobody may write "hunter2"', request="create secrets shop/s")
     world.refuse[key("s", "Secret")] = failed
     world.step()
     assert world.ready()[1] == "Forbidden"
-    assert world.ready()[2].endswith("create secrets shop/s: the API server refuses it (forbidden)")
+    assert world.ready()[2].endswith("create secrets shop/s: rejected by the API server (forbidden)")
     assert "hunter2" not in repr(world.status)
 
 
@@ -98,17 +98,17 @@ S = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec
 
 
 @pytest.mark.parametrize(("reads", "cut"), [("s.metadata.name", False), ("s.data.p", True)])
-def test_of_a_sibling_that_reads_only_the_name_of_a_secret_the_servers_words_are_told(reads: str, cut: bool):
+def test_server_messages_about_a_child_that_reads_only_a_secrets_name_are_shown(reads: str, cut: bool):
     sibling = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{volume: '{{{{ {reads} }}}}'}}\n"
     world = World.of("children: {s: {template: s.yaml}, web: {template: w.yaml}}\n", {"v": "hunter2"}, s=S, w=sibling)
     words = 'ConfigMap "web" is invalid: data[volume]: Invalid value: "x": no such volume'
     world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", request="create configmaps shop/web")
     world.step()
     assert world.ready()[1] == "ApplyFailed"
-    assert world.ready()[2].endswith("the API server refuses it (invalid at data[volume])" if cut else words)
+    assert world.ready()[2].endswith("rejected by the API server (invalid at data[volume])" if cut else words)
 
 
-def test_while_a_cr_is_paused_nothing_is_about_to_be_done():
+def test_a_paused_cr_has_no_pending_writes():
     world = World.of(TWO, {"v": "1"}, a=A, b=B)
     world.step()
     world.delete(key("b"))
@@ -122,7 +122,7 @@ def test_while_a_cr_is_paused_nothing_is_about_to_be_done():
     assert "about to be" not in text_of(show(planned, world.resource, world))
 
 
-def test_conditions_of_old_rules_go_and_those_of_others_stay():
+def test_conditions_of_old_rules_are_removed_and_those_of_others_stay():
     world = two()
     theirs = {"type": "Theirs", "status": "True"}
     old = {"type": "Old", "status": "True"}
@@ -140,7 +140,7 @@ def patched(name, why):
     return Patch(key(name), "a", {}, config(name), config(name), "", why)
 
 
-def test_what_was_done_is_told_once_for_all_objects():
+def test_one_event_covers_all_objects_of_an_action():
     actions = [
         Create(key("new"), "a", config("new"), ""),
         patched("edited", "changed"),
@@ -153,13 +153,13 @@ def test_what_was_done_is_told_once_for_all_objects():
     ]
     assert list(done(actions, "shop")) == [
         Event("Normal", "Adopted", "Adopted ConfigMap/theirs: had no owner"),
-        Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's marks"),
+        Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's own metadata"),
         Event("Normal", "Pruned", "Deleted ConfigMap/old, ConfigMap/elsewhere/older: no longer part of the desired state"),
         Event("Normal", "Recreated", "Deleted ConfigMap/job: an immutable field changed; will be recreated"),
     ]
 
 
-def test_of_many_objects_the_first_are_named():
+def test_an_event_names_the_first_of_many_objects():
     (event,) = done([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
     assert event.message.startswith("Deleted ConfigMap/n0, ")
     assert event.message.endswith("ConfigMap/n7, and more: no longer part of the desired state")

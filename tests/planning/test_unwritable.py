@@ -35,7 +35,7 @@ def said(world: World) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("levels", [200, 260, 900, 1020])
-def test_a_deep_value_that_no_template_prints_is_nobodys_trouble(levels: int, lists: bool) -> None:
+def test_a_deeply_nested_value_that_no_template_prints_is_ignored(levels: int, lists: bool) -> None:
     world = edited("children: {a: {template: a.yaml}}", nested(levels, lists=lists))
     assert world.plan().quiet
     assert said(world)[0] == "True"
@@ -51,7 +51,7 @@ children:
 
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("levels", [260, 900, 1020])
-def test_a_child_with_a_value_that_is_too_deep_fails_in_words_before_it_is_sent(levels: int, lists: bool) -> None:
+def test_a_child_with_a_too_deeply_nested_value_fails_before_it_is_sent(levels: int, lists: bool) -> None:
     world = edited(DEEP_CHILD, nested(levels, lists=lists))
     assert world.plan().actions == ()
     _, reason, message = said(world)
@@ -61,7 +61,7 @@ def test_a_child_with_a_value_that_is_too_deep_fails_in_words_before_it_is_sent(
 
 @pytest.mark.parametrize("status", ['{z: "{{ spec.deep }}"}', '{fine: "{{ spec.v }}", z: {inner: "{{ spec.deep }}"}}'])
 @pytest.mark.parametrize("levels", [260, 900, 1020])
-def test_a_field_of_the_status_that_is_too_deep_is_left_out_and_told(levels: int, status: str) -> None:
+def test_a_too_deeply_nested_status_field_is_left_out_and_reported(levels: int, status: str) -> None:
     world = edited(f"children: {{a: {{template: a.yaml}}}}\nstatus: {status}", nested(levels))
     written = world.plan().status
     assert written is not None
@@ -72,7 +72,7 @@ def test_a_field_of_the_status_that_is_too_deep_is_left_out_and_told(levels: int
     assert "z cannot be written as JSON (Recursion limit reached)" in message
 
 
-def test_half_of_a_surrogate_pair_is_the_trouble_of_its_child() -> None:
+def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
     world = World.of("children: {a: {template: a.yaml}}", {"v": 0xD800}, a=MAP.replace("spec.v", "'%c' % spec.v"))
     world.step()
     _, reason, message = world.ready()
@@ -80,9 +80,9 @@ def test_half_of_a_surrogate_pair_is_the_trouble_of_its_child() -> None:
     assert "the ConfigMap 'a' cannot be written as JSON (str is not valid UTF-8: surrogates not allowed)" in message
 
 
-def test_what_is_deeper_than_the_stack_is_a_failure_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_deeper_than_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in planning that shows."""
     world = edited("children: {a: {template: a.yaml}}", 1)
     monkeypatch.setattr(planner, "overall", lambda *_, **__: nested(100_000) == nested(100_000))
-    with pytest.raises(RuleopError, match="nested too deeply to be planned with"):
+    with pytest.raises(RuleopError, match="nested too deeply to be planned"):
         world.plan()

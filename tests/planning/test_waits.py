@@ -44,7 +44,7 @@ def why(world: World) -> list[tuple[str, str]]:
         (TWO.replace("web.yaml", "web.yaml, optional: true"), web(), {"ConfigMap": Served.PENDING}, "kind"),
     ],
 )
-def test_a_wait_says_in_one_word_what_it_is_for(body, text, state, expected):
+def test_a_wait_has_a_category(body, text, state, expected):
     world = World.of(body, db=DB, web=text)
     world.served.update(state)
     world.settle(controllers=False)
@@ -59,7 +59,7 @@ def test_an_object_that_is_being_deleted_is_waited_for():
     assert why(world) == [("web", "deletion")]
 
 
-def test_a_write_that_will_be_tried_again_is_waited_for():
+def test_a_write_that_will_be_retried_is_a_wait():
     world = World.of("children: {web: {template: web.yaml}}", web=web())
     found = world.plan_status({key("web"): Failed(Failure.OTHER, "the server is busy", "")})
     assert [(wait.child, wait.why) for wait in found.waits] == [("web", "write")]

@@ -33,20 +33,20 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("word", ACTIONS)
-def test_each_action_has_its_word(word):
+def test_each_action_has_its_verb(word):
     assert verb_of(ACTIONS[word]).do == word
 
 
-def test_no_kind_of_action_is_without_a_word():
+def test_every_action_class_has_a_verb():
     assert {type(action) for action in ACTIONS.values()} == set(get_args(Action))
 
 
-def test_a_word_is_used_once():
+def test_verbs_are_unique():
     assert len({verb.do for verb in Verb}) == len({verb.done for verb in Verb}) == len(Verb)
 
 
 @pytest.mark.parametrize("kind", [Replace, ServerSideApply])
-def test_what_is_taken_over_is_adopted_whatever_the_strategy(kind):
+def test_adoption_has_the_same_verb_in_every_strategy(kind):
     action = replace(ACTIONS["replace"] if kind is Replace else ACTIONS["apply"], why="adopted")
     assert verb_of(action) is Verb.ADOPT
     assert reason_for(action) == reason_for(ACTIONS["adopt"]) == "had no owner"
@@ -64,7 +64,7 @@ def test_every_deletion_has_a_reason(why):
 
 
 @pytest.mark.parametrize("word", ["patch", "adopt", "replace", "apply"])
-def test_changes_name_the_fields_of_a_secret_and_hold_no_value(word):
+def test_changes_of_a_secret_have_field_names_and_no_values(word):
     before = copy.deepcopy(ACTIONS[word])
     (found,) = changes(ACTIONS[word], BuiltIn())
     assert found.path == "data.password"
@@ -78,7 +78,7 @@ MARK = Difference("metadata.annotations['ruleop.dev/applied']", "a", "b")
 
 
 @given(paths=PATHS, marked=st.booleans())
-def test_a_line_of_fields_is_bounded_and_holds_each_once(paths, marked):
+def test_a_list_of_fields_is_bounded_and_has_no_duplicates(paths, marked):
     found = [Difference(path, NOTHING, 1) for path in paths] + [MARK] * marked
     line = field_paths(found, "uid")
     assert len(line) <= MAX_FIELDS + 1

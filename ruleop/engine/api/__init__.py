@@ -1,4 +1,1 @@
-"""The requests of the engine: kinds and identities in, calls of the API server out.
-
-Knows `ruleop.kube`, and nothing else of the engine.
-"""
+"""The engine's requests to the API server, by kind and identity. Imports nothing from the rest of the engine."""

@@ -1,9 +1,9 @@
-"""The entries of managedFields that are ruleop's, before an object that it wrote by other requests is applied.
+"""ruleop's entries of managedFields, migrated before the first server-side apply of an object that it wrote otherwise.
 
-A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only what the same manager *applied*,
-so that entry becomes one of apply, or a field that the rule drops would stay for ever. A patch that gives an item of a list its key again
-makes all of that item ruleop's in the eyes of the server, with what others had set in it. Of an Update entry, therefore, only what the
-record names is taken over.
+A create, a merge patch and a PUT leave an entry with the operation Update. Server-side apply removes only fields that
+the same manager *applied*, so the entry is changed to Apply; otherwise a field that the rule drops would stay for ever.
+A patch that sets the key of a list item again makes ruleop the owner of the whole item, including fields that others
+set in it. So from an Update entry only fields in ruleop's record are kept.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ Managed = Mapping[str, Any]
 """One entry of managedFields."""
 
 
-def to_migrate(entries: Sequence[Managed]) -> bool:
+def needs_migration(entries: Sequence[Managed]) -> bool:
     return any(_is_ruleop(entry) and entry.get("operation") == "Update" for entry in entries)
 
 
 def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Managed]:
-    """The entries with all that ruleop applied, and what it updated and recorded, in one entry of apply."""
+    """The entries, with ruleop's joined to one Apply entry: the fields that it applied, and those that it updated and
+    recorded."""
     own = [entry for entry in entries if _is_ruleop(entry)]
     fields: dict[str, Any] = {}
     for entry in own:
@@ -37,7 +38,10 @@ def migrated(entries: Sequence[Managed], recorded: FieldSet | None) -> list[Mana
             found = _recorded(found, recorded.root)
         fields = _union(fields, found)
     applied = next((entry for entry in own if entry.get("operation") == "Apply"), own[0])
-    return [*(entry for entry in entries if not _is_ruleop(entry)), {**applied, "operation": "Apply", "fieldsV1": fields}]
+    return [
+        *(entry for entry in entries if not _is_ruleop(entry)),
+        {**applied, "operation": "Apply", "fieldsV1": fields},
+    ]
 
 
 def _is_ruleop(entry: Managed) -> bool:
@@ -49,7 +53,7 @@ def _union(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recorded(found: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    """What of a field set of the server is in the record. Below what the record holds as one value, everything is."""
+    """The part of the server's field set that is in the record. Everything below a recorded single value is."""
     left: dict[str, Any] = {}
     for name, inner in found.items():
         if isinstance(fields, MapFields) and name.startswith("f:"):

@@ -1,11 +1,11 @@
-"""The requests that a plan and its status need, said with kinds and identities, and sent to where the cluster serves them."""
+"""Requests by kind and identity, sent to the path at which the cluster serves the kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ruleop.engine.api.managed_fields import migrated, to_migrate
+from ruleop.engine.api.managed_fields import migrated, needs_migration
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem
@@ -21,7 +21,7 @@ Lookup = Callable[[Kind], "ResourceInfo | None"]
 
 
 class ServerApi:
-    """Implements what the executor and the reconciler ask of an API server."""
+    """The API server as the executor and the reconciler see it."""
 
     def __init__(self, client: Client, lookup: Lookup) -> None:
         self.client = client
@@ -34,35 +34,35 @@ class ServerApi:
         return found
 
     async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
-        return await self._found(requests.get(self.resource(kind, "get"), key))
+        return await self._send_or_none(requests.get(self.resource(kind, "get"), key))
 
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
-        """Its metadata only, under its own apiVersion and kind."""
-        found = await self._found(requests.get(self.resource(kind, "get"), key, metadata_only=True))
+        """Its metadata only, with its own apiVersion and kind."""
+        found = await self._send_or_none(requests.get(self.resource(kind, "get"), key, metadata_only=True))
         return None if found is None else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": found["metadata"]}
 
     async def create(self, obj: Object) -> Object:
-        return await self._sent(requests.create(self.resource(Kind.of(obj), "create"), obj))
+        return await self._send(requests.create(self.resource(Kind.of(obj), "create"), obj))
 
     async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object:
-        return await self._sent(requests.merge_patch(self.resource(kind, "patch"), key, patch))
+        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch))
 
     async def replace(self, obj: Object) -> Object:
-        return await self._sent(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))
+        return await self._send(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))
 
     async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object:
         kind, key = Kind.of(obj), ObjectKey.of(obj)
         resource = self.resource(kind, "patch")
         await self._migrate(resource, key, recorded)
-        return await self._sent(requests.apply(resource, key, obj, force=True))
+        return await self._send(requests.apply(resource, key, obj, force=True))
 
     async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        return await self._sent(requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else ""))
+        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else ""))
 
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
-        """The object as it ends, or None when it is gone at once."""
+        """The object with its deletionTimestamp, or None if it was deleted at once."""
         try:
-            answer = await self._sent(
+            answer = await self._send(
                 requests.delete(self.resource(kind, "delete"), key, uid=uid, version=version, propagation=propagation)
             )
         except ApiError as error:
@@ -72,33 +72,33 @@ class ServerApi:
         return None if answer.get("kind") == "Status" else answer
 
     async def _migrate(self, resource: ResourceInfo, key: ObjectKey, recorded: FieldSet | None) -> None:
-        """An object that we wrote by patches is about to be applied: what we own by update becomes what we own by apply, or the server
-        would never take back a field that we give up."""
-        live = await self._found(requests.get(resource, key))
+        """Turns the fields that ruleop owns by Update into fields that it owns by Apply, so that the API server removes
+        those that it no longer applies."""
+        live = await self._send_or_none(requests.get(resource, key))
         entries = (live or {}).get("metadata", {}).get("managedFields") or []
-        if live is None or not to_migrate(entries):
+        if live is None or not needs_migration(entries):
             return
         operations = [
             {"op": "replace", "path": "/metadata/managedFields", "value": migrated(entries, recorded)},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
         ]
-        await self._sent(requests.json_patch(resource, key, operations))
+        await self._send(requests.json_patch(resource, key, operations))
 
-    async def _found(self, request: Request) -> dict[str, Any] | None:
+    async def _send_or_none(self, request: Request) -> dict[str, Any] | None:
         try:
-            return await self._sent(request)
+            return await self._send(request)
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return None
             raise
 
-    async def _sent(self, request: Request) -> dict[str, Any]:
+    async def _send(self, request: Request) -> dict[str, Any]:
         answer: dict[str, Any] = await self.client.send(request)
         return answer
 
 
-class ConfigMapShelf:
-    """The inventory's ConfigMap on the server."""
+class ConfigMapStore:
+    """The inventory's ConfigMap on the API server."""
 
     def __init__(self, api: ServerApi, key: ObjectKey) -> None:
         self.api = api

@@ -1,5 +1,6 @@
-"""What the metrics say of how things stand: how many wait, how old, how large. It is worked out when somebody asks, because they ask every
-half minute and the work goes on all the time; and so there is nothing to keep in step, and no series of what is gone.
+"""Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper
+asks twice a minute and the state changes all the time. So nothing has to be kept up to date, and nothing that is gone
+leaves a series.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ GAUGES = {
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
     "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
     "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
-    "ruleop_watch_silence_seconds": ("Time since the last event of a watch; the longest, if a kind has several.", ("kind",)),
+    "ruleop_watch_silence_seconds": (
+        "Time since the last event of a watch; the longest, if a kind has several.",
+        ("kind",),
+    ),
 }
 COUNTERS = {
     "ruleop_relists": ("Times a kind was listed again.", ("kind",)),
     "ruleop_watch_crashes": ("Times a watch ended with an internal error.", ("kind",)),
     "ruleop_listener_failures": ("Changes that were not processed because of an internal error.", ("kind",)),
     "ruleop_events": (
-        "Events by what became of them: sent, dropped (could not be written) or suppressed (enough was said of the CR).",
+        "Events by outcome: sent, dropped (could not be written) or suppressed (too many of one CR).",
         ("outcome",),
     ),
 }
 Series: TypeAlias = tuple[str, ...]
-Found: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
+Values: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
 
 
 class StateCollector(Collector):
@@ -56,65 +60,71 @@ class StateCollector(Collector):
         controllers: Iterable[Controller],
         informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
+        on_loop: Callable[[Callable[[], Values]], Values],
     ) -> None:
         self.controllers = controllers
         self.informers = informers
         self.recorder = recorder
+        # Metrics are served by other threads; state is read on the event loop, where it does not change meanwhile
+        self.on_loop = on_loop
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})
 
     def collect(self) -> Iterator[Metric]:
-        found: Found = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
+        yield from _families(self.on_loop(self._read))
+
+    def _read(self) -> Values:
+        values: Values = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
         for controller in self.controllers:
-            self._controller(found, controller)
+            self._add_controller(values, controller)
         for informer in self.informers():
-            self._feed(found, informer)
+            self._add_informer(values, informer)
         for outcome, count in self.recorder.statistics().items():
             if outcome != "waiting":
-                found["ruleop_events"][(outcome,)] = count
-        yield from _families(found)
+                values["ruleop_events"][(outcome,)] = count
+        return values
 
-    def _controller(self, found: Found, controller: Controller) -> None:
+    def _add_controller(self, values: Values, controller: Controller) -> None:
         title = (controller.workers.title,)
         work = controller.workers.statistics()
         for name in ("active_workers", "max_concurrent_reconciles"):
-            found[f"controller_runtime_{name}"][title] = work[name]
+            values[f"controller_runtime_{name}"][title] = work[name]
         for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
-            found[f"workqueue_{name}"][title] = work[name]
+            values[f"workqueue_{name}"][title] = work[name]
         for name in ("longest_wait_seconds", "failing"):
-            found[f"ruleop_{name}"][title] = work[name]
-        # Most CRs stand alike, so what they are is counted before it is looked into.
-        alike = Counter((each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values())
-        for (reason, states, waits), count in alike.items():
+            values[f"ruleop_{name}"][title] = work[name]
+        # Most CRs are in the same state, so equal ones are counted before their parts are added up.
+        states_of_crs = Counter((each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values())
+        for (reason, states, waits), count in states_of_crs.items():
             if reason:
-                found["ruleop_resources"][*title, reason] += count
+                values["ruleop_resources"][*title, reason] += count
             for state in states:
-                found["ruleop_children"][*title, state] += count
+                values["ruleop_children"][*title, state] += count
             for child, why in waits:
-                found["ruleop_waits"][*title, child, why] += count
+                values["ruleop_waits"][*title, child, why] += count
 
-    def _feed(self, found: Found, informer: Informer) -> None:
-        """Several may be of one kind: in several namespaces, or each with its part of the objects."""
+    def _add_informer(self, values: Values, informer: Informer) -> None:
+        """A kind can have several informers: in several namespaces, or with several selectors."""
         kind = (str(informer.need.kind),)
         if not informer.watchers:
-            found["ruleop_watches"][*kind, informer.state.value] += 1
+            values["ruleop_watches"][*kind, informer.state.value] += 1
         for watcher in informer.watchers:
             store = watcher.store.statistics()
-            found["ruleop_watches"][*kind, store.state.value] += 1
-            found["ruleop_store_objects"][kind] += store.objects
-            found["ruleop_store_bytes"][kind] += store.bytes
-            found["ruleop_relists"][kind] += watcher.relists
-            found["ruleop_watch_crashes"][kind] += watcher.crashes
-            found["ruleop_listener_failures"][kind] += watcher.store.listener_failures
-            silence = found["ruleop_watch_silence_seconds"]
+            values["ruleop_watches"][*kind, store.state.value] += 1
+            values["ruleop_store_objects"][kind] += store.objects
+            values["ruleop_store_bytes"][kind] += store.bytes
+            values["ruleop_relists"][kind] += watcher.relists
+            values["ruleop_watch_crashes"][kind] += watcher.crashes
+            values["ruleop_listener_failures"][kind] += watcher.store.listener_failures
+            silence = values["ruleop_watch_silence_seconds"]
             silence[kind] = max(silence[kind], watcher.age() or 0.0)
 
 
-def _families(found: Mapping[str, Mapping[Series, float]]) -> Iterator[Metric]:
+def _families(values: Mapping[str, Mapping[Series, float]]) -> Iterator[Metric]:
     for family, table in ((GaugeMetricFamily, GAUGES), (CounterMetricFamily, COUNTERS)):
         for name, (text, labels) in table.items():
             metric = family(name, text, labels=labels)
-            for series, value in found.get(name, {}).items():
+            for series, value in values.get(name, {}).items():
                 metric.add_metric(series, value)
             yield metric

@@ -1,4 +1,4 @@
-"""The watched kinds at work: each with its rules, the reconciler that keeps them, and the workers that call it."""
+"""A controller per watched kind: its rules, its reconciler, and the workers that call the reconciler."""
 
 from __future__ import annotations
 
@@ -23,42 +23,44 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Controller:
-    """One watched kind at work. Without rules it is on its way out: its watch was removed, and no CR may keep our finalizer."""
+    """The controller of one watched kind. Without rules its watch was removed, and it only removes ruleop's finalizer
+    from CRs."""
 
     kind: Kind
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
-    needs: frozenset[WatchSpec] = frozenset()  # no CR of it is reconciled before these are synced; worked out with the watches
+    needs: frozenset[WatchSpec] = frozenset()  # its workers open when these are synced
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """By which its rules are known again."""
+        """Of its rules: equal digests, equal plans."""
         return tuple(rule.digest for rule in self.rules)
 
-    def take(self, kind: Kind, rules: tuple[Rule, ...]) -> None:
-        """From now on by these rules; what runs goes on by those that it began with."""
+    def set_rules(self, kind: Kind, rules: tuple[Rule, ...]) -> None:
+        """Running reconciles keep the rules that they started with."""
         self.kind = self.reconciler.kind = kind
         self.rules = self.reconciler.rules = rules
 
-    def is_idle(self) -> bool:
-        return not self.workers.statistics()["active_workers"]
+    def is_quiet(self) -> bool:
+        """Whether its workers may work, and have nothing to do: no CR is queued, running or failing."""
+        return self.workers.is_open and self.workers.queue.is_quiet()
 
     def kinds(self) -> list[Kind]:
-        """What it writes: CRs and children."""
+        """The kinds that it writes: of its CRs and their children."""
         return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
 
     def asks_for_kinds(self) -> bool:
-        """Whether it is of interest which kinds there are, beside those that it needs."""
+        """Whether a rule depends on which kinds the cluster serves."""
         return asks_for_kinds(self.rules)
 
 
 class Controllers:
-    """By watched kind."""
+    """The controllers by watched kind."""
 
-    def __init__(self, world: Cache) -> None:
+    def __init__(self, cache: Cache) -> None:
         self.by_kind: dict[GroupKind, Controller] = {}
-        self.world = world
+        self.cache = cache
 
     def __iter__(self) -> Iterator[Controller]:
         return iter(self.by_kind.values())
@@ -66,8 +68,8 @@ class Controllers:
     def get(self, kind: GroupKind) -> Controller | None:
         return self.by_kind.get(kind)
 
-    def all_again(self, controller: Controller, cause: Cause) -> None:
-        """Each of its CRs is looked at, when nothing more urgent is."""
-        informer = self.world.primary.get(controller.kind.versionless)
+    def enqueue_all(self, controller: Controller, cause: Cause) -> None:
+        """Queues all its CRs, less urgently than changes."""
+        informer = self.cache.primary.get(controller.kind.versionless)
         for key, _ in informer.entries() if informer is not None else ():
-            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.SWEEP)
+            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.RESYNC)

@@ -1,6 +1,7 @@
-"""What the cluster serves, and in which form: discovery and schemas, kept in step with the definitions of custom kinds.
+"""Keeps discovery and schemas up to date with the CRDs.
 
-Definitions are watched, so that nothing is asked for without a reason. Where they may not be, the cluster is asked now and then.
+CRDs are watched, so that nothing is requested without a reason. Without the permission to watch them, discovery is
+repeated once a minute.
 """
 
 from __future__ import annotations
@@ -26,143 +27,154 @@ if TYPE_CHECKING:
     from ruleop.engine.cache.published_schemas import PublishedSchemas
     from ruleop.kube.client.discovery import Difference, Discovery
 
-DISCOVERY_LAG = 0.2  # seconds to the first new look at what is served; then twice as long each time
-LOOK_FOR_KINDS = 60.0  # seconds between discoveries where definitions cannot be watched
-AGAIN = 1.0  # after a failure
+DISCOVERY_LAG = 0.2  # seconds until discovery is repeated after a CRD changed; doubles each time
+DISCOVERY_INTERVAL = 60.0  # seconds between discoveries where CRDs cannot be watched
+RETRY_INTERVAL = 1.0  # seconds after a failure
 
 
 class DiscoverySync:
     def __init__(
-        self, discovery: Discovery, schemas: PublishedSchemas, *, world: Cache, informers: Informers, controller_set: ControllerSet
+        self,
+        discovery: Discovery,
+        schemas: PublishedSchemas,
+        *,
+        cache: Cache,
+        informers: Informers,
+        controller_set: ControllerSet,
     ) -> None:
         self.discovery = discovery
         self.schemas = schemas
-        self.world = world
+        self.cache = cache
         self.informers = informers
         self.controller_set = controller_set
         self.log = structlog.get_logger()
         self._refreshing = asyncio.Event()
-        self._undefined: set[GroupKind] = set()  # kinds whose definition has gone
+        self._deleted: set[GroupKind] = set()  # kinds whose CRD was deleted
 
     def definition_changed(self, informer: Informer, change: Change) -> None:
         entry = change.new or change.old
-        obj = self.world.parse(informer, change.key, entry) if entry is not None else None
+        obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
         if obj is None or (not change.outside_status and not _established_changed(change)):
             return
         with contextlib.suppress(SchemaError):
             definition = parse_crd(obj)
             kind = GroupKind(definition.group, definition.kind)
             if change.new is not None:
-                self.world.definitions[kind] = definition
-                self._undefined.discard(kind)
+                self.cache.definitions[kind] = definition
+                self._deleted.discard(kind)
             else:
-                self.world.definitions.pop(kind, None)
-                self._undefined.add(kind)
-            self.world.forget()
+                self.cache.definitions.pop(kind, None)
+                self._deleted.add(kind)
+            self.cache.forget()
             controllers = self.controller_set.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
-                self.controller_set.room.look(controller.rules, self.world)
-                controllers.all_again(controller, f"the definition of {kind} changed")
+                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                controllers.enqueue_all(controller, f"the CRD of {kind} changed")
         self._refreshing.set()
 
-    # -- discovery -----------------------------------------------------------------------------------------------------------------------
+    async def refresh(self) -> None:
+        """Repeats discovery, and updates the watches where it changed."""
+        self._apply(await self.discovery.refresh())
+
+    # -- discovery -----------------------------------------------------------------------------------------------------
 
     async def follow_discovery(self) -> None:
-        """Looks at what is served when a definition changed, until it is what the definitions say: the server publishes it a moment later.
-        Where definitions cannot be watched, now and then."""
-        pause, trouble = DISCOVERY_LAG, ""
+        """Repeats discovery after a CRD changed until it agrees with the CRDs, because the API server publishes a
+        change a moment later. Where CRDs cannot be watched, at intervals."""
+        pause, last_error = DISCOVERY_LAG, ""
         while True:
             crds = self.informers.informers[WatchSpec(CRD)]
-            wait = None if crds.state is State.SYNCED else LOOK_FOR_KINDS
-            late = self._out_of_step()
+            wait = None if crds.state is State.SYNCED else DISCOVERY_INTERVAL
+            outdated = self._is_outdated()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause if late else wait):
+                async with asyncio.timeout(pause if outdated else wait):
                     await self._refreshing.wait()
             if self._refreshing.is_set():
                 pause = DISCOVERY_LAG
-                self.informers.wake()  # a kind that went and came between two looks has only its watch to tell
-            elif late:
-                pause = min(LOOK_FOR_KINDS, pause * 2)
+                # A kind that was deleted and created between two discoveries is seen by its watch only
+                self.informers.wake()
+            elif outdated:
+                pause = min(DISCOVERY_INTERVAL, pause * 2)
             self._refreshing.clear()
             try:
-                difference = await self.discovery.refresh()
+                await self.refresh()
             except RuleopError as error:
-                news, trouble = trouble != str(error), str(error)
-                (self.log.warning if news else self.log.debug)("discovery failed; trying again", error=trouble)
-                await asyncio.sleep(AGAIN)
+                is_new, last_error = last_error != str(error), str(error)
+                (self.log.warning if is_new else self.log.debug)("discovery failed; will retry", error=last_error)
+                await asyncio.sleep(RETRY_INTERVAL)
                 self._refreshing.set()
                 continue
-            trouble = ""
-            self._take(difference)
+            last_error = ""
             if wait is not None and (known := self.schemas.known()):
-                await self._look_at_schemas(known)
+                await self._fetch_schemas(known)
 
-    def _out_of_step(self) -> bool:
-        """Something that is watched or asked for is defined and not served yet, or still served although its definition has gone; or
-        another version of it is, that its definition takes back."""
-        for kind in self._of_interest():
-            definition = self.world.definitions.get(kind.versionless)
+    def _is_outdated(self) -> bool:
+        """Whether a kind that matters is defined and not served yet, or still served although its CRD was deleted, or
+        still served in a version that its CRD no longer serves."""
+        for kind in self._relevant_kinds():
+            definition = self.cache.definitions.get(kind.versionless)
             version = definition.version(kind.version) if definition is not None else None
             defined, served = version is not None and version.served, self.discovery.get(kind) is not None
-            if served != defined and (defined or kind.versionless in self._undefined):
+            if served != defined and (defined or kind.versionless in self._deleted):
                 return True
             for other in definition.versions if definition is not None else ():
                 if not other.served and self.discovery.get(kind._replace(version=other.name)) is not None:
                     return True
         return False
 
-    def _of_interest(self) -> Iterator[Kind]:
-        """What is watched; and where rules call `has_kind`, whose arguments may be computed, all that is defined or was."""
+    def _relevant_kinds(self) -> Iterator[Kind]:
+        """The watched kinds; and if a rule calls `has_kind`, whose arguments may be computed, all that have or had a
+        CRD."""
         yield from (need.kind for need in self.informers.informers)
         if not any(controller.asks_for_kinds() for controller in self.controller_set.controllers):
             return
-        for kind, definition in self.world.definitions.items():
+        for kind, definition in self.cache.definitions.items():
             yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
-        yield from (found.info.kind for kind in self._undefined if (found := self.discovery.get(kind)) is not None)
+        yield from (found.info.kind for kind in self._deleted if (found := self.discovery.get(kind)) is not None)
 
-    def _take(self, difference: Difference) -> None:
-        """Kinds that came, went, or are another."""
+    def _apply(self, difference: Difference) -> None:
+        """Updates the watches after kinds appeared, disappeared or changed."""
         if difference:
-            self.world.forget()
+            self.cache.forget()
             self.informers.look_again()
-            self.controller_set.watch()
-            self.controller_set.open()
+            self.controller_set.update_watches()
+            self.controller_set.open_workers()
         for kind in difference.gone:
             controller = self.controller_set.controllers.get(kind.versionless)
             if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
-                self.controller_set.controllers.all_again(controller, f"{kind} is not served any more")
+                self.controller_set.controllers.enqueue_all(controller, f"{kind} is no longer served")
         for controller in self.controller_set.controllers if difference.appeared or difference.gone else ():
             if controller.asks_for_kinds():
-                self.controller_set.controllers.all_again(controller, "other kinds are served")
+                self.controller_set.controllers.enqueue_all(controller, "the served kinds changed")
 
-    # -- schemas -------------------------------------------------------------------------------------------------------------------------
+    # -- schemas -------------------------------------------------------------------------------------------------------
 
     async def follow_schemas(self) -> None:
-        """Looks for what is published of kinds whose definition cannot be read, at first often, then seldom. Only at first do CRs wait
-        for it."""
+        """Fetches the published schemas of kinds whose CRD cannot be read, at first often, then rarely. Only at first
+        do CRs wait for them."""
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.schemas.pause(self._written())):
+                async with asyncio.timeout(self.schemas.pause(self._written_kinds())):
                     await self.schemas.wanted.wait()
             self.schemas.wanted.clear()
-            if missing := self.schemas.missing(self._written()):
-                await self._look_at_schemas(missing)
+            if missing := self.schemas.missing(self._written_kinds()):
+                await self._fetch_schemas(missing)
 
-    def _written(self) -> list[Kind]:
+    def _written_kinds(self) -> list[Kind]:
         return [kind for controller in self.controller_set.controllers for kind in controller.kinds()]
 
-    async def _look_at_schemas(self, kinds: list[Kind]) -> None:
+    async def _fetch_schemas(self, kinds: list[Kind]) -> None:
         try:
-            self._take(await self.discovery.refresh())
+            await self.refresh()
         except RuleopError as error:
-            self.log.warning("discovery failed; trying again", error=str(error))
-            await asyncio.sleep(AGAIN)
+            self.log.warning("discovery failed; will retry", error=str(error))
+            await asyncio.sleep(RETRY_INTERVAL)
             return
-        for look in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
-            for controller in self.controller_set.controllers if await look else ():
-                self.controller_set.room.look(controller.rules, self.world)
-                self.controller_set.controllers.all_again(controller, "more schemas are known")
-            self.controller_set.open()
+        for has_changed in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
+            for controller in self.controller_set.controllers if await has_changed else ():
+                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                self.controller_set.controllers.enqueue_all(controller, "schemas were published")
+            self.controller_set.open_workers()
 
 
 def _established_changed(change: Change) -> bool:

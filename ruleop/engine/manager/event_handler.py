@@ -1,4 +1,5 @@
-"""From what changed in a store to the CRs that have to look again. A change says whom it concerns, and never what to do."""
+"""Queues the CRs that a change in a store concerns. A change decides which CRs are reconciled, never what their
+reconcile does."""
 
 from __future__ import annotations
 
@@ -20,46 +21,47 @@ if TYPE_CHECKING:
 
 
 class EventHandler:
-    def __init__(self, world: Cache, controllers: Controllers, own_writes: OwnWrites, *, statuses: bool = False) -> None:
-        """`statuses`: somebody else may write them, as in a dry run. At work, a change of a CR's status is our own."""
-        self.world = world
+    def __init__(self, cache: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False) -> None:
+        """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status;
+        otherwise ruleop does."""
+        self.cache = cache
         self.own_writes = own_writes
         self.controllers = controllers
-        self.statuses = statuses
+        self.status_changes = status_changes
 
     def changed(self, informer: Informer, change: Change) -> None:
         kind = change.key.group_kind
-        urgency = Urgency.SWEEP if change.origin is Origin.LIST else Urgency.CHANGE
+        urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and informer in self.world.primaries(kind) and (change.outside_status or self.statuses):
+        if controller is not None and informer in self.cache.primaries(kind) and (change.outside_status or self.status_changes):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
-        observed, children = self.world.observed.get(kind, ()), self.world.children_of.get(kind, ())
+        observed, children = self.cache.observed.get(kind, ()), self.cache.children_of.get(kind, ())
         if informer not in observed and informer not in children:
             return
-        # Where a kind is both, an object is in two stores, and one of them is behind: whoever looked when the first one changed may have
-        # seen what the second one still held. So each of them tells owner and observers.
+        # A kind that is both a child and observed is in two stores, and one of them is behind: a CR reconciled when the
+        # first changed may have read the old object from the second. So a change in either queues owner and observers.
         if change.origin is not Origin.WRITE:
-            tell = partial(self._owners_told, change, cause, urgency)
-            if not self.own_writes.keep(change.key, change.new.version if change.new is not None else 0, tell):
-                tell()
+            enqueue = partial(self._enqueue_owners, change, cause, urgency)
+            if not self.own_writes.keep(change.key, change.new.version if change.new is not None else 0, enqueue):
+                enqueue()
         if observed:
-            self._observed_changed(informer, change, cause, urgency)
+            self._enqueue_observers(informer, change, cause, urgency)
 
-    def _owners_told(self, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _enqueue_owners(self, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
             if entry is not None and entry.part_of:
-                self._child_changed(entry.part_of, cause, urgency)
+                self._enqueue_owner(entry.part_of, cause, urgency)
 
-    def _child_changed(self, part_of: str, cause: Cause, urgency: Urgency) -> None:
+    def _enqueue_owner(self, part_of: str, cause: Cause, urgency: Urgency) -> None:
         for controller in self.controllers:
             request = controller.reconciler.index.owner_of({PART_OF: part_of})
             if request is not None:
                 controller.workers.add(request, cause, urgency)
 
-    def _observed_changed(self, informer: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
+    def _enqueue_observers(self, informer: Informer, change: Change, cause: Cause, urgency: Urgency) -> None:
         for entry in (change.old, change.new):
-            obj = self.world.parse(informer, change.key, entry) if entry is not None else None
+            obj = self.cache.parse(informer, change.key, entry) if entry is not None else None
             if obj is None:
                 continue
             for controller in self.controllers:

@@ -1,9 +1,9 @@
-"""What the operator has to remember when its rules change while it is away: one ConfigMap, `<name>-inventory`.
+"""What the operator has to know if its rules change while it does not run: one ConfigMap, `<name>-inventory`.
 
-For each watched kind: the kinds of children that its CRs have or had, so that a kind dropped from the rules is still looked for and pruned;
-whether CRs of it may carry our finalizer, so that it can be taken off when nobody needs it any more; and the conditions that its rules have
-or had, so that one that was dropped does not stand in a status for ever. It is written before the first such object is made, so creating a
-CR costs no write for it, save the very first.
+For each watched kind: the kinds of children that its CRs have or had, so that children of a kind that the rules dropped
+are still found and pruned; whether its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions
+that its rules have or had, so that dropped ones are removed from the status. It is written before the first such object
+is created: only the first CR of a kind costs a write of the inventory.
 """
 
 from __future__ import annotations
@@ -19,48 +19,71 @@ from ruleop.kinds import GroupKind, Object
 from ruleop.planning import AddFinalizer, Create, ServerSideApply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.planning import Plan
     from ruleop.rules import Rule
 
 
-MOST_TRIES = 5
-"""Writes of the same thing. One may meet an older leader's last write; more, and something is rewriting the ConfigMap after us."""
+# One can collide with the last write of the leader before; more mean that something else writes the ConfigMap
+MAX_ATTEMPTS = 5
 
 
 class InventoryStore(Protocol):
-    """Where the ConfigMap is."""
+    """Where the ConfigMap is stored."""
 
     async def read(self) -> Object | None: ...
 
     async def write(self, data: Mapping[str, str], version: str) -> Object | None:
-        """The ConfigMap as written; without a version it is created. None where the one on the server is another (or there is none)."""
+        """Returns the ConfigMap as written; without a version it is created. None if the version is outdated (or there
+        is none)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryEntry:
-    """What one watched kind has or had."""
+    """What CRs of one watched kind have or had."""
 
     children: frozenset[GroupKind] = frozenset()
     finalizer: bool = False
-    conditions: frozenset[str] = frozenset()  # types that rules had beside ruleop's own
+    conditions: frozenset[str] = frozenset()  # types of custom conditions
 
     def covers(self, other: InventoryEntry) -> bool:
         return other.children <= self.children and self.finalizer >= other.finalizer and other.conditions <= self.conditions
 
-    def joined(self, other: InventoryEntry) -> InventoryEntry:
+    def union(self, other: InventoryEntry) -> InventoryEntry:
         return InventoryEntry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
 
 
+def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
+    """What executing a plan may leave in the cluster."""
+    return InventoryEntry(
+        frozenset(action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))),
+        any(isinstance(action, AddFinalizer) for action in plan.actions),
+        frozenset(each.type for each in rule.conditions),
+    )
+
+
+def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
+    """All that CRs of these rules can have. A finalizer is for children that the garbage collector does not delete."""
+    rules = tuple(rules)
+    return InventoryEntry(
+        frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds),
+        any(
+            rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
+            for rule in rules
+        ),
+        frozenset(each.type for rule in rules for each in rule.conditions),
+    )
+
+
 class Inventory:
-    """The ConfigMap as known here. Only the leader writes it."""
+    """The last known content of the ConfigMap. Only the leader writes it."""
 
     def __init__(self, inventory_store: InventoryStore) -> None:
         self.inventory_store = inventory_store
         self.entries: dict[GroupKind, InventoryEntry] = {}
-        self.in_doubt = False  # the ConfigMap may say more than is known here
+        self.in_doubt = False  # a write may or may not have happened
         self._version = ""
         self._writing = asyncio.Lock()
 
@@ -77,55 +100,53 @@ class Inventory:
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None:
         """Returns when the ConfigMap says what the plan is about to make."""
-        kinds = {action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
-        finalizer = any(isinstance(action, AddFinalizer) for action in plan.actions)
-        entry = InventoryEntry(frozenset(kinds), finalizer, frozenset(each.type for each in rule.conditions))
-        await self.ensure(rule.kind.versionless, entry)
+        await self.ensure(rule.kind.versionless, entry_of_plan(rule, plan))
 
     async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
-        """Returns when the ConfigMap says at least this. Most calls find that it does, and cost nothing."""
+        """Returns when the ConfigMap contains at least this. Mostly it does already, and the call costs nothing."""
         if self.of(watched).covers(entry):
             return
-        async with self._writing:  # of many that wait here, the first writes for all
-            for _ in range(MOST_TRIES):
+        async with self._writing:  # if many wait here, the first writes for all
+            for _ in range(MAX_ATTEMPTS):
                 if self.of(watched).covers(entry):
                     return
-                await self._write({**self.entries, watched: self.of(watched).joined(entry)})
+                await self._write({**self.entries, watched: self.of(watched).union(entry)})
             if not self.of(watched).covers(entry):
-                raise RuleopError(f"the inventory does not keep what is written to it about {watched}: who else writes this ConfigMap?")
+                raise RuleopError(f"the inventory does not keep its entry for {watched}: does something else write this ConfigMap?")
 
-    async def shrink(self, watched: GroupKind, left: Callable[[], InventoryEntry]) -> bool:
-        """When the last object of a kind is gone, its name goes too: `left` says what is to be remembered still. It is asked when nothing
-        else is being written, and believed until it is asked again, so whoever is about to make such an object meanwhile has its name
-        written again first. False: somebody else wrote, and nothing was done."""
+    async def shrink(self, watched: GroupKind, remaining: Callable[[], InventoryEntry]) -> bool:
+        """Reduces an entry to what `remaining` returns, which is called while nothing else is being written. A
+        reconcile that is about to create an object of a removed kind meanwhile has the kind recorded again first.
+        False: somebody else wrote the ConfigMap, and nothing was removed."""
         async with self._writing:
             if self.in_doubt:
                 await self.load()
-            entry = left()
+            entry = remaining()
             if entry == self.of(watched):
                 return True
-            # Forgotten here before it is there: from now on `ensure` finds that it has to be written, and waits for its turn.
+            # Removed here before it is removed there: from now on `ensure` sees that it has to write, and waits for the
+            # lock.
             self.entries = {**self.entries, watched: entry}
-            self.in_doubt = True  # should the answer be lost
-            done = await self._write(self.entries)
+            self.in_doubt = True  # if the answer is lost
+            is_written = await self._write(self.entries)
             self.in_doubt = False
-            return done
+            return is_written
 
     async def _write(self, entries: Mapping[GroupKind, InventoryEntry]) -> bool:
         written = await self.inventory_store.write(encode(entries), self._version)
         if written is not None:
             self._take(written)
             return True
-        # Somebody else wrote, or deleted it: theirs is read, and the caller looks again. What is known here stays known, for theirs may be
-        # an edit by hand; what says too much is found out.
+        # Somebody else wrote or deleted it: the caller tries again on top of it. What is known here is kept, because
+        # the other write may be an edit by hand; what is too much is removed later.
         known = self.entries
         await self.load()
-        self.entries = {each: self.of(each).joined(known.get(each, InventoryEntry())) for each in {*known, *self.entries}}
+        self.entries = {each: self.of(each).union(known.get(each, InventoryEntry())) for each in {*known, *self.entries}}
         return False
 
     def _take(self, obj: Object | None) -> None:
         if obj is None:
-            self._version = ""  # what is known here is all there is, should somebody have deleted it; the next write says it all again
+            self._version = ""  # if somebody deleted it, the next write contains all that is known here
             return
         self._version = obj["metadata"]["resourceVersion"]
         self.entries = decode(obj.get("data") or {})
@@ -141,7 +162,7 @@ def _plain(entry: InventoryEntry) -> dict[str, Any]:
 
 
 def decode(data: Mapping[str, Any]) -> dict[GroupKind, InventoryEntry]:
-    """What cannot be read counts as not there: it is written again before it matters."""
+    """Entries that cannot be parsed are ignored: they are written again before they matter."""
     entries = {}
     for name, text in data.items():
         try:

@@ -1,7 +1,8 @@
-"""The operator as a whole: what is started in which order, what listens to what, and how it ends.
+"""The operator as a whole: its parts, and the order in which they start and stop.
 
-Start: credentials, discovery, the inventory; then the watches; then, once every store is synced and this process leads, the workers. Stop:
-the workers take no new work and finish what runs, then the watches, then the connection.
+Start: credentials, discovery, the inventory; then the watches; then, once all caches are synced and this process leads,
+the workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then the
+connection.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ import contextlib
 import socket
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import structlog
 
-from ruleop.engine.api.server_api import ConfigMapShelf, ServerApi
+from ruleop.engine.api.server_api import ConfigMapStore, ServerApi
 from ruleop.engine.cache.cache import Cache
 from ruleop.engine.cache.informers import Informer, Informers
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.cache.published_schemas import PublishedSchemas
 from ruleop.engine.clock import Clock
-from ruleop.engine.manager import ready_checks as checks
+from ruleop.engine.manager import ready_checks
 from ruleop.engine.manager.collector import StateCollector
 from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
@@ -39,7 +41,7 @@ from ruleop.engine.reconcile.reconciler import Environment, Reconciler
 from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
@@ -65,9 +67,9 @@ if TYPE_CHECKING:
     from ruleop.schema.table import ResourceInfo
 
 
-AT_ONCE = 16  # CRs of a kind, where no rule says how many
-FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
-_HOPELESS = {
+DEFAULT_MAX_CONCURRENT = 16  # reconciles of a kind
+FIRST_RETRY, MAX_RETRY_INTERVAL = 0.5, 10.0  # seconds
+_PERMANENT = {
     Problem.UNAUTHORIZED: "the API server does not accept the credentials; log in again, or name others",
     Problem.UNTRUSTED: "this may not be the API server; name the CA that signed its certificate",
 }
@@ -75,7 +77,7 @@ _HOPELESS = {
 
 class Manager:
     def __init__(self, project: Project, root: Path, options: Options) -> None:
-        self.project = project  # as it was started
+        self.project = project  # as it was at the start
         self.root = root
         self.options = options
         self.metrics = Metrics()
@@ -85,48 +87,47 @@ class Manager:
         self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self.stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._waits_for = "the API server"  # before it can begin
+        self._starting = "waiting for the API server"  # why it is not ready; empty once it has started
         self._in_order = True
 
-    # -- start and stop ------------------------------------------------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------------------------------
 
     async def run(self) -> bool:
-        """Until `stopping` is set; whether it ended in order. Raises RuleopError where the surroundings are such that nothing can be
-        begun."""
+        """Runs until `stopping` is set. Returns whether it stopped in order; raises RuleopError if it cannot start."""
         async with contextlib.AsyncExitStack() as stack:
-            beginning = asyncio.create_task(self._begin(stack), name="begin")
+            starting = asyncio.create_task(self._start(stack), name="start")
             stopping = asyncio.create_task(self.stopping.wait(), name="stopping")
-            await asyncio.wait({beginning, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            beginning.cancel()  # nothing, where it has begun
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            starting.cancel()  # no effect once it has started
             with contextlib.suppress(asyncio.CancelledError):
-                await beginning
+                await starting
             await stopping
             self.log.info("stopping")
         return self._in_order
 
-    async def _begin(self, stack: contextlib.AsyncExitStack) -> None:
-        """What is begun here ends when the stack does, the last first."""
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        """Parts are started in this order, and stopped by the stack in the reverse one."""
         credentials = self._credentials()
         session = await Session.open(credentials)
         stack.push_async_callback(session.close)
-        self._compose(session, credentials)
+        self.compose(session, credentials)
         stack.push_async_callback(self.informers.stop)
-        stack.callback(self._keep(self.loop_watchdog.beat(), "loop_watchdog").cancel)
-        health = Probes(self._checks, self.metrics, self.loop_watchdog)
-        stack.push_async_callback(health.stop)
-        await health.serve(health=self.options.health_address, metrics=self.options.metrics_address)
-        await self._until_possible(self._first_contact)
+        stack.callback(self._create_task(self.loop_watchdog.run(), "loop_watchdog").cancel)
+        probes = Probes(self.checks, self.metrics, self.loop_watchdog)
+        stack.push_async_callback(probes.stop)
+        await probes.serve(health=self.options.health_address, metrics=self.options.metrics_address)
+        await self.retry(self._connect)
         if self.options.leader_elect and not self.options.dry_run:
-            # Released last of all that writes: whoever takes over must find nobody else at work.
-            stack.push_async_callback(self._release, self._stand())
+            # Released after everything that writes has stopped: the next leader must be alone.
+            stack.push_async_callback(self._release, self._join_election())
         else:
-            self.controller_set.lead()
+            self.controller_set.start_leading()
         self.recorder.start()
         stack.push_async_callback(self.recorder.stop)
         stack.push_async_callback(self._stop_workers)
-        self.controller_set.adopt(self.project)
+        self.controller_set.apply(self.project)
         if not self.options.dry_run:
-            self._spawn(self.inventory_gc.follow(), "inventory_gc")
+            self._spawn(self.inventory_gc.run(), "inventory_gc")
         for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
@@ -135,7 +136,7 @@ class Manager:
                 self.options.variables,
                 current=self.project.digest,
                 changed=self.controller_set.reloaded,
-                refused=self.controller_set.refuse,
+                rejected=self.controller_set.reject,
             )
             reloader.start()
             stack.push_async_callback(reloader.stop)
@@ -145,106 +146,118 @@ class Manager:
         self.log.info("started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run)
 
     def _credentials(self) -> Credentials:
-        """Anew for each event loop that uses them."""
+        """Each event loop needs its own."""
         return find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
 
-    def _spawn(self, part: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(self._keep(part, name))
+    def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Runs until the workers stop."""
+        self._tasks.append(self._create_task(coroutine, name))
 
-    def _keep(self, part: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(part, name=name)
-        task.add_done_callback(self._part_ended)
+    def _create_task(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine, name=name)
+        task.add_done_callback(self._exit_on_failure)
         return task
 
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
-        """Without it the rest would go on half blind; a new process is better."""
+    def _exit_on_failure(self, task: asyncio.Task[None]) -> None:
+        """A restart is better than an operator that lacks one of its parts."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.log.error("a part failed in a way that ruleop did not expect; this process ends", part=task.get_name(), exc_info=error)
+            self.log.error("a task failed with an internal error; exiting", task=task.get_name(), exc_info=error)
             self._in_order = False
             self.stopping.set()
 
-    def _compose(self, session: Session, credentials: Credentials) -> None:
-        """All the parts, and who knows whom."""
+    def compose(self, session: Session, credentials: Credentials) -> None:
+        """Creates the parts."""
         self.host = urlsplit(session.server).netloc
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
-        self.world = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
+        self.cache = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
         self.informers = Informers(
             self.client,
             self.lookup,
             self.options.namespaces,
             changed=self._changed,
-            stirred=self._stirred,
-            needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - the controller_set is made after the informers
+            stirred=self._state_changed,
+            needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
         )
-        self.home = self.options.operator_namespace or credentials.namespace
-        self.inventory = Inventory(ConfigMapShelf(self.api, ObjectKey("", "ConfigMap", self.home, f"{self.options.name}-inventory")))
+        self.namespace = self.options.operator_namespace or credentials.namespace
+        self.inventory = Inventory(ConfigMapStore(self.api, ObjectKey("", "ConfigMap", self.namespace, f"{self.options.name}-inventory")))
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
-            self.client, reporter="ruleop", instance=self.identity, clock=time.monotonic, busy=lambda: self.debounce.busy
+            self.client,
+            reporter="ruleop",
+            instance=self.identity,
+            clock=time.monotonic,
+            busy=lambda: self.debounce.busy,
         )
         self.environment = self._environment()
-        self.controllers = Controllers(self.world)
-        collector = StateCollector(controllers=self.controllers, informers=self.informers.informers.values, recorder=self.recorder)
+        self.controllers = Controllers(self.cache)
+        collector = StateCollector(
+            controllers=self.controllers,
+            informers=self.informers.informers.values,
+            recorder=self.recorder,
+            on_loop=partial(call_on_loop, asyncio.get_running_loop()),
+        )
         self.metrics.registry.register(collector)
-        self.dispatch = EventHandler(self.world, self.controllers, self.own_writes, statuses=self.options.dry_run)
-        schemas = PublishedSchemas(self.discovery, self.world)
+        self.event_handler = EventHandler(self.cache, self.controllers, self.own_writes, status_changes=self.options.dry_run)
+        schemas = PublishedSchemas(self.discovery, self.cache)
         self.controller_set = ControllerSet(
             self.controllers,
             informers=self.informers,
             discovery=self.discovery,
             schemas=schemas,
             inventory=self.inventory,
-            room=StatusSchemas(),
+            status_schemas=StatusSchemas(),
             metrics=self.metrics,
-            make=self._controller,
-            limit=self.options.max_concurrent,
+            create_controller=self._create_controller,
+            max_concurrent=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
         self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.environment.finalizer)
         self.discovery_sync = DiscoverySync(
-            self.discovery, schemas, world=self.world, informers=self.informers, controller_set=self.controller_set
+            self.discovery, schemas, cache=self.cache, informers=self.informers, controller_set=self.controller_set
         )
 
-    async def _first_contact(self) -> None:
+    async def _connect(self) -> None:
         await self.discovery.refresh()
         await self.inventory.load()
 
-    async def _until_possible(self, step: Callable[[], Awaitable[None]]) -> None:
-        """The API server may be starting too, or a right be granted later; what cannot get better by waiting is told at once."""
-        wait = FIRST_WAIT
+    async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
+        themselves."""
+        wait = FIRST_RETRY
         while True:
             try:
                 await step()
             except ApiError as error:
-                self._waits_for = str(error)
-                if error.problem in _HOPELESS:
-                    raise RuleopError(f"{_HOPELESS[error.problem]}: {error}") from error
+                self._starting = str(error)
+                if error.problem in _PERMANENT:
+                    raise RuleopError(f"{_PERMANENT[error.problem]}: {error}") from error
                 if error.problem is Problem.FORBIDDEN:
-                    inventory = grant("configmaps", place(self.home), ("get", "create", "update"))
-                    self.log.warning("not permitted; trying again", error=str(error), grant=inventory, again_in=wait)
+                    inventory = grant("configmaps", place(self.namespace), ("get", "create", "update"))
+                    self.log.warning("not permitted; will retry", error=str(error), grant=inventory, retry_in=wait)
                 elif error.retryable:
-                    self.log.warning("the API server does not answer; trying again", error=str(error), again_in=wait)
+                    self.log.warning("API server not reachable; will retry", error=str(error), retry_in=wait)
                 else:
                     raise
             else:
-                self._waits_for = ""
+                self._starting = ""
                 return
             await asyncio.sleep(wait)
-            wait = min(LONGEST_WAIT, wait * 2)
+            wait = min(MAX_RETRY_INTERVAL, wait * 2)
 
-    def _stand(self) -> Election:
-        """A candidate keeps its stores warm, and works when it leads. Losing the lease ends the process."""
-        key = ObjectKey("coordination.k8s.io", "Lease", self.home, self.options.name)
+    def _join_election(self) -> Election:
+        """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the
+        Lease."""
+        key = ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
         election = self.election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
 
         async def lead() -> None:
             await election.leading()
-            await self._until_possible(self.inventory.load)
+            await self.retry(self.inventory.load)
             self.metrics.leader.labels(self.options.name).set(1)
-            self.controller_set.lead()
+            self.controller_set.start_leading()
 
         self.metrics.leader.labels(self.options.name).set(0)
         election.start()
@@ -252,7 +265,7 @@ class Manager:
         return election
 
     async def _release(self, election: Election) -> None:
-        """Where work was cut off, a write of it may still be on its way: the lease is left to run out."""
+        """If reconciles were cut off, a write may still be in flight: then the Lease has to expire first."""
         await election.release(hand_over=self._in_order)
 
     async def _stop_workers(self) -> None:
@@ -263,12 +276,12 @@ class Manager:
                 await self.controller_set.stop()
                 return
         self._in_order = False
-        self.log.error("the grace period is over; what still ran is cut off, and the next start finishes it", grace=self.options.grace)
+        self.log.error("grace period exceeded; exiting with unfinished reconciles", grace=self.options.grace)
 
     def _environment(self) -> Environment:
         return Environment(
-            cache=self.world,
-            executor=Executor(self.api, self.world, classify, self.own_writes),
+            cache=self.cache,
+            executor=Executor(self.api, self.cache, classify, self.own_writes),
             inventory=self.inventory,
             events=Events(self.recorder, dry_run=self.options.dry_run),
             metrics=self.metrics,
@@ -279,39 +292,39 @@ class Manager:
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
 
-    def _controller(self, kind: Kind) -> Controller:
-        workers = Workers(str(kind.versionless), limit=self.options.max_concurrent or AT_ONCE, metrics=self.metrics, ended=self._part_ended)
+    def _create_controller(self, kind: Kind) -> Controller:
+        limit = self.options.max_concurrent or DEFAULT_MAX_CONCURRENT
+        workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, on_exit=self._exit_on_failure)
         return Controller(kind, (), Reconciler(kind, (), self.environment, workers), workers)
 
-    # -- what the stores say -------------------------------------------------------------------------------------------------------------
+    # -- events of the stores ------------------------------------------------------------------------------------------
 
     def _changed(self, informer: Informer, change: Change) -> None:
         if informer.need.kind == CRD:
             self.discovery_sync.definition_changed(informer, change)
         else:
-            self.dispatch.changed(informer, change)
-            self.inventory_gc.changed(informer, change)
+            self.event_handler.changed(informer, change)
 
-    def _stirred(self, informer: Informer) -> None:
-        self.controller_set.stirred(informer)
+    def _state_changed(self, informer: Informer) -> None:
+        self.controller_set.state_changed(informer)
 
-    # -- what reconcilers ask for ----------------------------------------------------------------------------------------------------------
+    # -- the parts ask -------------------------------------------------------------------------------------------------
 
     def lookup(self, kind: Kind) -> ResourceInfo | None:
         found = self.discovery.get(kind)
         return found.info if found is not None else None
 
-    # -- what is measured ----------------------------------------------------------------------------------------------------------------
+    # -- metrics and readiness -----------------------------------------------------------------------------------------
 
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.request_done(self.host, verb, status, seconds)
 
-    def _checks(self) -> Iterator[Check]:
-        if self._waits_for:
-            yield Check("begin", ok=False, message=self._waits_for)
-        yield checks.of_rules(self.controller_set)
+    def checks(self) -> Iterator[Check]:
+        if self._starting:
+            yield Check("start", ok=False, message=self._starting)
+        yield ready_checks.of_rules(self.controller_set)
         if self.election is not None:
-            yield checks.of_election(self.election.leads(), self.election.holder)
-        yield from checks.of_watches(self.informers)
+            yield ready_checks.of_election(self.election.leads(), self.election.holder)
+        yield from ready_checks.of_watches(self.informers)
         for controller in self.controllers:
-            yield checks.of_controller(controller, self.controller_set)
+            yield ready_checks.of_controller(controller, self.controller_set)

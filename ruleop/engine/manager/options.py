@@ -1,4 +1,4 @@
-"""How the operator is to run: the flags of `ruleop run`."""
+"""The flags of `ruleop run`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Options:
     lease: Timing = field(default_factory=Timing)
     max_concurrent: int | None = None
     reload: bool = True
-    prune_after_reload: float = 30.0  # seconds in which nothing is taken away: files of one edit may arrive one after the other
+    prune_after_reload: float = 30.0  # seconds without deletions: files of one edit may arrive one after the other
     dry_run: bool = False
     qps: float | None = None
     grace: float = 30.0
     record: Path | None = None  # the folder in which each plan is recorded
     environ: Mapping[str, str] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)  # what the rules can read
+    variables: Mapping[str, str] = field(default_factory=dict)  # that the rules can read

@@ -1,5 +1,4 @@
-"""What `/readyz` says: one line for the rules, for the lease, for each watch and for each watched kind, and which of them make the operator
-not ready."""
+"""The checks of `/readyz`: one for the rules, for leader election, for each watch and for each controller."""
 
 from __future__ import annotations
 
@@ -15,22 +14,22 @@ if TYPE_CHECKING:
     from ruleop.engine.manager.controller_set import ControllerSet
     from ruleop.engine.manager.controllers import Controller
 
-_WORDS = {
-    State.PENDING: "the first list has not been answered",
-    State.UNSERVED: "the cluster does not serve it",
+_MESSAGES = {
+    State.PENDING: "not listed yet",
+    State.UNSERVED: "not served by the cluster",
     State.FORBIDDEN: "not permitted",
 }
 
 
 def of_rules(controller_set: ControllerSet) -> Check:
-    """Refused rules are no reason not to be ready: the last good ones do their work."""
+    """Rejected rules do not make the operator unready: the previous ones are in force."""
     count = sum(len(controller.rules) for controller in controller_set.controllers)
-    return Check("rules", not controller_set.refused, controller_set.refused or f"{count} at work", counts=False)
+    return Check("rules", not controller_set.rejected, controller_set.rejected or f"{count} in force", counts=False)
 
 
 def of_election(leads: bool, holder: str) -> Check:
-    """A standby is ready when it could take over."""
-    return Check("leader election", True, "this process leads" if leads else f"standing by; {holder or 'nobody'} leads")
+    """A standby is ready."""
+    return Check("leader election", True, "leader" if leads else f"standby; the leader is {holder or 'unknown'}")
 
 
 def of_watches(informers: Informers) -> Iterator[Check]:
@@ -39,31 +38,39 @@ def of_watches(informers: Informers) -> Iterator[Check]:
 
 
 def of_watch(informer: Informer) -> Check:
-    """A kind that is not served, or not permitted, stops what needs it and nothing else. A watch on which the server should have been
-    heard, and was not, shows the past."""
-    name, state = f"watch {_told(informer.need)}", informer.state
+    """A kind that is not served or not permitted concerns only what needs it. A watch without an event for too long is
+    outdated."""
+    name, state = f"watch {_describe(informer.need)}", informer.state
     if state is not State.SYNCED:
-        return Check(name, False, informer.problem or _WORDS[state], counts=state is State.PENDING)
+        return Check(name, False, informer.problem or _MESSAGES[state], counts=state is State.PENDING)
     age = max(watcher.age() or 0.0 for watcher in informer.watchers)
     if any(watcher.overdue for watcher in informer.watchers):
-        return Check(name, False, f"the server has not been heard for {age:.0f} s" + (f": {informer.problem}" if informer.problem else ""))
+        return Check(name, False, f"no event for {age:.0f} s" + (f": {informer.problem}" if informer.problem else ""))
     count = sum(len(store) for store in informer.stores())
-    return Check(name, True, f"{count} object{'' if count == 1 else 's'}, heard {age:.0f} s ago")
+    return Check(name, True, f"{count} object{'' if count == 1 else 's'}, last event {age:.0f} s ago")
 
 
 def of_controller(controller: Controller, controller_set: ControllerSet) -> Check:
     name = f"controller {controller.workers.title}"
     work = controller.workers.statistics()
     if controller.workers.is_open:
-        return Check(name, True, f"{work['active_workers']:.0f} at work, {work['depth']:.0f} waiting, {work['failing']:.0f} failing")
+        return Check(
+            name,
+            True,
+            f"{work['active_workers']:.0f} running, {work['depth']:.0f} queued, {work['failing']:.0f} failing",
+        )
     if not controller_set.leading:
-        return Check(name, True, "standing by")
+        return Check(name, True, "standby")
     informers = controller_set.informers.informers
-    pending = [_told(need) for need in sorted(controller.needs, key=str) if informers[need].state is State.PENDING]
-    return Check(name, False, f"waits for {', '.join(pending) or 'the schemas of what it writes'}")
+    pending = [_describe(need) for need in sorted(controller.needs, key=str) if informers[need].state is State.PENDING]
+    return Check(name, False, f"waiting for {', '.join(pending) or 'schemas of the kinds that it writes'}")
 
 
-def _told(need: WatchSpec) -> str:
-    parts = [str(need.kind), f"in {need.namespace}" if need.namespace else "", f"where {need.labels}" if need.labels else ""]
+def _describe(need: WatchSpec) -> str:
+    parts = [
+        str(need.kind),
+        f"in {need.namespace}" if need.namespace else "",
+        f"where {need.labels}" if need.labels else "",
+    ]
     parts += [f"where {need.fields}" if need.fields else "", "metadata only" if need.metadata_only else ""]
     return " ".join(part for part in parts if part)

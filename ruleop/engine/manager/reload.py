@@ -1,12 +1,12 @@
-"""Follows the project's files, and says when they have become something else.
+"""Loads the project again when its files change.
 
-Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap is swapped by turning its `..data` link,
-of which a watch on the files themselves sees nothing. So an event in one of the project's places is only a reason to look again, once the
-files have been still for a moment, and a project is new when its digest is.
+Digests decide, not events. Editors write a file in pieces, or replace it by a rename; a ConfigMap mount is updated by
+replacing its `..data` link, which a watch on the files does not see. So an event in one of the project's folders only
+leads to a check, after the files have not changed for a moment, and a project is new if its digest is.
 
-Events may be missing altogether: some file systems give none, a watch ends with its folder, a folder is replaced together with the one
-around it, and there are only so many watches on a machine. So each second it is made sure that the folders that are watched are the ones
-that are there, and now and then the files are looked at anyway.
+Events can be missing: some file systems send none, a watch ends with its folder, a folder can be replaced together with
+its parent, and the number of watches of a machine is limited. So each second the watched folders are compared with
+those that exist, and every half minute the files are checked anyway.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
     from watchdog.observers.api import BaseObserver, ObservedWatch
 
-STILL = 0.15  # seconds without an event before the files are read: one edit is several events
-STILL_AT_MOST = 0.6  # files that somebody writes to without end are read all the same
-LOOK_ANYWAY = 30.0  # seconds; file systems that give no events exist (some network mounts)
-LOOK_AT_FOLDERS = 1.0  # seconds; a folder that is put in the place of another gives no event in either
-# Of all else, reading above all, nobody is woken. A folder's "modified" only repeats what happened to a file in it.
+QUIET_PERIOD = 0.15  # seconds without an event before the files are read: one edit is several events
+MAX_QUIET_WAIT = 0.6  # seconds after which files that are written all the time are read anyway
+CHECK_INTERVAL = 30.0  # seconds; some file systems (network mounts) send no events
+FOLDER_INTERVAL = 1.0  # seconds; a folder that replaces another one causes no event in either
+# Other events, above all of reads, are ignored. "Modified" of a folder only repeats an event of a file in it.
 CHANGES: list[type[FileSystemEvent]] = [
     FileCreatedEvent, FileModifiedEvent, FileAttribEvent, FileClosedEvent, FileMovedEvent, FileDeletedEvent,
     DirCreatedEvent, DirAttribEvent, DirMovedEvent, DirDeletedEvent,
@@ -56,8 +56,8 @@ Identity = tuple[int, int]  # device and inode
 
 
 class Reloader:
-    """Reads the project anew when its files change. `changed` gets a project with another digest than the last, or one that can be loaded
-    again; `refused` the mistakes of one that cannot, each time that they are others. Both are called on the event loop."""
+    """`changed` is called with a project of another digest than the last, or one that is valid again; `rejected` with
+    the errors of an invalid one, when they are new. Both are called on the event loop."""
 
     def __init__(
         self,
@@ -66,36 +66,37 @@ class Reloader:
         *,
         current: str,
         changed: Callable[[Project], None],
-        refused: Callable[[ProjectErrors], None],
-        look_anyway: float = LOOK_ANYWAY,
+        rejected: Callable[[ProjectErrors], None],
+        check_interval: float = CHECK_INTERVAL,
     ) -> None:
         self.root = root
         self.environ = environ
         self.digest = current
         self.changed = changed
-        self.refused = refused
-        self.look_anyway = look_anyway
+        self.rejected = rejected
+        self.check_interval = check_interval
         self.log = structlog.get_logger()
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._observer: BaseObserver = Observer()
         self._watches: dict[Place, tuple[ObservedWatch, Identity | None]] = {}
-        self._named: tuple[Identity | None, ...] = ()  # what had the names of the project's folders when their places were found
+        # Identities of the project's folders when their watches were made
+        self._identities: tuple[Identity | None, ...] = ()
         self._unwatchable = ""
         self._task: asyncio.Task[None] | None = None
-        self._read = ""  # the digest of the files as they were last looked at
-        self._said = ""
+        self._digest_read = ""  # of the files at the last check
+        self._reported = ""  # the errors of the last rejected project
 
     def start(self) -> None:
         self._observer.daemon = True
         self._observer.start()
-        self._stirred.set()  # what changed since the project was loaded has given no event
+        self._changed.set()  # changes since the project was loaded caused no event
         self._task = asyncio.create_task(self._follow(), name="reload")
 
-    def _stir(self) -> None:
+    def _notify(self) -> None:
         """Called by the observer's threads."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._stirred.set)
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -107,105 +108,107 @@ class Reloader:
 
     async def _follow(self) -> None:
         while True:
-            await self._until_stirred()
-            await self._until_still()
+            await self._until_change_or_check()
+            await self._until_quiet()
             try:
-                # Watched first, then read: what changes while it is read is looked at once more.
+                # Watched first, then read: a change during the read leads to another check.
                 await asyncio.to_thread(self._watch)
-                await self.look()
+                await self.check()
             except Exception as error:
-                # A bug, or a file system that fails as nobody thought of. To stop following would be to run old rules for ever, in silence.
-                self.log.exception("the rules could not be read again in a way that ruleop did not expect")
-                self._read = ""  # they are looked at again, whether they change or not
-                self._refuse(ProjectErrors([Finding(Site(str(self.root)), f"cannot be read: {error!r}", "error", "unreadable")]))
+                # To stop here would mean to run the old rules for ever, without a trace.
+                self.log.exception("reload failed with an internal error; keeping the previous rules")
+                self._digest_read = ""  # they are loaded again, whether they change or not
+                self._reject(ProjectErrors([Finding(Site(str(self.root)), f"cannot be read: {error!r}", "error", "unreadable")]))
 
-    async def _until_stirred(self) -> None:
-        """Until an event, until a folder is another, or until it is time to look anyway."""
-        end = self._loop.time() + self.look_anyway
+    async def _until_change_or_check(self) -> None:
+        """Waits for an event, for a folder to be replaced, or for the next periodic check."""
+        end = self._loop.time() + self.check_interval
         while (left := end - self._loop.time()) > 0:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, LOOK_AT_FOLDERS)):
-                    await self._stirred.wait()
+                async with asyncio.timeout(min(left, FOLDER_INTERVAL)):
+                    await self._changed.wait()
                     return
-            if self._names() != self._named or not all(map(self._stands, self._watches)):
+            if self._folder_identities() != self._identities or not all(map(self._is_current, self._watches)):
                 return
 
-    async def _until_still(self) -> None:
+    async def _until_quiet(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STILL_AT_MOST):
-                while self._stirred.is_set():
-                    self._stirred.clear()
-                    await asyncio.sleep(STILL)
-        self._stirred.clear()  # whatever it was, it is read now
+            async with asyncio.timeout(MAX_QUIET_WAIT):
+                while self._changed.is_set():
+                    self._changed.clear()
+                    await asyncio.sleep(QUIET_PERIOD)
+        self._changed.clear()  # everything up to here is read now
 
-    # -- what is watched -----------------------------------------------------------------------------------------------------------------
+    # -- what is watched -----------------------------------------------------------------------------------------------
 
-    def _names(self) -> tuple[Identity | None, ...]:
-        """What has the names of the project's folders now: each may be removed and made again, or be a link that was turned."""
+    def _folder_identities(self) -> tuple[Identity | None, ...]:
+        """Of the project's folders now: each can be deleted and created again, or be a link to another one."""
         return tuple(_identity(self.root / name) for name in ("", "watches.yaml", "templates", "crds"))
 
-    def _stands(self, place: Place) -> bool:
-        """Whether the folder that is watched is the one that is there. A watch ends with its folder, whose number the next may get."""
+    def _is_current(self, place: Place) -> bool:
+        """Whether the watched folder is the one that exists. A watch ends with its folder, whose inode the next one can
+        get."""
         watch, identity = self._watches[place]
         alive = any(emitter.watch == watch and emitter.is_alive() for emitter in self._observer.emitters)
         return alive and identity == _identity(place.folder)
 
     def _watch(self) -> None:
-        """Watches the project's places as they are now, and no others."""
-        self._named = self._names()
-        there = self.root.is_dir()
-        wanted = places(self.root) if there else ()
-        for place in [place for place in self._watches if place not in wanted or not self._stands(place)]:
+        """Watches the project's folders as they are now, and no others."""
+        self._identities = self._folder_identities()
+        exists = self.root.is_dir()
+        wanted = places(self.root) if exists else ()
+        for place in [place for place in self._watches if place not in wanted or not self._is_current(place)]:
             watch, _ = self._watches.pop(place)
             self._observer.unschedule(watch)
-        problem = "" if there else "there is no such folder"
+        problem = "" if exists else "no such folder"
         for place in wanted:
             if place not in self._watches:
                 identity = _identity(place.folder)
                 try:
-                    handler = _Stirring(place, self._stir)
+                    handler = _Handler(place, self._notify)
                     watch = self._observer.schedule(handler, str(place.folder), recursive=place.deep, event_filter=CHANGES)
                 except OSError as error:
                     problem = error.strerror or str(error)
                 else:
                     self._watches[place] = (watch, identity)
         if problem and problem != self._unwatchable:
-            message = "the folder of the rules cannot be watched; it is looked at now and then"
+            message = "cannot watch the folder of the rules; checking it periodically"
             self.log.warning(message, folder=str(self.root), error=problem)
         self._unwatchable = problem
 
-    # -- what is read --------------------------------------------------------------------------------------------------------------------
+    # -- what is read --------------------------------------------------------------------------------------------------
 
-    async def look(self) -> None:
-        """Reads the files once, beside the event loop: a large project takes its time. Mistakes are told once, not at every look."""
-        read = await asyncio.to_thread(files_digest, self.root)
-        if read == self._read:
+    async def check(self) -> None:
+        """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are
+        reported once."""
+        digest = await asyncio.to_thread(files_digest, self.root)
+        if digest == self._digest_read:
             return
         try:
             project = await asyncio.to_thread(load_project, self.root, environ=self.environ)
         except ProjectErrors as errors:
-            self._refuse(errors)
+            self._reject(errors)
         else:
-            if project.digest != self.digest or self._said:
-                self._said = ""
+            if project.digest != self.digest or self._reported:
+                self._reported = ""
                 self.digest = project.digest
                 self.changed(project)
-        self._read = read
+        self._digest_read = digest
 
-    def _refuse(self, errors: ProjectErrors) -> None:
-        if str(errors) != self._said:
-            self._said = str(errors)
-            self.refused(errors)
+    def _reject(self, errors: ProjectErrors) -> None:
+        if str(errors) != self._reported:
+            self._reported = str(errors)
+            self.rejected(errors)
 
 
-class _Stirring(FileSystemEventHandler):
-    def __init__(self, place: Place, stir: Callable[[], None]) -> None:
+class _Handler(FileSystemEventHandler):
+    def __init__(self, place: Place, notify: Callable[[], None]) -> None:
         self.place = place
-        self._stir = stir
+        self._notify = notify
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if any(path and self.place.concerns(Path(os.fsdecode(path))) for path in (event.src_path, event.dest_path)):
-            self._stir()
+            self._notify()
 
 
 def _identity(path: Path) -> Identity | None:

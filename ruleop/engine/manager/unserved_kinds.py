@@ -1,4 +1,4 @@
-"""Warns once of each kind that the rules need and the cluster does not serve, and logs once more when it is served.
+"""Warns once about each kind that the rules need and the cluster does not serve, and logs when it is served.
 
 A kind that is not served is not an error: its CRD may be installed later, and nothing has to be done then. But a user
 who has forgotten it sees no CR reconciled, and no condition says why.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind
 
 
-class Unserved:
+class UnservedKinds:
     def __init__(self) -> None:
         self._reported: set[Kind] = set()
         self.log = structlog.get_logger()
 
-    def look(self, informers: Iterable[Informer], controllers: Iterable[Controller]) -> None:
+    def report(self, informers: Iterable[Informer], controllers: Iterable[Controller]) -> None:
         states: dict[Kind, set[State]] = {}
         for informer in informers:
             states.setdefault(informer.need.kind, set()).add(informer.state)
@@ -48,7 +48,7 @@ class Unserved:
         elif optional:
             self.log.info("kind is not served; its optional children are left out", kind=str(kind))
         else:
-            self.log.warning("kind is not served; what needs it waits", kind=str(kind))
+            self.log.warning("kind is not served; children that need it wait", kind=str(kind))
 
 
 def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, bool]]:

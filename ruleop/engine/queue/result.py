@@ -11,15 +11,16 @@ AT_ONCE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Three cases: it failed and is retried with backoff; it is reconciled again after a time; it is done."""
+    """Three cases: it failed, and is retried with backoff; it is requeued after a time; it is done."""
 
     failed: bool = False
-    again: float | None = None
-    why: str = ""  # it is reconciled again; empty: for the reason of this reconcile
+    again: float | None = None  # seconds until it is requeued
+    why: str = ""  # it is requeued, for the log; empty: for the same reason as this reconcile
 
     @property
     def result(self) -> str:
-        """As controller-runtime counts it, whose resync comes from its informers: a CR that waits for nothing else is a success."""
+        """The result that controller-runtime would count. Its resync comes from its informers, so a CR that is requeued
+        only for that is a success."""
         if self.failed:
             return "error"
         if self.again is None or self.why == RESYNC:

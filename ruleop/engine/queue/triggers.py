@@ -1,7 +1,7 @@
-"""Why a CR is looked at, for the log and for nothing else: no decision depends on it.
+"""Why a CR is reconciled: for the log only, no decision depends on it.
 
-A cause is the identity of what changed, or a word. What a CR is looked at for is kept until the look begins, at most three things of it; a
-look that was only planned (a retry, a resync) has its own cause, which counts where nothing else came before.
+A trigger is the identity of the object that changed, or a word. The first three triggers of a CR are kept until its
+reconcile starts. A retry or a resync has a trigger of its own, which is used if none came before it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ Cause: TypeAlias = ObjectKey | str
 
 START = "start"
 RESYNC = "resync"
-MOST = 3
+MAX_TRIGGERS = 3
 
 
 class Triggers:
     def __init__(self) -> None:
-        self._came: dict[Request, tuple[Cause, ...]] = {}
-        self._planned: dict[Request, tuple[Cause, ...]] = {}
+        self._added: dict[Request, tuple[Cause, ...]] = {}
+        self._scheduled: dict[Request, tuple[Cause, ...]] = {}
 
-    def came(self, request: Request, cause: Cause) -> None:
-        known = self._came.get(request, ())
-        if cause not in known and len(known) < MOST:
-            self._came[request] = (*known, cause)
+    def add(self, request: Request, cause: Cause) -> None:
+        known = self._added.get(request, ())
+        if cause not in known and len(known) < MAX_TRIGGERS:
+            self._added[request] = (*known, cause)
 
-    def plan(self, request: Request, *causes: Cause) -> None:
-        self._planned[request] = causes
+    def schedule(self, request: Request, *causes: Cause) -> None:
+        self._scheduled[request] = causes
 
     def take(self, request: Request) -> tuple[Cause, ...]:
-        planned = self._planned.pop(request, ())
-        return self._came.pop(request, ()) or planned
+        scheduled = self._scheduled.pop(request, ())
+        return self._added.pop(request, ()) or scheduled
 
 
-def told(causes: tuple[Cause, ...]) -> str:
-    return ", ".join(cause if isinstance(cause, str) else f"{_named(cause)} changed" for cause in causes)
+def describe(causes: tuple[Cause, ...]) -> str:
+    return ", ".join(cause if isinstance(cause, str) else f"{_name_of(cause)} changed" for cause in causes)
 
 
-def _named(key: ObjectKey) -> str:
+def _name_of(key: ObjectKey) -> str:
     return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"

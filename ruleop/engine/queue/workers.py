@@ -1,4 +1,5 @@
-"""The asyncio face of a queue: takes keys as they become due, works on several at once, and tells the queue how each ended."""
+"""Takes requests from a queue as they become due, reconciles several at once, and returns each to the queue with its
+result."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.triggers import Triggers, told
+from ruleop.engine.queue.triggers import Triggers, describe
 from ruleop.engine.queue.work_queue import Urgency, WorkQueue
 
 if TYPE_CHECKING:
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """Works on each due request, at most `limit` at once, while `open_` says that work may be done. `ended` is told of the task that does
-    it, which does not end by itself."""
+    """Reconciles due requests, at most `limit` at once, while it is open. `on_exit` is called with the task that does
+    so, when it ends: by `stop`, or by an internal error."""
 
-    def __init__(self, title: str, *, limit: int, metrics: Metrics, ended: Callable[[asyncio.Task[None]], object]) -> None:
+    def __init__(self, title: str, *, limit: int, metrics: Metrics, on_exit: Callable[[asyncio.Task[None]], object]) -> None:
         self.title = title
         self.limit = limit
         self.metrics = metrics.of(title)
-        self.ended = ended
-        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, waited=self._waited)
-        self.causes = Triggers()
+        self.on_exit = on_exit
+        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, report_wait=self._report_wait)
+        self.triggers = Triggers()
         self.log = structlog.get_logger().bind(controller=title)
-        self._woken = asyncio.Event()
+        self._wake = asyncio.Event()
         self._open = False
         self._opened_at = 0.0
-        self._running: dict[asyncio.Task[None], float] = {}  # since when
+        self._running: dict[asyncio.Task[None], float] = {}  # with the time it started
         self._task: asyncio.Task[None] | None = None
 
     def add(self, request: Request, cause: Cause, urgency: Urgency = Urgency.CHANGE) -> None:
-        self.causes.came(request, cause)
+        self.triggers.add(request, cause)
         self.queue.add(request, now=time.monotonic(), urgency=urgency)
         self.metrics.adds.inc()
-        self._woken.set()
+        self._wake.set()
 
     def has_ready(self) -> bool:
         """Whether some CR waits for a worker."""
@@ -54,22 +55,22 @@ class Workers:
         self.add(request, "status", Urgency.RETRY)
 
     def open(self, is_open: bool) -> None:
-        """Work is done only while the stores are synced and this process leads."""
+        """It may work only while the caches are synced and this process leads."""
         if is_open and not self._open:
             self._opened_at = time.monotonic()
         self._open = is_open
-        self._woken.set()
+        self._wake.set()
 
     @property
     def is_open(self) -> bool:
         return self._open
 
-    def _waited(self, seconds: float) -> None:
-        """What came to a standby did not wait for a worker until then."""
+    def _report_wait(self, seconds: float) -> None:
+        """While it was closed, as in a standby, nothing waited for a worker."""
         self.metrics.queue_time.observe(min(seconds, time.monotonic() - self._opened_at))
 
     def statistics(self) -> dict[str, float]:
-        """Nothing waits for a worker while there is none."""
+        """While it is closed, nothing waits for a worker."""
         now = time.monotonic()
         queue, running = self.queue.statistics(now=now), [now - since for since in self._running.values()]
         return {
@@ -82,65 +83,65 @@ class Workers:
             "longest_running_processor_seconds": max(running, default=0.0),
         }
 
-    def start(self, work: Callable[[Request], Awaitable[Result]]) -> None:
-        self._task = asyncio.create_task(self._run(work), name=f"controller {self.title}")
-        self._task.add_done_callback(self.ended)
+    def start(self, reconcile: Callable[[Request], Awaitable[Result]]) -> None:
+        self._task = asyncio.create_task(self._run(reconcile), name=f"controller {self.title}")
+        self._task.add_done_callback(self.on_exit)
 
     async def stop(self) -> None:
-        """Takes no new work, and ends when what runs is done."""
+        """Starts no reconcile any more, and returns when the running ones are done."""
         self._open = False
         if self._task is not None:
             self._task.cancel()
         if self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _run(self, work: Callable[[Request], Awaitable[Result]]) -> None:
+    async def _run(self, reconcile: Callable[[Request], Awaitable[Result]]) -> None:
         while True:
-            self._woken.clear()
+            self._wake.clear()
             while self._open and len(self._running) < self.limit:
                 now = time.monotonic()
                 request = self.queue.take(now=now)
                 if request is None:
                     break
-                task = asyncio.create_task(self._one(work, request))
+                task = asyncio.create_task(self._reconcile(reconcile, request))
                 self._running[task] = now
-                task.add_done_callback(self._ended)
-            await self._until_something()
+                task.add_done_callback(self._reconciled)
+            await self._until_due_or_woken()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _reconciled(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
-        self._woken.set()
+        self._wake.set()
 
-    async def _until_something(self) -> None:
+    async def _until_due_or_woken(self) -> None:
         due = self.queue.next_due() if self._open and len(self._running) < self.limit else None
         wait = None if due is None else max(0.0, due - time.monotonic())
         try:
             async with asyncio.timeout(wait):
-                await self._woken.wait()
+                await self._wake.wait()
         except TimeoutError:
             pass
 
-    async def _one(self, work: Callable[[Request], Awaitable[Result]], request: Request) -> None:
+    async def _reconcile(self, reconcile: Callable[[Request], Awaitable[Result]], request: Request) -> None:
         start = time.monotonic()
-        causes = self.causes.take(request)
-        # This task's own, so that each line of the log about this pass has them.
-        structlog.contextvars.bind_contextvars(because=partial(told, causes), seconds=partial(_since, start))
-        verdict = Result(failed=True)
+        triggers = self.triggers.take(request)
+        # Bound to this task, so that every log line of this reconcile has them.
+        structlog.contextvars.bind_contextvars(because=partial(describe, triggers), seconds=partial(_seconds_since, start))
+        result = Result(failed=True)
         try:
-            verdict = await work(request)
+            result = await reconcile(request)
         except Exception:
-            # A bug, or something nobody thought of. It costs this CR its backoff, and nobody else anything.
+            # An internal error costs this CR its backoff, and other CRs nothing.
             self.metrics.panics.inc()
-            self.log.exception("reconcile failed in a way that ruleop did not expect", resource=str(request))
+            self.log.exception("reconcile failed with an internal error; will retry", resource=str(request))
         finally:
             now = time.monotonic()
-            self.queue.done(request, now=now, failed=verdict.failed, again_after=verdict.again)
-            if verdict.failed:
-                self.causes.plan(request, f"retry {self.queue.failures(request)}")
-            elif verdict.again is not None:
-                self.causes.plan(request, *((verdict.why,) if verdict.why else causes))
-            self.metrics.reconciled(verdict.result, now - start)
+            self.queue.done(request, now=now, failed=result.failed, requeue_after=result.again)
+            if result.failed:
+                self.triggers.schedule(request, f"retry {self.queue.failures(request)}")
+            elif result.again is not None:
+                self.triggers.schedule(request, *((result.why,) if result.why else triggers))
+            self.metrics.reconciled(result.result, now - start)
 
 
-def _since(start: float) -> float:
+def _seconds_since(start: float) -> float:
     return round(time.monotonic() - start, 4)

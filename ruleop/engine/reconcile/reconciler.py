@@ -315,7 +315,7 @@ class Reconciler:
         assert planned.status is not None
         if failure is Failure.INVALID and planned.status.projected:
             current.history = current.history.status_refused(planned, told(error), self.clock.monotonic())
-            return Result(again=AT_ONCE, why="the status was refused")
+            return Result(again=AT_ONCE, why="the status was rejected")
         if failure is not None and failure is not Failure.OTHER:
             granted = {"grant": self._status_grant(current, planned)} if failure is Failure.FORBIDDEN else {}
             if self.pass_log.status_not_written(current.request, planned, str(error), granted):
@@ -339,7 +339,7 @@ class Reconciler:
         known = planned.status.patch["metadata"].get("resourceVersion")
         if live is None or live["metadata"]["resourceVersion"] == known:
             return Result(failed=True)
-        return Result(again=AT_ONCE, why="the CR is a newer one")
+        return Result(again=AT_ONCE, why="the CR has changed")
 
     # -- the cluster ---------------------------------------------------------------------------------------------------------------------
 

@@ -28,8 +28,10 @@ class StatusSchemas:
         for rule in rules:
             dropped, watch = dropped_by(rule, kinds.info(rule.kind)), (rule.kind, rule.name)
             if dropped and self._told.get(watch) != dropped:
-                message = f"the schema of {rule.kind.kind} has no {', '.join(dropped)}: the API server would drop it, so it is not written"
-                self.log.warning("no room in the status", controller=str(rule.kind.versionless), message=message)
+                message = (
+                    f"the schema of {rule.kind.kind} has no {', '.join(dropped)}: the API server would drop them, so they are not written"
+                )
+                self.log.warning("status fields missing from the schema", controller=str(rule.kind.versionless), message=message)
             self._told[watch] = dropped
 
 

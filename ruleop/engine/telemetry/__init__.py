@@ -1,4 +1,1 @@
-"""Logs, metrics and probes: what people and Kubernetes see of a running operator.
-
-Knows nothing of the other wings.
-"""
+"""Logs, metrics and probes of a running operator. Imports nothing from the rest of the engine."""

@@ -1,128 +1,116 @@
-"""A server for a few paths that are asked by GET: enough for probes, for Prometheus and for curl, and nothing that more would need.
+"""The standard library's HTTP server in threads, with limits: for probes, for Prometheus and for curl.
 
-Whoever reaches its port may ask, so each connection has a limit of bytes and of seconds, and where there are too many, the oldest goes:
-a probe, which is quick, is answered also while others only hold connections. One question per connection: a probe asks one, and a scraper
-that has to connect twice a minute does not notice.
+Whoever reaches the port can connect, and must not keep a probe from its answer. So a request has a maximum size and has
+to arrive in time, and above a maximum number of connections the oldest is closed. One request per connection: probes
+send one, and a scraper connects twice a minute.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import re
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
-
-import structlog
+import io
+import socket
+import threading
+import time
+from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from wsgiref.types import WSGIApplication
 
-    Answering = Callable[["HttpRequest"], Awaitable["HttpResponse"]]
-
-log = structlog.get_logger(__name__)
-
-LONGEST_QUESTION = 1 << 14
-PATIENCE = 10.0  # seconds for a question to arrive, and for its answer to leave
-LINGER = 2.0  # seconds for the other side to close first: a connection that is cut with something unread takes the answer with it
-MOST_AT_ONCE = 100
-GRACE = 1.0  # seconds for the answers that are on their way when it ends
-
-_FIRST_LINE = re.compile(rb"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]\r\n")
+MAX_REQUEST_BYTES = 1 << 14
+TIMEOUT = 10.0  # seconds for a request to arrive, and for its response to be sent
+MAX_CONNECTIONS = 100
+MAX_THREADS = 2 * MAX_CONNECTIONS  # a thread outlives its connection while it waits for the operator's event loop
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    path: str
-    query: Mapping[str, list[str]]
+class HttpServer(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
+        """Listens on all addresses where the host is empty. Raises OSError or UnicodeError."""
+        self._connections: dict[Any, None] = {}  # the oldest first
+        self._lock = threading.Lock()
+        self.address_family, address = _resolve(host, port)
+        super().__init__(address, _Handler)
+        self.set_app(app)
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, args=(1.0,), name="http server", daemon=True).start()
+
+    def close(self) -> None:
+        """At once on Linux, where this wakes the thread; elsewhere within the second of `serve_forever`."""
+        _interrupt(self.socket)
+        self.shutdown()
+        self.server_close()
+        with self._lock:
+            for connection in self._connections:
+                _interrupt(connection)
+
+    def server_bind(self) -> None:
+        """As HTTPServer does, but without looking up the name of the host, which can take seconds."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, self.server_address[0] != "::")
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if threading.active_count() > MAX_THREADS:
+            self.shutdown_request(request)
+            return
+        with self._lock:
+            if len(self._connections) >= MAX_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                del self._connections[oldest]
+                _interrupt(oldest)
+            self._connections[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, *_args: Any) -> None:
+        """A connection that timed out or was closed is not worth a line of the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
-    text: str | bytes
-    status: int = 200
-    content_type: str = "text/plain; charset=utf-8"
+class _Handler(WSGIRequestHandler):
+    def setup(self) -> None:
+        """Reads the request at once: the standard library limits each line and each wait, but not their sum."""
+        super().setup()
+        self.rfile.close()
+        head, deadline = b"", time.monotonic() + TIMEOUT
+        while b"\r\n\r\n" not in head and len(head) < MAX_REQUEST_BYTES:
+            self.connection.settimeout(max(0.001, deadline - time.monotonic()))
+            received = self.connection.recv(MAX_REQUEST_BYTES)
+            if not received:
+                break
+            head += received
+        self.rfile = io.BufferedReader(io.BytesIO(head if b"\r\n\r\n" in head else b""))
+        self.connection.settimeout(TIMEOUT)
+
+    def log_message(self, *_args: Any) -> None:
+        """Requests are not logged."""
+
+    def get_stderr(self) -> Any:
+        """Where wsgiref writes a traceback when a client does not read its response."""
+        return io.StringIO()
 
 
-class Server:
-    """Belongs to the loop in which it was opened."""
-
-    def __init__(self, server: asyncio.Server, tasks: dict[asyncio.Task[None], None]) -> None:
-        self._server = server
-        self._tasks = tasks
-        self.address: tuple[str, int] = server.sockets[0].getsockname()[:2]
-
-    @classmethod
-    async def open(cls, host: str | None, port: int, answers: Mapping[str, Answering]) -> Server:
-        """Answers what is asked by `answers`, by path. Raises OSError."""
-        tasks: dict[asyncio.Task[None], None] = {}  # the oldest first
-
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None, "streams make one"
-            if len(tasks) >= MOST_AT_ONCE:
-                next(iter(tasks)).cancel()
-            tasks[task] = None
-            try:
-                with contextlib.suppress(OSError, asyncio.CancelledError):  # TimeoutError is one; streams complain of a cancelled task
-                    await _serve(reader, writer, answers)
-            finally:
-                tasks.pop(task)
-                writer.transport.abort()
-
-        return cls(await asyncio.start_server(connected, host, port, limit=LONGEST_QUESTION), tasks)
-
-    async def close(self) -> None:
-        self._server.close()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=GRACE)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # the turn in which aborted connections close their sockets
+def _interrupt(connection: socket.socket) -> None:
+    """Ends the reads and writes of the thread that serves it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: Mapping[str, Answering]) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return
-    except asyncio.LimitOverrunError:
-        head = b""
-    first = _FIRST_LINE.match(head)
-    method = first[1] if first else b""
-    answer = await _answer(method, first[2].decode() if first else "", answers)
-    body = answer.text.encode() if isinstance(answer.text, str) else answer.text
-    allowed = "Allow: GET, HEAD\r\n" if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else ""
-    writer.write(
-        (
-            f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
-            f"Content-Length: {len(body)}\r\n{allowed}Connection: close\r\n\r\n"
-        ).encode()
-    )
-    if method != b"HEAD":
-        writer.write(body)
-    async with asyncio.timeout(PATIENCE):
-        writer.write_eof()
-        await writer.drain()
-    async with asyncio.timeout(LINGER):
-        while await reader.read(LONGEST_QUESTION):
-            pass
-
-
-async def _answer(method: bytes, target: str, answers: Mapping[str, Answering]) -> HttpResponse:
-    path, _, query = target.partition("?")
-    if not method:
-        return HttpResponse("not a question in HTTP/1.1\n", HTTPStatus.BAD_REQUEST)
-    if path not in answers:
-        return HttpResponse("not found\n", HTTPStatus.NOT_FOUND)
-    if method not in {b"GET", b"HEAD"}:
-        return HttpResponse("only GET is answered\n", HTTPStatus.METHOD_NOT_ALLOWED)
-    try:
-        return await answers[path](HttpRequest(path, parse_qs(query, keep_blank_values=True)))
-    except Exception:
-        log.exception("a question could not be answered", path=path)
-        return HttpResponse("an error, which is in the log\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """A name stands for its first address, IPv4 first, as in Go; none stands for all addresses of both families."""
+    if not host and socket.has_dualstack_ipv6():
+        return socket.AF_INET6, ("::", port, 0, 0)
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return family, address

@@ -1,8 +1,8 @@
-"""Logs as events with fields: who, what, why, how long. Readable on a terminal, JSON in a cluster; never a body, never a secret.
+"""Logs as events with fields. Readable on a terminal, JSON in a cluster; never the body of an object, never a secret.
 
-Values that come from a cluster may hold anything, line breaks and terminal codes included; they are escaped, so that nobody can write a log
-line of his own. A mapping is never logged, for an object may be a Secret; nor is the message of an error that nobody foresaw, for it may
-quote one. What is left of that error is where it happened, and that is what mends it.
+Values that come from a cluster may contain anything, line breaks and terminal codes included. They are escaped, so that
+nobody can forge a log line. A mapping is never logged, because an object may be a Secret; neither is the message of an
+unexpected exception, because it may quote one. Its type and its traceback are logged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = {number: name for name, number in LEVELS.items()} | {logging.CRITICAL: 
 
 
 def set_up(level: str = "info", form: Format | None = None) -> None:
-    """Once, at start. Without a form: text on a terminal, JSON elsewhere."""
+    """Called once, at start. Without a form: text on a terminal, JSON elsewhere."""
     as_text = form == "text" or (form is None and sys.stderr.isatty())
     renderer: Any = structlog.processors.JSONRenderer(default=repr)
     if as_text:
@@ -36,57 +36,58 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _what_happened,
-            _no_bodies,
-            _on_one_line if as_text else _first_things_first,  # JSON escapes by itself
+            _format_exception,
+            _redact_bodies,
+            _escape if as_text else _order_fields,  # JSON escapes by itself
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS.get(level.lower(), logging.INFO)),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(handlers=[_Theirs()], level=max(logging.WARNING, LEVELS.get(level.lower(), logging.INFO)), force=True)
+    logging.basicConfig(handlers=[_LibraryHandler()], level=max(logging.WARNING, LEVELS.get(level.lower(), logging.INFO)), force=True)
 
 
-class _Theirs(logging.Handler):
-    """What libraries log, in our form. Warnings and worse only: below that, some log bodies. And the first line only: asyncio goes on with
-    the exception's own words."""
+class _LibraryHandler(logging.Handler):
+    """Logs what libraries log. Only warnings and errors, because below that some log bodies; and only the first line,
+    because asyncio appends the message of the exception."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say = getattr(structlog.get_logger(), _NAMES.get(record.levelno, "warning"))
-        say(record.getMessage().partition("\n")[0], library=record.name, exc_info=record.exc_info)
+        log = getattr(structlog.get_logger(), _NAMES.get(record.levelno, "warning"))
+        log(record.getMessage().partition("\n")[0], library=record.name, exc_info=record.exc_info)
 
 
-def _what_happened(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """An exception as its places and its kind."""
+def _format_exception(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An exception as its type and its traceback, without its message."""
     info = event.pop("exc_info", None)
     error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else sys.exc_info()[1] if info else None
     if error is not None:
-        event["exception"] = "\n".join(_told(error))
+        event["exception"] = "\n".join(_lines_of(error))
     return event
 
 
-def _told(error: BaseException) -> Iterator[str]:
+def _lines_of(error: BaseException) -> Iterator[str]:
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
         seen.add(id(found))
-        said = f": {found}" if isinstance(found, RuleopError) else ""
-        yield f"{type(found).__name__}{said}"
+        message = f": {found}" if isinstance(found, RuleopError) else ""
+        yield f"{type(found).__name__}{message}"
         for frame in reversed(traceback.extract_tb(found.__traceback__)):
             yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
         found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
         if found is not None:
-            yield "because of"
+            yield "caused by"
 
 
-def _no_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _redact_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
-        event[name] = _bodiless(value() if callable(value) else value)  # known only when the line is written
+        # A callable is evaluated only if the line is written
+        event[name] = _redacted(value() if callable(value) else value)
     return event
 
 
-def _bodiless(value: Any) -> Any:
+def _redacted(value: Any) -> Any:
     if type(value) is str:
         return value
     if isinstance(value, Mapping):
@@ -94,11 +95,11 @@ def _bodiless(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"({len(value)} bytes)"
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_bodiless(each) for each in value]
+        return [_redacted(each) for each in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def _on_one_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escape(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
         if name == "exception":
             event[name] = "\n".join(f"    {_printable(line)}" for line in value.split("\n"))
@@ -112,8 +113,8 @@ def _on_one_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
 _FIRST = ("timestamp", "level", "event")
 
 
-def _first_things_first(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """When, how bad and what, before all else: a line of JSON is read from its beginning, and often no further."""
+def _order_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Time, level and event come first: people read a line of JSON from its start, and often no further."""
     return {**{name: event[name] for name in _FIRST if name in event}, **event}
 
 

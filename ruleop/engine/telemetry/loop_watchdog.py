@@ -1,39 +1,50 @@
-"""Whether the event loop turns, told from outside of it: a loop that hangs can say nothing of itself."""
+"""Whether the event loop runs, seen from other threads: a blocked loop cannot report anything itself."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BEAT = 1.0
-HUNG = 60.0
-"""Seconds without a turn. One turn can be long: sixteen workers that each render something huge. None of them needs seconds, as templates
-have budgets; so what takes a minute does not end, and a new process is better."""
+T = TypeVar("T")
+
+BEAT_INTERVAL = 1.0
+CALL_TIMEOUT = 10.0  # seconds for the event loop to take a call from another thread
+BLOCKED_AFTER = 60.0
+"""Seconds without a beat. One iteration of the loop can be long: sixteen workers that each render something huge. None
+of them needs seconds, because templates have budgets; so what takes a minute does not end, and a restart is better."""
 
 
 class LoopWatchdog:
-    """`late` is told, once a second, how late the loop came to it."""
+    """Calls `report_lag` once a second with the seconds by which the loop was late."""
 
-    def __init__(self, late: Callable[[float], object], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._late = late
+    def __init__(self, report_lag: Callable[[float], object], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._report_lag = report_lag
         self._clock = clock
-        self._beaten = clock()
+        self._last_beat = clock()
 
-    async def beat(self) -> None:
-        """For ever."""
+    async def run(self) -> None:
         while True:
-            await asyncio.sleep(BEAT)
-            self._late(max(0.0, self.silence() - BEAT))
-            self._beaten = self._clock()
+            await asyncio.sleep(BEAT_INTERVAL)
+            self._report_lag(max(0.0, self.since_beat() - BEAT_INTERVAL))
+            self._last_beat = self._clock()
 
-    def silence(self) -> float:
+    def since_beat(self) -> float:
         """Seconds since the last beat; safe from any thread."""
-        return self._clock() - self._beaten
+        return self._clock() - self._last_beat
 
     @property
-    def hangs(self) -> bool:
-        return self.silence() > HUNG
+    def is_blocked(self) -> bool:
+        return self.since_beat() > BLOCKED_AFTER
+
+
+def call_on_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
+    """Calls a function on the event loop, from another thread. Raises TimeoutError if the loop does not get to it."""
+
+    async def call() -> T:
+        return function()
+
+    return asyncio.run_coroutine_threadsafe(call(), loop).result(CALL_TIMEOUT)

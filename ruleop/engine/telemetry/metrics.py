@@ -1,14 +1,15 @@
-"""What is counted while ruleop runs, under the names that dashboards of the field already know, and a few of our own. What is a state and
-no event (how many wait, how old, how large) is in `collector`, worked out when somebody asks.
+"""Counters and histograms: controller-runtime's and client-go's metrics under their own names, and ruleop's. Gauges of
+current state (queue depth, age, size) are in the manager's `collector.py` and computed for each scrape.
 
-Labels are kinds, outcomes, and names that stand in the rules, never names of objects: their number must not grow with the cluster.
+Labels are kinds, outcomes and names from the rules, never names of objects: their number must not grow with the
+cluster.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,22 +18,23 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 FRACTIONS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1)
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 RESULTS = ("success", "requeue", "requeue_after", "error")
-NO_ANSWER = "<error>"  # as client-go says it
+NO_ANSWER = "<error>"  # client-go's value
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a time of birth for each counter: a third of all series, and nobody asks
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and nobody uses them
 
 M = TypeVar("M", Counter, Histogram)
 
 
 class ControllerMetrics:
-    """What happens at one watched kind. To find a counter by its labels costs more than to count, so each is looked for once."""
+    """The metrics of one watched kind. Looking up a counter by its labels costs more than incrementing it, so it is
+    done once."""
 
     def __init__(self, metrics: Metrics, title: str) -> None:
         self._metrics = metrics
         self._title = title
         self._bound: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._removed = False
-        # From the beginning, as in controller-runtime: so that the first of each is an increase.
+        # All results exist from the start, as in controller-runtime, so that the first of each is an increase.
         self._results = {result: self._bind(metrics.reconciles, result) for result in RESULTS}
         self._writes: dict[tuple[str, str], Counter] = {}
         self._errors, self._retries = self._bind(metrics.reconcile_errors), self._bind(metrics.retries)
@@ -60,7 +62,7 @@ class ControllerMetrics:
         self._writes[action, outcome].inc()
 
     def remove(self) -> None:
-        """No series is left of it, and the end of work that is still going on makes none."""
+        """Removes its series. A reconcile that ends later adds none."""
         self._removed = True
         for metric, labels in self._bound:
             metric.remove(self._title, *labels)
@@ -76,7 +78,7 @@ class Metrics:
         self._controllers: dict[str, ControllerMetrics] = {}
         self._requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         counter = self._counter
-        # The field's usual names (controller-runtime, client-go).
+        # The names of controller-runtime and client-go.
         self.reconciles = counter(
             "controller_runtime_reconcile",
             "Reconciles by result: success, requeue (at once), requeue_after (before the resync) or error.",
@@ -94,37 +96,37 @@ class Metrics:
         self.retries = counter("workqueue_retries", "Items added again after a failure.", "name")
         self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method", "host")
         self.request_time = self._histogram(
-            "rest_client_request_duration_seconds", "How long a request took; of a watch, until it was open.", SECONDS, "verb", "host"
+            "rest_client_request_duration_seconds",
+            "How long a request took; of a watch, until it was open.",
+            SECONDS,
+            "verb",
+            "host",
         )
         self.leader = self._gauge("leader_election_master_status", "1 while this process is the leader.", "name")
         # ruleop's own.
         self.writes = counter(
             "ruleop_writes",
-            "Writes (create, patch, delete and so on, in the words of a dry run) by what became of them: "
-            "done, held back (for another that failed), or why the server refused.",
+            "Writes (create, patch, delete and so on, as a dry run names them) by outcome: done, held back (because another write "
+            "failed), or the reason for which the API server rejected it.",
             "controller",
             "action",
             "outcome",
         )
         self.quiet = counter("ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller")
-        self.plan_time = self._histogram(
-            "ruleop_plan_seconds", "How long one rendering and planning of a CR took.", FRACTIONS, "controller"
-        )
+        self.plan_time = self._histogram("ruleop_plan_seconds", "How long rendering and planning a CR took.", FRACTIONS, "controller")
         self.fights = counter(
             "ruleop_field_conflicts",
-            "Field conflicts: somebody repeatedly changes a child; each is counted when it is noticed.",
+            "Field conflicts: somebody repeatedly changes a child. Counted when detected.",
             "controller",
         )
-        self.drift = counter(
-            "ruleop_drift_reverted", "Changes and deletions of children by somebody else that were reverted.", "controller"
-        )
-        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or refused.", "outcome")
+        self.drift = counter("ruleop_drift_reverted", "Changes and deletions of children by others that were reverted.", "controller")
+        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome")
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
         )
         self.lag = self._histogram("ruleop_event_loop_lag_seconds", "Delay of the event loop, measured once a second.", SECONDS)
-        for outcome in ("done", "refused"):
-            self.reloads.labels(outcome)  # so that the first refusal is an increase
+        for outcome in ("done", "rejected"):
+            self.reloads.labels(outcome)  # so that the first is an increase
 
     def of(self, title: str) -> ControllerMetrics:
         found = self._controllers.get(title)
@@ -132,8 +134,8 @@ class Metrics:
             found = self._controllers[title] = ControllerMetrics(self, title)
         return found
 
-    def forget(self, title: str) -> None:
-        """A watch was removed: its series go with it."""
+    def remove(self, title: str) -> None:
+        """Removes the series of a watched kind."""
         if (gone := self._controllers.pop(title, None)) is not None:
             gone.remove()
 
@@ -155,6 +157,3 @@ class Metrics:
 
     def _histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
         return Histogram(name, text, labels, registry=self.registry, buckets=buckets)
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)

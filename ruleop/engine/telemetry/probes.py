@@ -1,12 +1,12 @@
-"""What Kubernetes and people ask the operator: is it alive, is it ready, and what has it measured.
+"""What Kubernetes and Prometheus ask the operator: is it alive, is it ready, and what are its metrics.
 
-`/healthz` says that the event loop turns. `/readyz` says that every store is synced and fresh; `?verbose` says which of them is, what more
-there is to know, and whether the rules on disk are the ones that run. A store whose kind is not served or not permitted is named there, and
-keeps nobody from being ready: it stops the children that need it and nothing else.
+`/healthz` says whether the event loop runs. `/readyz` says whether every cache is synced and fresh; `?verbose` lists
+each check, and whether the rules on disk are those in force. A kind that is not served or not permitted is listed there
+and does not make the operator unready: only the children that need it wait.
 
-They are asked in a thread with an event loop of its own. So what is asked is answered in time while the operator's loop is busy, and who
-asks `/healthz` learns of a loop that hangs by the answer, and not by having none: whether that is a reason to begin anew is not a question
-of how patient a probe is. All else is asked on the operator's loop, because only there its state stands still.
+Requests are served by threads, so `/healthz` is answered while the event loop is busy, and reports a blocked loop by
+its answer: a restart does not depend on how patient a probe is. The operator's state is read on the event loop, where
+it does not change while it is read; metrics are formatted and compressed in the thread.
 """
 
 from __future__ import annotations
@@ -14,137 +14,132 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
-from prometheus_client import CONTENT_TYPE_LATEST
+import structlog
+from prometheus_client import make_wsgi_app
 
-from ruleop.engine.telemetry.http_server import HttpResponse, Server
+from ruleop.engine.telemetry.http_server import HttpServer
+from ruleop.engine.telemetry.loop_watchdog import call_on_loop
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from ruleop.engine.telemetry.http_server import Answering, HttpRequest
     from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
     from ruleop.engine.telemetry.metrics import Metrics
 
-T = TypeVar("T")
-
-PATIENCE = 10.0  # seconds that the operator's loop is given to answer
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that has to hold."""
+    """One condition of readiness."""
 
     name: str
     ok: bool
     message: str = ""
-    counts: bool = True  # False: told, but no reason not to be ready
+    counts: bool = True  # False: listed, but the operator is ready without it
 
 
 class Probes:
     def __init__(self, checks: Callable[[], Iterable[Check]], metrics: Metrics, loop_watchdog: LoopWatchdog) -> None:
         self.checks = checks
-        self.metrics = metrics
         self.loop_watchdog = loop_watchdog
-        self._servers: list[Server] = []
-        self._operator: asyncio.AbstractEventLoop | None = None
-        self._own: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loop = asyncio.get_running_loop()
+        self._metrics = make_wsgi_app(metrics.registry)
+        self._servers: list[HttpServer] = []
 
     async def serve(self, *, health: str, metrics: str) -> None:
         """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
-        index: dict[str, dict[str, Answering]] = {}
-        if _wanted(health):
-            index[health] = {"/healthz": self._alive, "/livez": self._alive, "/readyz": self._ready}
-        if _wanted(metrics):
-            index.setdefault(metrics, {})["/metrics"] = self._metrics
-        if not index:
-            return
-        self._operator, self._own = asyncio.get_running_loop(), asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._own.run_forever, name="health", daemon=True)
-        self._thread.start()
-        for address, answers in index.items():
-            await self._there(self._listen(address, answers))
+        routes: dict[str, dict[str, WSGIApplication]] = {}
+        if _is_on(health):
+            routes[health] = {"/healthz": self._healthz, "/livez": self._healthz, "/readyz": self._readyz}
+        if _is_on(metrics):
+            routes.setdefault(metrics, {})["/metrics"] = self._metrics
+        for address, apps in routes.items():
+            self._servers.append(await asyncio.to_thread(_listen, address, self._dispatcher(apps)))
+            self._servers[-1].start()
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where it listens: host and port of each address, in the order in which they were given."""
-        return [server.address for server in self._servers]
-
-    async def _listen(self, address: str, answers: Mapping[str, Answering]) -> None:
-        host, _, port = address.rpartition(":")
-        if not (port.isascii() and port.isdigit() and int(port) < 65536):
-            raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
-        try:
-            self._servers.append(await Server.open(host.strip("[]") or None, int(port), answers))
-        except (OSError, UnicodeError) as error:
-            raise RuleopError(f"cannot listen on {address}: {_why(error, host)}; choose another address, or 0 for none") from error
+        """Host and port of each address that it listens on, in the order in which they were given."""
+        return [(server.server_name, server.server_port) for server in self._servers]
 
     async def stop(self) -> None:
-        if self._own is None or self._thread is None:
-            return
         while self._servers:
-            await self._there(self._servers.pop().close())
-        self._own.call_soon_threadsafe(self._own.stop)
-        await asyncio.to_thread(self._thread.join)
-        self._own.close()
-        self._own = None
+            await asyncio.to_thread(self._servers.pop().close)
 
-    async def _there(self, what: Coroutine[Any, Any, T]) -> T:
-        """In the thread."""
-        assert self._own is not None, "it serves"
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what, self._own))
+    def _dispatcher(self, apps: Mapping[str, WSGIApplication]) -> WSGIApplication:
+        def dispatch(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+            if path not in apps:
+                return _text(start_response, HTTPStatus.NOT_FOUND, "not found\n")
+            if method not in {"GET", "HEAD"}:
+                return _text(start_response, HTTPStatus.METHOD_NOT_ALLOWED, "only GET is allowed\n", Allow="GET, HEAD")
+            try:
+                body = apps[path]({**environ, "REQUEST_METHOD": "GET"}, start_response)
+            except TimeoutError:
+                return self._loop_is_blocked(start_response)
+            except Exception:
+                log.exception("request failed with an internal error", path=path)
+                return _text(start_response, HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log\n")
+            return body if method == "GET" else []
 
-    async def _asked(self, question: Callable[[], T]) -> T:
-        """On the operator's loop. Raises TimeoutError where that does not come to it."""
+        return dispatch
 
-        async def answer() -> T:
-            return question()
+    def _loop_is_blocked(self, start_response: StartResponse) -> Iterable[bytes]:
+        message = f"the event loop has been blocked for {self.loop_watchdog.since_beat():.0f} s\n"
+        return _text(start_response, HTTPStatus.SERVICE_UNAVAILABLE, message)
 
-        assert self._operator is not None, "it serves"
-        async with asyncio.timeout(PATIENCE):
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._operator))
+    def _healthz(self, _environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if self.loop_watchdog.is_blocked:
+            return self._loop_is_blocked(start_response)
+        return _text(start_response, HTTPStatus.OK, "ok")
 
-    def _silent(self) -> HttpResponse:
-        return HttpResponse(f"the event loop has not turned for {self.loop_watchdog.silence():.0f} s\n", 503)
-
-    async def _alive(self, _question: HttpRequest) -> HttpResponse:
-        return self._silent() if self.loop_watchdog.hangs else HttpResponse("ok")
-
-    async def _ready(self, question: HttpRequest) -> HttpResponse:
-        try:
-            checks = await self._asked(lambda: list(self.checks()))
-        except TimeoutError:
-            return self._silent()
+    def _readyz(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        checks = call_on_loop(self._loop, lambda: list(self.checks()))
         ready = all(check.ok for check in checks if check.counts)
-        lines = [_line(check) for check in checks]
-        text = "\n".join([*lines, "ready" if ready else "not ready"]) if "verbose" in question.query or not ready else "ok"
-        return HttpResponse(text + "\n", 200 if ready else 503)
+        text = "ok"
+        if not ready or "verbose" in parse_qs(environ["QUERY_STRING"], keep_blank_values=True):
+            text = "\n".join([*map(_line, checks), "ready" if ready else "not ready"])
+        return _text(start_response, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, text + "\n")
 
-    async def _metrics(self, _question: HttpRequest) -> HttpResponse:
-        try:
-            return HttpResponse(await self._asked(self.metrics.text), content_type=CONTENT_TYPE_LATEST)
-        except TimeoutError:
-            return self._silent()
+
+def _text(start_response: StartResponse, status: HTTPStatus, text: str, **headers: str) -> list[bytes]:
+    body = text.encode()
+    fields = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body)), **headers}
+    start_response(f"{status.value} {status.phrase}", list(fields.items()))
+    return [body]
 
 
 def _line(check: Check) -> str:
-    """A check is one line; what more it has to say stands below it, indented, so that it cannot be taken for another check."""
+    """A check is one line. More lines of its message are indented, so that none can be taken for another check."""
     first, *more = check.message.splitlines() or [""]
     return "\n".join([f"[{'+' if check.ok else '-'}] {check.name}{': ' + first if first else ''}", *("    " + line for line in more)])
 
 
-def _why(error: OSError | UnicodeError, host: str) -> str:
-    if isinstance(error, UnicodeError):  # of the encoding that names of hosts have
-        return f"{host} is not the name of a host"
+def _listen(address: str, app: WSGIApplication) -> HttpServer:
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
+    try:
+        return HttpServer(host.strip("[]"), int(port), app)
+    except (OSError, UnicodeError) as error:
+        raise RuleopError(f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none") from error
+
+
+def _reason(error: OSError | UnicodeError, host: str) -> str:
+    if isinstance(error, UnicodeError):  # raised when the name is encoded as IDNA
+        return f"{host} is not a valid host name"
     if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
         return error.strerror or str(error)
-    return os.strerror(error.errno) if error.errno else str(error)  # asyncio's own words name the address once more
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
-def _wanted(address: str) -> bool:
+def _is_on(address: str) -> bool:
     return address not in {"", "0", ":0"}

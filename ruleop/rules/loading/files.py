@@ -160,7 +160,7 @@ class _Reader:
         if len(self.texts) >= MAX_FILES:
             raise _TooManyFilesError
         if not is_utf8(path):
-            self._mistake(path, "a file's name is not valid UTF-8: rename it, or the folder")
+            self._mistake(path, "the name of the file is not valid UTF-8: rename it or its folder")
             return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:

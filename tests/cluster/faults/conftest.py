@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from controlplane.cluster import ControlPlane
 
+from tests.cluster.example_projects import ROOT
+from tests.cluster.faults.fork_server import ForkServer
 from tests.cluster.faults.lab import PROJECT, Lab
-from tests.cluster.faults.lives import LIVES, undisturbed
-from tests.cluster.faults.nursery import Nursery
 from tests.cluster.faults.proxy import Threads
-from tests.cluster.seeds import ROOT
+from tests.cluster.faults.scenarios import SCENARIOS, run_without_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.cluster.faults.lives import Course
+    from tests.cluster.faults.scenarios import Recording
 
     Make = Callable[..., Lab]
 
@@ -35,15 +35,15 @@ def plane() -> Iterator[ControlPlane]:
 def make(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
     folder: Path = tmp_path_factory.mktemp("faults")
     threads = Threads()
-    with Nursery(folder) as nursery:
-        yield lambda name="lab", **settings: Lab(plane, threads, nursery, folder, f"{name}-{uuid.uuid4().hex[:8]}", **settings)
+    with ForkServer(folder) as fork_server:
+        yield lambda name="lab", **settings: Lab(plane, threads, fork_server, folder, f"{name}-{uuid.uuid4().hex[:8]}", **settings)
     threads.close()
 
 
 @pytest.fixture(scope="session")
-def courses(make: Make) -> dict[Any, Course]:
-    """What each life is when nothing happens."""
-    return {life: undisturbed(make, life) for life in LIVES}
+def recordings(make: Make) -> dict[Any, Recording]:
+    """What each scenario is when nothing happens."""
+    return {scenario: run_without_faults(make, scenario) for scenario in SCENARIOS}
 
 
 @pytest.fixture

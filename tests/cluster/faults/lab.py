@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from controlplane.access import write_kubeconfig
 from controlplane.cluster import free_ports
 
-from tests.cluster.faults.nursery import is_alive
+from tests.cluster.faults.fork_server import is_alive
 from tests.cluster.faults.proxy import Proxy
 from tests.cluster.operator import eventually, logged, probe
 from tests.cluster.server import Client, RefusedError
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
-    from tests.cluster.faults.nursery import Nursery
+    from tests.cluster.faults.fork_server import ForkServer
     from tests.cluster.faults.proxy import Threads
 
 PROJECT = Path(__file__).resolve().parent / "project"
-PATIENCE = 60.0
-LEFT = (
+TIMEOUT = 60.0
+COLLECTIONS = (
     "/api/v1/namespaces/{}/configmaps",
     "/api/v1/namespaces/{}/services",
     "/apis/apps/v1/namespaces/{}/deployments",
@@ -43,9 +43,9 @@ class Lab:
     """The operator runs from `start` until it is killed; it ends with the context at the latest."""
 
     def __init__(
-        self, plane: ControlPlane, threads: Threads, nursery: Nursery, folder: Path, namespace: str, project: Path = PROJECT
+        self, plane: ControlPlane, threads: Threads, fork_server: ForkServer, folder: Path, namespace: str, project: Path = PROJECT
     ) -> None:
-        self.plane, self.nursery = plane, nursery
+        self.plane, self.fork_server = plane, fork_server
         self.folder, self.namespace, self.project = folder, namespace, project
         self.proxy = Proxy(threads, plane.server, plane.layout.authority)
         self.admin = Client(plane)
@@ -80,7 +80,7 @@ class Lab:
         command = ["run", "-C", str(self.project), "--kubeconfig", str(self.kubeconfig), "--namespaces", self.namespace]
         command += ["--operator-namespace", self.namespace, "--log-format", "json", "--metrics-bind-address", f"127.0.0.1:{self.port}"]
         command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--no-reload", *self.arguments]
-        self.pid = self.nursery.start(command, self.log_file, self.clock)
+        self.pid = self.fork_server.start(command, self.log_file, self.clock)
 
     def start_and_wait(self) -> None:
         self.start()
@@ -94,7 +94,7 @@ class Lab:
                 os.kill(pid, signal.SIGKILL)
             eventually("its end", lambda: not is_alive(pid))
 
-    def start_again_where_killed(self) -> None:
+    def restart_if_killed(self) -> None:
         if not self.pid:
             self.start()
         elif not is_alive(self.pid):
@@ -103,12 +103,12 @@ class Lab:
     def eventually(self, what: str, probe: Callable[[], Any]) -> Any:
         """As ever; and who killed the operator meanwhile does not have to start it again."""
 
-        def going_on() -> Any:
-            self.start_again_where_killed()
+        def probe_with_restart() -> Any:
+            self.restart_if_killed()
             return probe()
 
         try:
-            return eventually(what, going_on, PATIENCE)
+            return eventually(what, probe_with_restart, TIMEOUT)
         except AssertionError as error:
             log = self.log_file.read_text()[-6000:] if self.log_file.exists() else ""
             asked = [f"{call}: {call.status}" for call in self.proxy.calls if call.is_write][-60:]
@@ -129,7 +129,7 @@ class Lab:
     # -- objects -------------------------------------------------------------------------------------------------------------------------
 
     def path(self, resource: str, name: str = "") -> str:
-        root = next(each.format(self.namespace) for each in LEFT if each.endswith("/" + resource))
+        root = next(each.format(self.namespace) for each in COLLECTIONS if each.endswith("/" + resource))
         return f"{root}/{name}" if name else root
 
     def make(self, resource: str, name: str, kind: str, **parts: Any) -> Any:
@@ -145,7 +145,7 @@ class Lab:
     def get(self, resource: str, name: str) -> Any:
         return self.admin.get(self.path(resource, name))
 
-    def is_told(self, resource: str, name: str, reason: str = "") -> Any:
+    def is_observed(self, resource: str, name: str, reason: str = "") -> Any:
         """The CR, once its status is about its present generation (and Ready has the reason)."""
         found = self.get(resource, name)
         status = found.get("status") or {}
@@ -161,7 +161,7 @@ class Lab:
     def snapshot(self) -> dict[str, Any]:
         """All that is in the namespace, without what differs from run to run."""
         found = {}
-        for each in LEFT:
+        for each in COLLECTIONS:
             with contextlib.suppress(RefusedError):  # a kind that is not defined in this run
                 for obj in self.admin.get(each.format(self.namespace))["items"]:
                     key = f"{each.rpartition('/')[2]}/{obj['metadata']['name']}"
@@ -190,7 +190,7 @@ def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return {key: {"is": one.get(key), "should be": two.get(key)} for key in sorted({*one, *two}) if one.get(key) != two.get(key)}
 
 
-def quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
+def is_quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
     """Whether the operator writes nothing for so long. It is the time in which nothing may happen, not a wait for something."""
     mark = len(proxy.writes())
     time.sleep(seconds)

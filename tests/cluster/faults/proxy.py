@@ -34,7 +34,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 # What belongs to one connection, and no message is to carry over to another.
 HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 BUFFER = 8 << 20
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class CutError(Exception):
@@ -164,26 +164,26 @@ class Proxy:
     def writes(self, mark: int = 0) -> list[Call]:
         """Those that the server has done since then. What a write changes shows before its answer has come, which is waited for here."""
         asked = [call for call in self.calls[mark:] if call.is_write]
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while any(call.under_way for call in asked):
             assert time.monotonic() < deadline, f"no answer to {[str(call) for call in asked if call.under_way]}"
             time.sleep(0.002)
         return [call for call in asked if call.done]
 
-    def told(self, mark: int = 0) -> list[str]:
+    def written(self, mark: int = 0) -> list[str]:
         return [str(call) for call in self.writes(mark)]
 
-    def comings_and_goings(self) -> Counter[str]:
+    def creates_and_deletes(self) -> Counter[str]:
         """What was created and deleted, and how often."""
         return Counter(str(call) for call in self.writes() if call.method in {"POST", "DELETE"})
 
     # -- what tests do to it -------------------------------------------------------------------------------------------------------------
 
-    def leave(self) -> None:
+    def stop_listening(self) -> None:
         """As if nobody listened there; all connections are cut."""
-        self.threads.run(self._leave())
+        self.threads.run(self._stop_listening())
 
-    def come_back(self) -> None:
+    def listen_again(self) -> None:
         self.threads.run(self._listen())
 
     def cut(self) -> None:
@@ -242,7 +242,7 @@ class Proxy:
         self.port = self._runner.addresses[0][1]
         self._site = site
 
-    async def _leave(self) -> None:
+    async def _stop_listening(self) -> None:
         await self._site.stop()
         await self._abort()
 
@@ -282,7 +282,7 @@ class Proxy:
         if (answer := await self.before(call)) is not None:
             return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
         if call.is_watch and call.parts[0] in self._replaying:
-            return await self._tell_the_past(request, call)
+            return await self._send_past_events(request, call)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         if call.is_watch:
             async with self._request(request, call, headers) as upstream:
@@ -336,7 +336,7 @@ class Proxy:
             del self.watches[lines]
         return response
 
-    async def _tell_the_past(self, request: web.Request, call: Call) -> web.StreamResponse:
+    async def _send_past_events(self, request: web.Request, call: Call) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         for line in self._past[call.path]:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.faults.lives import LIVES, disturbed
 from tests.cluster.faults.proxy import Answer, CutError
+from tests.cluster.faults.scenarios import SCENARIOS, run_with_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cluster.faults.conftest import Make
     from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.lives import Course
     from tests.cluster.faults.proxy import Call
+    from tests.cluster.faults.scenarios import Recording
 
 LATER = {"Retry-After": "1"}
 
@@ -61,6 +61,8 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize("life", LIVES, ids=str)
-def test_trouble_with_each_write_changes_nothing_in_the_end(make: Make, courses: dict[Any, Course], life: Any, trouble: str) -> None:
-    assert set(disturbed(make, life, TROUBLES[trouble], courses[life])) >= set(courses[life].writes)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_fault_at_each_write_does_not_change_the_final_state(
+    make: Make, recordings: dict[Any, Recording], scenario: Any, trouble: str
+) -> None:
+    assert set(run_with_fault(make, scenario, TROUBLES[trouble], recordings[scenario])) >= set(recordings[scenario].writes)

@@ -1,4 +1,4 @@
-"""The wall clock is wrong, or jumps. Nothing is decided by it, so nothing is written because of it."""
+"""The wall clock is shifted_time, or jumps. Nothing is decided by it, so nothing is written because of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.faults.lab import quiet
+from tests.cluster.faults.lab import is_quiet
 
 if TYPE_CHECKING:
     from tests.cluster.faults.lab import Lab
@@ -20,28 +20,28 @@ def times(lab: Lab) -> dict[str, str]:
 
 
 def tells(lab: Lab, text: str) -> bool:
-    ledger = lab.is_told("ledgers", "all", "Ready")
+    ledger = lab.is_observed("ledgers", "all", "Ready")
     return ledger is not None and ledger["status"]["text"] == text
 
 
 @pytest.mark.parametrize("jump", [-2 * DAY, 730 * DAY], ids=["two days back", "two years ahead"])
-def test_a_clock_that_jumps_writes_nothing(lab: Lab, jump: float) -> None:
-    """Neither in the operator that lives through it nor in the next; and a condition keeps its time while it stays what it is."""
+def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
+    """Neither in the operator that scenarios through it nor in the next; and a condition keeps its time while it stays what it is."""
     lab.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
     lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a"]})
-    lab.eventually("the ledger", lambda: lab.is_told("ledgers", "all", "Ready"))
-    while not quiet(lab.proxy):
+    lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
+    while not is_quiet(lab.proxy):
         pass
     before, mark = times(lab), lab.proxy.mark()
     lab.clock.write_text(str(jump))
     lab.edit("ledgers", "all", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     lab.edit("configmaps", "all-book", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     lab.edit("configmaps", "all-settings", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
-    while not quiet(lab.proxy):
+    while not is_quiet(lab.proxy):
         pass
     lab.kill()
     lab.start_and_wait()
-    while not quiet(lab.proxy):
+    while not is_quiet(lab.proxy):
         pass
     assert [str(call) for call in lab.proxy.calls[mark:] if call.is_write] == []
     lab.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
@@ -51,13 +51,13 @@ def test_a_clock_that_jumps_writes_nothing(lab: Lab, jump: float) -> None:
     assert times(lab) == before
 
 
-def test_the_lease_is_kept_while_the_clock_jumps(lab: Lab) -> None:
+def test_the_lease_is_kept_over_clock_jumps(lab: Lab) -> None:
     """Leases are compared by how long they were not renewed, as each candidate saw it itself."""
     lab.kill()
     lab.arguments = ["--leader-elect"]
     lab.start_and_wait()
     lab.make("ledgers", "all", "Ledger", spec={"text": "one"})
-    lab.eventually("the ledger", lambda: lab.is_told("ledgers", "all", "Ready"))
+    lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
     path = f"/apis/coordination.k8s.io/v1/namespaces/{lab.namespace}/leases/ruleop"
     before = lab.admin.get(path)["spec"]
     for jump in (-2 * DAY, 730 * DAY):

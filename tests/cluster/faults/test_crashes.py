@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.faults.lives import LIVES, disturbed
 from tests.cluster.faults.proxy import CutError
+from tests.cluster.faults.scenarios import SCENARIOS, run_with_fault
 
 if TYPE_CHECKING:
     from tests.cluster.faults.conftest import Make
     from tests.cluster.faults.lab import Lab
-    from tests.cluster.faults.lives import Course
     from tests.cluster.faults.proxy import Call
+    from tests.cluster.faults.scenarios import Recording
 
 AT_ONCE = 4
 
@@ -39,18 +39,18 @@ class Crash:
             lab.proxy.before = strike
 
 
-@pytest.mark.parametrize("life", LIVES, ids=str)
-def test_a_crash_at_any_write_changes_nothing_in_the_end(make: Make, courses: dict[Any, Course], life: Any) -> None:
-    course = courses[life]
-    crashes = [Crash(number, done=done) for number in range(1, len(course.writes) + 1) for done in (False, True)]
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_crash_at_any_write_does_not_change_the_final_state(make: Make, recordings: dict[Any, Recording], scenario: Any) -> None:
+    recording = recordings[scenario]
+    crashes = [Crash(number, done=done) for number in range(1, len(recording.writes) + 1) for done in (False, True)]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        hit = list(threads.map(lambda crash: disturbed(make, life, crash, course), crashes))
-    # The last writes may be fewer in a disturbed life; but what is written at all was struck.
-    assert {each for of_one in hit for each in of_one} >= set(course.writes)
+        hit = list(threads.map(lambda crash: run_with_fault(make, scenario, crash, recording), crashes))
+    # The last writes may be fewer in a run_with_fault scenario; but what is written at all was struck.
+    assert {each for of_one in hit for each in of_one} >= set(recording.writes)
 
 
-@pytest.mark.parametrize("life", LIVES, ids=str)
-def test_an_operator_that_is_killed_at_every_write_gets_there_all_the_same(make: Make, courses: dict[Any, Course], life: Any) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_an_operator_killed_at_every_write_reaches_the_desired_state(make: Make, recordings: dict[Any, Recording], scenario: Any) -> None:
     """It never does more than one write before it dies, and never hears what became of it."""
 
     def always(lab: Lab) -> None:
@@ -62,4 +62,4 @@ def test_an_operator_that_is_killed_at_every_write_gets_there_all_the_same(make:
 
         lab.proxy.after = strike
 
-    assert set(disturbed(make, life, always, courses[life])) >= set(courses[life].writes)
+    assert set(run_with_fault(make, scenario, always, recordings[scenario])) >= set(recordings[scenario].writes)

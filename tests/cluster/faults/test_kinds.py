@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.cluster.faults.lab import PROJECT, quiet
+from tests.cluster.faults.lab import PROJECT, is_quiet
 from tests.cluster.server import CRDS, RefusedError
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def slowly(lab: Lab) -> Iterator[None]:
     yield
 
 
-def test_a_watched_kind_that_goes_and_comes_back(lab: Lab) -> None:
+def test_a_watched_kind_is_removed_and_added_again(lab: Lab) -> None:
     """Its resources went with it. Of those of the next definition the operator hears, and the children of the old ones are not theirs."""
     with slowly(lab):
         lab.make("ledgers", "old", "Ledger", spec={"text": "old", "pages": ["a"]})
-        lab.eventually("the ledger", lambda: lab.is_told("ledgers", "old", "Ready"))
+        lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "old", "Ready"))
         # Our finalizer holds the definition until the last resource is gone: closing children are made and seen to meanwhile.
         lab.admin.delete(f"{CRDS}/ledgers.faults.example.com")
         lab.eventually("the closing", lambda: lab.get("configmaps", "old-closing"))
@@ -69,25 +69,25 @@ def test_a_watched_kind_that_goes_and_comes_back(lab: Lab) -> None:
         lab.eventually("the definition to go", lambda: not found(lab, f"{CRDS}/ledgers.faults.example.com"))
         define(lab, "ledgers")
         lab.make("ledgers", "new", "Ledger", spec={"text": "new", "pages": ["a"]})
-        lab.eventually("the ledger", lambda: lab.is_told("ledgers", "new", "Ready"))
+        lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "new", "Ready"))
     lab.check()
 
 
-def test_a_kind_of_child_that_goes_is_told_and_made_again_when_it_comes(lab: Lab) -> None:
+def test_children_of_a_removed_kind_are_recreated_when_the_kind_returns(lab: Lab) -> None:
     with slowly(lab):
         lab.make("heaps", "all", "Heap", spec={"text": "one", "thing": True, "parts": [{"name": "a", "text": "one"}]})
-        lab.eventually("the heap", lambda: lab.is_told("heaps", "all", "Ready"))
+        lab.eventually("the heap", lambda: lab.is_observed("heaps", "all", "Ready"))
         undefine(lab, "things")
         try:
-            told = lab.eventually("it to be told", lambda: not_ready(lab))
-            assert "Thing" in lab.condition(told)["message"]
+            found = lab.eventually("its status", lambda: not_ready(lab))
+            assert "Thing" in lab.condition(found)["message"]
             lab.edit("heaps", "all", {"spec": {"parts": [{"name": "a", "text": "two"}]}})
             lab.eventually("the other child", lambda: lab.get("configmaps", "all-a")["data"]["text"] == "two")
-            while not quiet(lab.proxy):
+            while not is_quiet(lab.proxy):
                 pass
         finally:
             define(lab, "things")
-        lab.eventually("the heap", lambda: lab.is_told("heaps", "all", "Ready"))
+        lab.eventually("the heap", lambda: lab.is_observed("heaps", "all", "Ready"))
         thing = lab.admin.get(f"/apis/faults.example.com/v1/namespaces/{lab.namespace}/things/all")
         assert thing["spec"] == {"text": "oneoneone"}
     lab.check()
@@ -98,19 +98,19 @@ def not_ready(lab: Lab) -> Any:
     return heap if lab.condition(heap)["status"] == "False" else None
 
 
-def test_a_namespace_that_goes_while_children_are_made(lab: Lab) -> None:
+def test_a_namespace_deleted_while_children_are_created(lab: Lab) -> None:
     """No child is made in vain again and again; the finalizer does not hold the namespace, for nothing can be made in it any more."""
     with slowly(lab):
         lab.make("heaps", "all", "Heap", spec={"parts": [{"name": f"p{number}", "text": "x"} for number in range(40)]})
         lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a"]})
-        lab.eventually("the ledger", lambda: lab.is_told("ledgers", "all", "Ready"))
+        lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
         lab.eventually("the first children", lambda: lab.get("configmaps", "all-p1"))
         lab.admin.delete(f"/api/v1/namespaces/{lab.namespace}")
         for resource, name in (("ledgers", "all"), ("heaps", "all")):  # as its controller would, which does not run here
             lab.admin.delete(lab.path(resource, name))
         lab.eventually("the ledger to go", lambda: not found(lab, lab.path("ledgers", "all")))
         lab.eventually("the heap to go", lambda: not found(lab, lab.path("heaps", "all")))
-        while not quiet(lab.proxy):
+        while not is_quiet(lab.proxy):
             pass
     refused = [str(call) for call in lab.proxy.calls if call.is_write and call.status == 403]
     assert len(refused) < 60, json.dumps(refused)

@@ -23,11 +23,11 @@ WATCHES = 7
 
 def begin(lab: Lab, name: str = "all") -> None:
     lab.make("ledgers", name, "Ledger", spec={"text": "one", "pages": ["a", "b"]})
-    lab.eventually("the ledger", lambda: lab.is_told("ledgers", name, "Ready"))
+    lab.eventually("the ledger", lambda: lab.is_observed("ledgers", name, "Ready"))
 
 
 def is_ready(lab: Lab, name: str, text: str) -> bool:
-    return bool(lab.is_told("ledgers", name, "Ready")) and lab.get("configmaps", f"{name}-book")["data"]["text"] == text
+    return bool(lab.is_observed("ledgers", name, "Ready")) and lab.get("configmaps", f"{name}-book")["data"]["text"] == text
 
 
 def told_once(lab: Lab) -> None:
@@ -37,15 +37,15 @@ def told_once(lab: Lab) -> None:
     lab.check()
 
 
-def test_an_api_server_that_was_away_is_caught_up_with(lab: Lab) -> None:
+def test_changes_during_an_outage_are_caught_up_with(lab: Lab) -> None:
     begin(lab)
-    lab.proxy.leave()
+    lab.proxy.stop_listening()
     mark = lab.proxy.mark()
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.make("ledgers", "new", "Ledger", spec={"text": "new"})
     lab.admin.delete(lab.path("configmaps", "all-page-a"))
     lab.eventually("it to notice", lambda: "interrupted" in lab.log_file.read_text())
-    lab.proxy.come_back()
+    lab.proxy.listen_again()
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
     lab.eventually("the new one", lambda: is_ready(lab, "new", "new"))
     lab.eventually("the deleted child", lambda: lab.get("configmaps", "all-page-a"))
@@ -54,7 +54,7 @@ def test_an_api_server_that_was_away_is_caught_up_with(lab: Lab) -> None:
     told_once(lab)
 
 
-def test_an_api_server_that_says_nothing_is_waited_for(lab: Lab) -> None:
+def test_an_api_server_that_does_not_answer_is_retried(lab: Lab) -> None:
     begin(lab)
     lab.proxy.freeze()
     mark = lab.proxy.mark()
@@ -67,7 +67,7 @@ def test_an_api_server_that_says_nothing_is_waited_for(lab: Lab) -> None:
     told_once(lab)
 
 
-def test_writes_that_hang_are_done_once(lab: Lab) -> None:
+def test_hanging_writes_are_carried_out_once(lab: Lab) -> None:
     begin(lab)
 
     async def slow(call: Call) -> None:
@@ -78,8 +78,8 @@ def test_writes_that_hang_are_done_once(lab: Lab) -> None:
     mark = lab.proxy.mark()
     lab.edit("ledgers", "all", {"spec": {"text": "two", "pages": ["b", "c"]}})
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
-    told = Counter(each for each in lab.proxy.told(mark) if "status" not in each)
-    assert told == Counter(
+    written = Counter(each for each in lab.proxy.written(mark) if "status" not in each)
+    assert written == Counter(
         ["patch configmaps all-book", "create configmaps all-page-c", "patch configmaps all-page-b", "delete configmaps all-page-a"]
     )
     told_once(lab)
@@ -94,7 +94,7 @@ STORMS: dict[str, Callable[[], Answer]] = {
 }
 
 
-def test_a_storm_passes(make: Make) -> None:
+def test_throttling_is_waited_out(make: Make) -> None:
     """All connections end, and for a while everything is answered like this: watches, reads, writes and discovery."""
     with ThreadPoolExecutor(len(STORMS)) as threads:  # most of it is waiting
         list(threads.map(lambda storm: lives_through(make, storm), STORMS))
@@ -122,17 +122,17 @@ def lives_through(make: Make, storm: str) -> None:
         lab.eventually(f"the edit after {storm}", lambda: is_ready(lab, "all", "three"))
         lab.eventually(f"the deleted child after {storm}", lambda: lab.get("configmaps", "all-page-a"))
         made = "create configmaps all-page-a"
-        assert Counter(lab.proxy.told(mark))[made] == 1
+        assert Counter(lab.proxy.written(mark))[made] == 1
         told_once(lab)
 
 
-def test_an_operator_that_starts_in_a_storm_waits_for_its_end(lab: Lab) -> None:
+def test_an_operator_started_under_throttling_waits(lab: Lab) -> None:
     begin(lab)
     lab.kill()
-    lab.proxy.leave()
+    lab.proxy.stop_listening()
     lab.start()
     lab.eventually("it to say so", lambda: "does not answer" in lab.log_file.read_text())
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
-    lab.proxy.come_back()
+    lab.proxy.listen_again()
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
     told_once(lab)

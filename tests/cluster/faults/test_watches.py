@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.faults.lab import quiet
+from tests.cluster.faults.lab import is_quiet
 from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
@@ -23,37 +23,37 @@ EXPIRED = {
 def ledger(lab: Lab) -> Lab:
     """One that is ready."""
     lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a", "b"]})
-    lab.eventually("the ledger", lambda: lab.is_told("ledgers", "all", "Ready"))
+    lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
     return lab
 
 
 def rest(lab: Lab) -> None:
-    while not quiet(lab.proxy, 0.7):
+    while not is_quiet(lab.proxy, 0.7):
         pass
 
 
-def test_what_was_written_is_known_before_the_watch_tells(ledger: Lab) -> None:
+def test_written_objects_are_known_before_their_watch_event(ledger: Lab) -> None:
     rest(ledger)
     with ledger.proxy.holding("configmaps"):
         for text in ("two", "three", "four"):
             mark = ledger.proxy.mark()
             ledger.edit("ledgers", "all", {"spec": {"text": text}})
-            ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
-            assert ledger.proxy.told(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
+            ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
+            assert ledger.proxy.written(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
         mark = ledger.proxy.mark()
     rest(ledger)
     assert [str(call) for call in ledger.proxy.calls[mark:] if call.is_write] == []
     assert ledger.get("configmaps", "all-book")["data"]["text"] == "four"
 
 
-def test_a_child_that_was_changed_unseen_is_read_before_it_is_written(ledger: Lab) -> None:
+def test_a_child_changed_during_an_outage_is_read_before_it_is_written(ledger: Lab) -> None:
     """The other's field stays, ours is put right, and the write that was planned from what is old is not done."""
     rest(ledger)
     with ledger.proxy.holding("configmaps"):
         ledger.edit("configmaps", "all-book", {"data": {"text": "by hand", "theirs": "kept"}})
         mark = ledger.proxy.mark()
         ledger.edit("ledgers", "all", {"spec": {"text": "two"}})
-        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+        ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
         assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "none", "theirs": "kept"}
         patches = [call.status for call in ledger.proxy.calls[mark:] if str(call) == "patch configmaps all-book"]
         assert patches == [409, 200]
@@ -61,19 +61,19 @@ def test_a_child_that_was_changed_unseen_is_read_before_it_is_written(ledger: La
     assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "none", "theirs": "kept"}
 
 
-def test_an_object_that_took_a_childs_place_unseen_is_not_deleted(ledger: Lab) -> None:
+def test_an_object_that_replaced_a_child_during_an_outage_is_not_deleted(ledger: Lab) -> None:
     rest(ledger)
     with ledger.proxy.holding("configmaps"):
         ledger.admin.delete(ledger.path("configmaps", "all-page-a"))
         foreign = ledger.make("configmaps", "all-page-a", "ConfigMap", data={"whose": "somebody's"})
         ledger.edit("ledgers", "all", {"spec": {"pages": ["b"]}})
-        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all"))
+        ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all"))
     rest(ledger)
     assert ledger.get("configmaps", "all-page-a")["metadata"]["uid"] == foreign["metadata"]["uid"]
     assert "delete configmaps all-page-a" not in [str(call) for call in ledger.proxy.calls]
 
 
-def test_a_resource_that_was_edited_unseen_gets_no_status_of_the_old_one(ledger: Lab) -> None:
+def test_a_cr_edited_during_an_outage_gets_no_outdated_status(ledger: Lab) -> None:
     """Its status write is refused, a few times and not many, until the watch tells."""
     ledger.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
     ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "EUR")
@@ -86,7 +86,7 @@ def test_a_resource_that_was_edited_unseen_gets_no_status_of_the_old_one(ledger:
         ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "CHF")
         ledger.eventually("its refusal", lambda: 409 in [call.status for call in ledger.proxy.calls[mark:]])
         assert ledger.get("ledgers", "all")["status"] == before
-    ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+    ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
     rest(ledger)
     assert ledger.get("configmaps", "all-book")["data"] == {"text": "two", "currency": "CHF"}
     assert ledger.get("ledgers", "all")["status"]["pages"] == 1
@@ -94,7 +94,7 @@ def test_a_resource_that_was_edited_unseen_gets_no_status_of_the_old_one(ledger:
     assert len([call for call in ledger.proxy.calls[mark:] if call.is_write]) < 30
 
 
-def test_of_two_watches_of_one_kind_the_slower_one_keeps_nothing_from_being_made_again(ledger: Lab) -> None:
+def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) -> None:
     """One brings the children, the other one the objects that are observed. While they differ, the deleted child may seem to be there."""
     rest(ledger)
     with ledger.proxy.holding("configmaps", all_objects=True):
@@ -104,16 +104,16 @@ def test_of_two_watches_of_one_kind_the_slower_one_keeps_nothing_from_being_made
     ledger.eventually("it to be made again", lambda: ledger.get("configmaps", "all-page-a"))
 
 
-def test_time_never_goes_back(ledger: Lab) -> None:
+def test_an_older_state_of_the_server_is_rejected(ledger: Lab) -> None:
     """A list that is older than what was seen is refused; nothing is made again or deleted because of it."""
     rest(ledger)
     mark = ledger.proxy.mark()
     with ledger.proxy.replaying("configmaps"):
         ledger.proxy.inject("configmaps", EXPIRED)
-        ledger.eventually("the past to be told", lambda: len(lists(ledger, mark)) >= 3)
+        ledger.eventually("the past events to be sent", lambda: len(lists(ledger, mark)) >= 3)
         ledger.edit("ledgers", "all", {"spec": {"text": "two"}})
-        ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
-        assert ledger.proxy.told(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
+        ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
+        assert ledger.proxy.written(mark) == ["patch configmaps all-book", "patch ledgers/status all"]
     ledger.eventually("the present to be listed", lambda: "older than" not in ledger.probe("/readyz?verbose")[1])
     ledger.admin.delete(ledger.path("configmaps", "all-page-b"))
     ledger.eventually("what went to be made again", lambda: ledger.get("configmaps", "all-page-b"))
@@ -123,11 +123,11 @@ def lists(lab: Lab, mark: int) -> list[Any]:
     return [call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query and call.parts[0] == "configmaps"]
 
 
-def test_events_that_come_again_say_nothing(ledger: Lab) -> None:
+def test_repeated_watch_events_cause_no_write(ledger: Lab) -> None:
     """Also not that something is there which has gone since."""
     old = ledger.get("configmaps", "all-page-a")
     ledger.edit("ledgers", "all", {"spec": {"pages": ["b"]}})
-    ledger.eventually("the ledger", lambda: ledger.is_told("ledgers", "all", "Ready"))
+    ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
     with pytest.raises(RefusedError):
         ledger.get("configmaps", "all-page-a")
     rest(ledger)

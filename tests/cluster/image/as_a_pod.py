@@ -11,8 +11,8 @@ import pytest
 from tests.cluster import deployed
 from tests.cluster.image import built
 from tests.cluster.image.container import CONTAINER, Contained
-from tests.cluster.test_seed_app import APP
-from tests.cluster.test_seed_memcached import V1ALPHA1 as MEMCACHED
+from tests.cluster.test_example_app import APP
+from tests.cluster.test_example_memcached import V1ALPHA1 as MEMCACHED
 from tests.docs.console import prepared
 from tests.docs.manifests import TEXT, mounted
 
@@ -46,19 +46,19 @@ def operator(control_plane: ControlPlane, store: built.Store, tmp_path_factory: 
         yield running
 
 
-def test_it_is_nobody_and_may_nothing(operator: Contained) -> None:
+def test_the_container_has_no_privileges(operator: Contained) -> None:
     status = operator.status()
     assert status["Uid"].split() == status["Gid"].split() == ["10001"] * 4
     assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")} == {0}
     assert status["NoNewPrivs"] == "1"
 
 
-def test_it_checks_the_mounted_project(operator: Contained) -> None:
+def test_check_runs_on_the_mounted_project(operator: Contained) -> None:
     checked = operator.offline("check")
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_an_image_with_rules_of_ones_own_is_built_on_it(store: built.Store, tmp_path: Path) -> None:
+def test_an_image_with_its_own_rules_is_built_on_it(store: built.Store, tmp_path: Path) -> None:
     """By the Dockerfile of docs/operations.md, in a project."""
     project = prepared(tmp_path) / "checkout"
     (dockerfile,) = re.findall(r"```dockerfile\n(.*?)```", TEXT, re.DOTALL)
@@ -75,15 +75,15 @@ def test_an_image_with_rules_of_ones_own_is_built_on_it(store: built.Store, tmp_
         store.buildah("rmi", DERIVED)
 
 
-class TestContained(deployed.Promises):
+class TestContained(deployed.DeploymentTests):
     """As a container."""
 
 
-def test_its_memory_is_within_what_the_deployment_requests(operator: Contained) -> None:
+def test_memory_is_within_the_request_of_the_deployment(operator: Contained) -> None:
     used = int(operator.status()["VmHWM"].removesuffix(" kB")) * 1024 / MEBIBYTE
     print(f"memory: {used:.0f} MiB at most")  # noqa: T201 - what a person wants to know
     assert used < int(CONTAINER["resources"]["requests"]["memory"].removesuffix("Mi"))
 
 
-def test_it_stops_in_order(operator: Contained) -> None:
+def test_the_operator_stops_in_order(operator: Contained) -> None:
     deployed.stops_in_order(operator)

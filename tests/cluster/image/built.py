@@ -14,7 +14,7 @@ from typing import Any
 
 from controlplane.build import cache_root
 
-from tests.cluster.seeds import ROOT
+from tests.cluster.example_projects import ROOT
 
 IMAGE = "localhost/ruleop-test"
 STAND_IN = "localhost/ruleop-test-base"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Rights, eventually
-from tests.cluster.seeds import ROOT, Child, Life, Promises, Seed, foreign_deployment, operating, pods, rolled_out
+from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, pods, rolled_out
+from tests.cluster.operator import Operator, Permissions, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,8 @@ def v1alpha1(size: int) -> Child:
     return deployment("cache", size, {"app": "memcached", "memcached_cr": "cache"}, own={}, container=container, by_hand=by_hand)
 
 
-def seed(version: str, **more: Any) -> Seed:
-    return Seed(
+def example(version: str, **more: Any) -> Example:
+    return Example(
         api_version=f"cache.example.com/{version}",
         resource="memcacheds",
         kind="Memcached",
@@ -58,22 +58,22 @@ def seed(version: str, **more: Any) -> Seed:
     )
 
 
-V1 = seed(
+V1 = example(
     "v1",
     project=ROOT / "examples/memcached-v1",
     crd=ROOT / "examples/memcached-v1/crds/memcacheds.cache.example.com.yaml",
-    rights=Rights(watched=["memcacheds.cache.example.com"], children=["deployments.apps"], observed=["pods"]),
+    permissions=Permissions(watched=["memcacheds.cache.example.com"], children=["deployments.apps"], observed=["pods"]),
     children=(v1(3),),
     status={"nodes": pods("cache-deployment", 3)},
     edit={"size": 4},
     edited=(v1(4),),
     edited_status={"nodes": pods("cache-deployment", 4)},
 )
-V1ALPHA1 = seed(
+V1ALPHA1 = example(
     "v1alpha1",
     project=ROOT,
     crd=ROOT / "crds/memcacheds.cache.example.com.yaml",
-    rights=Rights(
+    permissions=Permissions(
         watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"], children=["deployments.apps", "services"], observed=["pods"]
     ),
     children=(v1alpha1(3),),
@@ -87,46 +87,48 @@ V1ALPHA1 = seed(
 @pytest.fixture(scope="class")
 def operator(request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     """One for each generation: their definitions have the same name."""
-    with operating(request.cls.seed, control_plane, tmp_path_factory.mktemp("operator") / "log") as running:
+    with operating(request.cls.example, control_plane, tmp_path_factory.mktemp("operator") / "log") as running:
         yield running
 
 
-class Memcached(Promises):
+class Memcached(ExampleTests):
     def foreign(self, child: Child) -> dict[str, Any]:
         return foreign_deployment(child.name)
 
-    def at_rest(self, life: Life, child: Child) -> Any:
-        return rolled_out(life, child)
+    def at_rest(self, live_example: LiveExample, child: Child) -> Any:
+        return rolled_out(live_example, child)
 
 
 class TestV1(Memcached):
-    seed = V1
+    example = V1
 
-    def test_one_written_in_the_other_version_is_looked_after_too(self, life: Life) -> None:
+    def test_a_cr_written_in_another_version_is_reconciled(self, live_example: LiveExample) -> None:
         """Two versions of a kind are the same objects."""
-        older = {**life.seed.manifest, "apiVersion": "cache.example.com/v1alpha1"}
-        life.admin.post(life.path.replace("/v1/", "/v1alpha1/").removesuffix("/cache"), older)
-        life.settled()
-        owner = life.get(life.seed.children[0])["metadata"]["ownerReferences"][0]
+        older = {**live_example.example.manifest, "apiVersion": "cache.example.com/v1alpha1"}
+        live_example.admin.post(live_example.path.replace("/v1/", "/v1alpha1/").removesuffix("/cache"), older)
+        live_example.wait_until_settled()
+        owner = live_example.get(live_example.example.children[0])["metadata"]["ownerReferences"][0]
         assert owner["apiVersion"] == "cache.example.com/v1"
-        life.admin.merge(life.path.replace("/v1/", "/v1alpha1/"), {"spec": {"size": 1}}, "somebody")
-        eventually("its pods", lambda: len(life.resource()["status"]["nodes"]) == 1)
+        live_example.admin.merge(live_example.path.replace("/v1/", "/v1alpha1/"), {"spec": {"size": 1}}, "somebody")
+        eventually("its pods", lambda: len(live_example.resource()["status"]["nodes"]) == 1)
 
 
 class TestV1alpha1(Memcached):
-    seed = V1ALPHA1
+    example = V1ALPHA1
 
-    def test_the_nodes_are_the_pods_by_name(self, life: Life) -> None:
+    def test_nodes_in_the_status_are_the_names_of_the_pods(self, live_example: LiveExample) -> None:
         """Pods are only looked at: one that goes is replaced by its own controller, and the status follows."""
-        life.apply()
-        life.settled()
-        mark = life.operator.mark()
-        gone = min(each["metadata"]["name"] for each in life.list("pods"))
-        life.admin.delete(life.path_of("pods", gone))
+        live_example.apply()
+        live_example.wait_until_settled()
+        mark = live_example.operator.mark()
+        gone = min(each["metadata"]["name"] for each in live_example.list("pods"))
+        live_example.admin.delete(live_example.path_of("pods", gone))
 
         def follows() -> bool:
-            names = sorted(each["metadata"]["name"] for each in life.list("pods"))
-            return gone not in names and life.resource()["status"]["nodes"] == names and len(names) == 3
+            names = sorted(each["metadata"]["name"] for each in live_example.list("pods"))
+            return gone not in names and live_example.resource()["status"]["nodes"] == names and len(names) == 3
 
         eventually("the status to name the pods", follows)
-        assert {write.partition(" ")[2] for write in life.operator.writes(mark, life.namespace)} == {"memcacheds/status cache"}
+        assert {write.partition(" ")[2] for write in live_example.operator.writes(mark, live_example.namespace)} == {
+            "memcacheds/status cache"
+        }

@@ -1,4 +1,4 @@
-"""What the tests of invariants have in common: clusters to begin with, properties of drawn data, and time."""
+"""Clusters to start with, property tests and waiting, for the tests of invariants."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 60.0  # seconds for what has to come; where an invariant is broken on purpose, one
+PATIENCE = 60.0  # seconds to wait for a condition; less where an invariant is broken on purpose
 
 
-def drawn(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
-    """A test of drawn data, as a function without arguments: so it can be run with an invariant broken, too."""
+def property_test(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+    """A property test as a function without arguments, so that it can also be run with a broken invariant."""
 
     def decorate(holds: Callable[[Any], None]) -> Callable[[], None]:
         def test() -> None:
@@ -34,7 +34,7 @@ def drawn(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
                 max_examples=exploration.examples(number),
                 deadline=None,
                 database=None,
-                phases=[Phase.generate],  # a life takes too long to be made shorter a hundred times
+                phases=[Phase.generate],  # shrinking would take too long
                 report_multiple_bugs=False,
                 suppress_health_check=list(HealthCheck),
             )
@@ -47,7 +47,7 @@ def drawn(number: int) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """To its end, in bounded time."""
+    """Runs a coroutine in bounded time."""
 
     async def bounded() -> T:
         try:
@@ -60,13 +60,13 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def until(what: str, holds: Callable[[], Any]) -> None:
-    """Something that nothing tells of has come to be."""
+    """Waits for a condition that sets no event."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not holds():  # noqa: ASYNC110 - it is the operator's, and sets no event
                 await asyncio.sleep(0.005)
     except TimeoutError:
-        raise AssertionError(f"waited {PATIENCE} s in vain for {what}") from None
+        raise AssertionError(f"waited {PATIENCE} s for {what}") from None
 
 
 def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:
@@ -76,8 +76,8 @@ def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:
     return ApiServer(cluster)
 
 
-def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
-    """One of the lives: its cluster with the CR, and the CR's name there."""
+def cluster_with_sample(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer, str]:
+    """The cluster of a sample project with its CR, and the CR's name."""
     folder, cr, home, existing, _ = LIVES[life]
     obj = sample(folder, cr)
     if spec is not None:
@@ -85,8 +85,8 @@ def beginning(life: str, spec: dict[str, Any] | None = None) -> tuple[ApiServer,
     return serving(folder, *existing, obj, home=home), f"{obj['kind']}/{obj['metadata']['name']}"
 
 
-def edited(server: ApiServer, resource: str, life: str, number: int) -> bool:
-    """Somebody makes one of the edits of the life. False where the server refuses it."""
+def apply_edit(server: ApiServer, resource: str, life: str, number: int) -> bool:
+    """Applies one of the edits of a sample. False if the API server rejects it."""
     choices = LIVES[life][4]
     try:
         server.cluster.edit(resource, {"spec": choices[number % len(choices)]})
@@ -98,7 +98,12 @@ def edited(server: ApiServer, resource: str, life: str, number: int) -> bool:
 def app(name: str, namespace: str = "default") -> dict[str, Any]:
     """A CR with two children, `<name>-d` and `<name>-s`."""
     spec = {"deployment": {"name": f"{name}-d", "image": "nginx:1", "replicas": 1}, "service": {"name": f"{name}-s"}}
-    return {"apiVersion": "myapp.k8s.io/v1", "kind": "App", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return {
+        "apiVersion": "myapp.k8s.io/v1",
+        "kind": "App",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
 
 
 def apps(*names: str, namespaces: Iterable[str] = ()) -> ApiServer:

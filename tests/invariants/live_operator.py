@@ -1,4 +1,5 @@
-"""The whole operator: the real manager with its client, its watches and its leader election, over HTTP, against the cluster in memory."""
+"""The whole operator over HTTP: the real manager with its client, watches and leader election, and a cluster in
+memory."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
-from tests.invariants import stories
+from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving
 
@@ -33,8 +34,8 @@ def kubeconfig(folder: Path, address: str) -> str:
     return str(file)
 
 
-class Living:
-    """An operator at work."""
+class LiveOperator:
+    """A running operator."""
 
     def __init__(self, manager: Manager, server: ApiServer) -> None:
         self.manager = manager
@@ -42,26 +43,31 @@ class Living:
         self.task = asyncio.create_task(manager.run())
 
     async def stop(self) -> None:
-        """Asks it to end, and waits until it has."""
+        """Stops it, and waits until it has stopped."""
         self.manager.stopping.set()
         await self.task
 
     async def end(self) -> None:
-        """Whether it stops when it is asked to or not."""
+        """Stops it, by force if necessary."""
         self.manager.stopping.set()
-        _, running = await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+        _, running = await asyncio.wait({self.task}, timeout=scenarios.PATIENCE)
         for task in running:
             task.cancel()
-        await asyncio.wait({self.task}, timeout=stories.PATIENCE)
+        await asyncio.wait({self.task}, timeout=scenarios.PATIENCE)
 
 
 @contextlib.asynccontextmanager
-async def living(server: ApiServer, address: str, **options: Any) -> AsyncIterator[Living]:
-    """Ends with the block, in order."""
+async def live_operator(server: ApiServer, address: str, **options: Any) -> AsyncIterator[LiveOperator]:
+    """Stops with the block."""
     with TemporaryDirectory() as folder:
-        said = {"kubeconfig": kubeconfig(Path(folder), address), "metrics_address": "0", "health_address": "0", "reload": False}
+        said = {
+            "kubeconfig": kubeconfig(Path(folder), address),
+            "metrics_address": "0",
+            "health_address": "0",
+            "reload": False,
+        }
         project = server.cluster.project
-        found = Living(Manager(project, Path(project.root), Options(**said, **options)), server)
+        found = LiveOperator(Manager(project, Path(project.root), Options(**said, **options)), server)
         try:
             yield found
         finally:
@@ -69,7 +75,7 @@ async def living(server: ApiServer, address: str, **options: Any) -> AsyncIterat
 
 
 @contextlib.asynccontextmanager
-async def operating(server: ApiServer, **options: Any) -> AsyncIterator[Living]:
+async def operator_and_server(server: ApiServer, **options: Any) -> AsyncIterator[LiveOperator]:
     """The operator and the server in one event loop."""
-    async with serving(server.handle) as recorder, living(server, recorder.address, **options) as found:
+    async with serving(server.handle) as recorder, live_operator(server, recorder.address, **options) as found:
         yield found

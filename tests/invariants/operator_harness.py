@@ -1,7 +1,7 @@
-"""The operator with all its parts but the network and the watches: a test says when which event arrives.
+"""The operator with all its parts except the network and the watches: a test decides when an event arrives.
 
-The parts are composed by the manager itself. In the place of its client stands `Wire`, and in the place of each watcher a `Hand`, whose
-reflector and store are the real ones.
+The manager creates its parts itself. `Wire` replaces its client, and `FakeWatcher` each watcher; reflectors and stores
+are real.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from tests.projects.cluster import Happened
 
 
-SOON = 0.2  # seconds; what is due later than that is no work of now
-MOST = 20.0  # seconds until all has to be done
-QUICK = Backoff(0.001, 0.02)  # so that a test need not wait for another attempt
+SOON = 0.2  # seconds; a key that is due later does not count as work
+MOST = 20.0  # seconds until everything has to be done
+QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 
 
-class Hand:
-    """A watch that brings what a test gives it."""
+class FakeWatcher:
+    """A watch that delivers events when the test says so."""
 
-    def __init__(self, wire: DeskWire, source: Source, **_: Any) -> None:
+    def __init__(self, wire: HarnessWire, source: Source, **_: Any) -> None:
         self.store = Store(source)
         self.selection = Selection.of(source)
         self.wire = wire
         self.reflector = Reflector(source, self.store, chance=lambda: 0.5)
-        self.at = 0  # all that happened up to here has been brought, or lost
-        self.gap = False  # something was lost; the list makes up for it
+        self.at = 0  # events up to this version were delivered or lost
+        self.gap = False  # an event was lost; the next list makes up for it
 
     def start(self) -> None:
-        self.wire.hands.append(self)
+        self.wire.watchers.append(self)
 
     async def stop(self) -> None:
-        self.wire.hands.remove(self)
+        self.wire.watchers.remove(self)
 
     def wake(self) -> None: ...
 
@@ -61,7 +61,7 @@ class Hand:
         return 0.0
 
     def list(self) -> None:
-        """The first list, or one that makes up for what was lost."""
+        """The first list, or a relist after lost events."""
         cluster = self.wire.api.cluster
         self.reflector = Reflector(self.store.source, self.store, chance=lambda: 0.5, highest=self.store.version)
         self.reflector.next(time.monotonic())
@@ -72,7 +72,7 @@ class Hand:
         self.at = cluster.version
 
     def refused(self, status: int) -> None:
-        """403 or 404, at the first list or later."""
+        """The watch is answered with 403 or 404."""
         now = time.monotonic()
         self.reflector.next(now)
         self.reflector.failed(answer_error(status, b"{}", verb="list", resource=str(self.store.source)), now)
@@ -84,7 +84,7 @@ class Hand:
         return (each for each in self.wire.api.cluster.history if each.version > self.at)
 
     def deliver(self) -> None:
-        """All that has happened, in order."""
+        """Delivers all outstanding events in order."""
         if self.store.state is State.SYNCED and self.at < (now := self.wire.api.cluster.version):
             self.bring(*(line(*event) for event in self.outstanding()), bookmark(now))
             self.at = now
@@ -93,54 +93,54 @@ class Hand:
         self.reflector.lines(lines, time.monotonic())
 
 
-class DeskWire(Wire):
+class HarnessWire(Wire):
     def __init__(self, server: ApiServer) -> None:
         super().__init__(server)
-        self.hands: list[Hand] = []
+        self.watchers: list[FakeWatcher] = []
 
 
-class Desk:
-    def __init__(self, server: ApiServer, wire: DeskWire, **options: Any) -> None:
+class OperatorHarness:
+    def __init__(self, server: ApiServer, wire: HarnessWire, **options: Any) -> None:
         self.server, self.cluster, self.wire = server, server.cluster, wire
         project = self.cluster.project
         self.manager = manager.Manager(project, Path(project.root), Options(operator_namespace=HOME, **options))
-        self.manager._compose(mock.Mock(server="https://memory"), Open(""))
+        self.manager.compose(mock.Mock(server="https://memory"), Open(""))
 
     @property
-    def hands(self) -> list[Hand]:
-        return self.wire.hands
+    def watchers(self) -> list[FakeWatcher]:
+        return self.wire.watchers
 
     @property
     def controllers(self) -> list[Controller]:
         return list(self.manager.controllers)
 
-    async def begin(self) -> None:
-        """As the manager does, up to the watches: they know nothing yet."""
+    async def start(self) -> None:
+        """As the manager does, up to the watches, which have listed nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
-        self.manager.controller_set.lead()
-        self.manager.controller_set.adopt(self.cluster.project)
+        self.manager.controller_set.start_leading()
+        self.manager.controller_set.apply(self.cluster.project)
         for controller in self.controllers:
             controller.workers.queue.backoff = QUICK
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         await self.manager.controller_set.stop()
 
-    def hand(self, kind: str) -> Hand:
-        """The watch of a kind; of a watched one, that of its CRs."""
-        return next(hand for hand in self.hands if hand.store.kind.kind == kind)
+    def watcher(self, kind: str) -> FakeWatcher:
+        """The watcher of a kind; of a watched kind, that of its CRs."""
+        return next(watcher for watcher in self.watchers if watcher.store.kind.kind == kind)
 
-    def list_all(self, *, but: Iterable[Hand] = ()) -> None:
-        for hand in [hand for hand in self.hands if hand not in but and hand.store.state is State.PENDING]:
-            hand.list()
+    def list_all(self, *, but: Iterable[FakeWatcher] = ()) -> None:
+        for watcher in [watcher for watcher in self.watchers if watcher not in but and watcher.store.state is State.PENDING]:
+            watcher.list()
 
-    def sweep(self) -> None:
-        """Each CR is looked at again, as after a resync period."""
+    def resync(self) -> None:
+        """Queues each CR, as a resync does."""
         for controller in self.controllers:
-            self.manager.controllers.all_again(controller, "resync")
+            self.manager.controllers.enqueue_all(controller, "resync")
 
-    async def idle(self, seconds: float = 10.0) -> bool:
-        """Until the workers have nothing to do, whatever the watches have not yet told. False if they find no end of it."""
+    async def until_idle(self, seconds: float = 10.0) -> bool:
+        """Until the workers have nothing to do, without delivering events. False if it takes too long."""
         end = time.monotonic() + seconds
         while self.manager.debounce.busy or self.manager.debounce._waiting or not all(map(_idle, self.controllers)):
             if time.monotonic() > end:
@@ -148,28 +148,28 @@ class Desk:
             await asyncio.sleep(0)
         return True
 
-    async def rest(self) -> None:
-        """Until nothing happens any more, with watches that are up to date."""
+    async def until_quiet(self) -> None:
+        """Until nothing changes any more, delivering all events."""
         end = time.monotonic() + MOST
         while time.monotonic() < end:
             version = self.cluster.version
-            for hand in list(self.hands):
-                hand.deliver()
-            idle = await self.idle(0.1)  # what fails because the watches are behind goes on failing
+            for watcher in list(self.watchers):
+                watcher.deliver()
+            idle = await self.until_idle(0.1)  # passes that fail because the watches lag keep failing
             self.cluster.collect()
             if idle and self.cluster.version == version:
                 return
-        raise AssertionError(f"the operator finds no rest: {self.server.writes()[-20:]}")
+        raise AssertionError(f"the operator keeps working: {self.server.writes()[-20:]}")
 
-    async def settled(self) -> None:
-        """The same, with controllers that do their work."""
+    async def until_settled(self) -> None:
+        """The same, while the controllers of built-in kinds work."""
         for _ in range(12):
-            await self.rest()
+            await self.until_quiet()
             version = self.cluster.version
             self.cluster.settle()
             if self.cluster.version == version:
                 return
-        raise AssertionError(f"no end of changes: {self.server.writes()[-20:]}")
+        raise AssertionError(f"the cluster keeps changing: {self.server.writes()[-20:]}")
 
 
 def _idle(controller: Controller) -> bool:
@@ -180,26 +180,26 @@ def _idle(controller: Controller) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def at_a_desk(server: ApiServer, **options: Any) -> AsyncIterator[Desk]:
-    """An operator that has begun, and knows nothing yet."""
-    wire = DeskWire(server)
+async def started_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
+    """An operator that has started, and has listed nothing yet."""
+    wire = HarnessWire(server)
     with (
         mock.patch.object(manager, "Client", return_value=wire),
-        mock.patch.object(informers, "Watcher", Hand),
+        mock.patch.object(informers, "Watcher", FakeWatcher),
         mock.patch.object(debounce, "CALM", 0.001),
     ):
-        desk = Desk(server, wire, **options)
-        await desk.begin()
+        harness = OperatorHarness(server, wire, **options)
+        await harness.start()
         try:
-            yield desk
+            yield harness
         finally:
-            await desk.end()
+            await harness.stop()
 
 
 @contextlib.asynccontextmanager
-async def at_work(server: ApiServer, **options: Any) -> AsyncIterator[Desk]:
-    """The same, with all listed and everything done that there was to do."""
-    async with at_a_desk(server, **options) as desk:
-        desk.list_all()
-        await desk.settled()
-        yield desk
+async def settled_operator(server: ApiServer, **options: Any) -> AsyncIterator[OperatorHarness]:
+    """An operator that has listed everything and has nothing left to do."""
+    async with started_operator(server, **options) as harness:
+        harness.list_all()
+        await harness.until_settled()
+        yield harness

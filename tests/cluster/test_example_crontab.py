@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Rights, eventually
-from tests.cluster.seeds import ROOT, Child, Life, Promises, Seed, operating
+from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, operating
+from tests.cluster.operator import Operator, Permissions, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +26,10 @@ def cron_job(schedule: str, replicas: int) -> Child:
     return Child("cronjobs", "tidy", wanted, by_hand)
 
 
-CRONTAB = Seed(
+CRONTAB = Example(
     project=ROOT / "examples/crontab",
     crd=ROOT / "examples/crontab/crds/crontabs.stable.example.com.yaml",
-    rights=Rights(watched=["crontabs.stable.example.com"], children=["cronjobs.batch"]),
+    permissions=Permissions(watched=["crontabs.stable.example.com"], children=["cronjobs.batch"]),
     api_version="stable.example.com/v1",
     resource="crontabs",
     kind="CronTab",
@@ -50,29 +50,29 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-class TestCronTab(Promises):
-    seed = CRONTAB
+class TestCronTab(ExampleTests):
+    example = CRONTAB
 
     def foreign(self, child: Child) -> dict[str, Any]:
         spec = child.wanted["spec"] | {"suspend": True, "schedule": "0 0 1 1 *"}
         return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": child.name}, "spec": spec}
 
-    def test_what_runs_is_in_the_status(self, life: Life) -> None:
-        """A run that was due is begun at once; its pods come, and the time of it is told."""
-        life.apply()
-        life.settled()
-        assert "lastScheduleTime" not in life.resource()["status"]
-        (child,) = life.seed.children
+    def test_running_jobs_are_in_the_status(self, live_example: LiveExample) -> None:
+        """A run that was due starts at once; its pods are created, and its time is in the status."""
+        live_example.apply()
+        live_example.wait_until_settled()
+        assert "lastScheduleTime" not in live_example.resource()["status"]
+        (child,) = live_example.example.children
         # The CronJob's controller believes that it last ran an hour ago, and makes up for what it has missed.
         last = (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        life.admin.merge(life.path, {"spec": {"cronSpec": "* * * * *"}}, "somebody")
-        eventually("the schedule", lambda: life.get(child)["spec"]["schedule"] == "* * * * *")
-        life.admin.merge(life.path_of("cronjobs", "tidy") + "/status", {"status": {"lastScheduleTime": last}}, "somebody")
-        eventually("the job's pods", lambda: len(life.list("pods")) >= 2)
+        live_example.admin.merge(live_example.path, {"spec": {"cronSpec": "* * * * *"}}, "somebody")
+        eventually("the schedule", lambda: live_example.get(child)["spec"]["schedule"] == "* * * * *")
+        live_example.admin.merge(live_example.path_of("cronjobs", "tidy") + "/status", {"status": {"lastScheduleTime": last}}, "somebody")
+        eventually("the job's pods", lambda: len(live_example.list("pods")) >= 2)
 
-        def told() -> bool:
-            live, status = life.get(child)["status"], life.resource()["status"]
+        def is_in_status() -> bool:
+            live, status = live_example.get(child)["status"], live_example.resource()["status"]
             begun = live["lastScheduleTime"]
             return begun > last and status["lastScheduleTime"] == begun and status["active"] == len(live.get("active", []))
 
-        eventually("the status to tell of it", told)
+        eventually("the run in the status", is_in_status)

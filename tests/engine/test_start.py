@@ -1,4 +1,4 @@
-"""An operator whose API server is not there yet: alive, not ready, and it says why."""
+"""An operator whose API server is not reachable yet is alive and not ready, and says why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
 from ruleop.kube.client.errors import ApiError, Problem
-from tests.engine.instant import run_instantly
+from tests.engine.virtual_time import run_in_virtual_time
 from tests.planning.world import project
 
 RULES = project("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
@@ -26,8 +26,8 @@ def free_port():
 
 
 @pytest.fixture
-def nobody(tmp_path):
-    """A kubeconfig of an API server that is not there."""
+def unreachable(tmp_path):
+    """A kubeconfig of an API server that is not reachable."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -41,10 +41,15 @@ def nobody(tmp_path):
     return file
 
 
-def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nobody, tmp_path):
-    async def story():
+def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachable, tmp_path):
+    async def scenario():
         port = free_port()
-        options = Options(kubeconfig=str(nobody), metrics_address=f"127.0.0.1:{port}", health_address=f"127.0.0.1:{port}", reload=False)
+        options = Options(
+            kubeconfig=str(unreachable),
+            metrics_address=f"127.0.0.1:{port}",
+            health_address=f"127.0.0.1:{port}",
+            reload=False,
+        )
         manager = Manager(RULES, tmp_path, options)
         running = asyncio.create_task(manager.run())
         async with aiohttp.ClientSession() as client:
@@ -61,7 +66,7 @@ def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nob
                 except aiohttp.ClientConnectionError:
                     continue
                 assert status == 503
-            assert said.startswith("[-] begin: ")
+            assert said.startswith("[-] start: ")
             assert said.endswith("not ready\n")
             assert await get("/healthz") == (200, "ok")
             status, text = await get("/metrics")
@@ -70,11 +75,11 @@ def test_before_the_first_answer_it_is_alive_and_not_ready_and_says_why(run, nob
         manager.stopping.set()
         assert await running is True
 
-    run(story())
+    run(scenario())
 
 
-def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
-    async def story():
+def test_retries_back_off_up_to_ten_seconds(tmp_path):
+    async def scenario():
         manager, attempts = Manager(RULES, tmp_path, Options()), iter(range(7))
 
         async def step():
@@ -82,7 +87,7 @@ def test_the_pauses_between_attempts_double_up_to_ten_seconds(tmp_path):
                 raise ApiError(Problem.UNREACHABLE, verb="get", resource="/version", text="nobody answers")
 
         with capture_logs() as lines:
-            await manager._until_possible(step)
-        return [line["again_in"] for line in lines]
+            await manager.retry(step)
+        return [line["retry_in"] for line in lines]
 
-    assert run_instantly(story()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    assert run_in_virtual_time(scenario()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]

@@ -10,7 +10,7 @@ from ruleop.kube.watch.store import State
 from ruleop.rules import load_project
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
-from tests.invariants.desk import at_a_desk, at_work
+from tests.invariants.operator_harness import settled_operator, started_operator
 from tests.projects.cluster import Cluster
 
 READY = ("True", "Ready", "")
@@ -78,100 +78,100 @@ def server(tmp_path):
     return begin
 
 
-def others(desk):
+def others(harness):
     """The watches that only the other rule needs."""
-    return [hand for hand in desk.hands if hand.store.source.labels == "a=b"]
+    return [watcher for watcher in harness.watchers if watcher.store.source.labels == "a=b"]
 
 
 def ready(server):
     return server.cluster.conditions("App/web")["Ready"]
 
 
-def test_what_another_rule_has_not_listed_yet_is_served_after_a_restart(run, server):
-    async def story():
+def test_a_kind_that_another_rule_has_not_listed_yet_is_created_after_a_restart(run, server):
+    async def scenario():
         made = server(APP + OTHER)
-        async with at_work(made):
+        async with settled_operator(made):
             assert ready(made) == READY
         made.asked.clear()
-        async with at_a_desk(made) as desk:
-            desk.list_all(but=others(desk))
-            await desk.rest()
+        async with started_operator(made) as harness:
+            harness.list_all(but=others(harness))
+            await harness.until_quiet()
             assert made.writes() == []
             assert ready(made) == READY
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("refused", [403, 404])
-def test_a_rule_that_comes_while_the_operator_runs_changes_nothing_for_the_others(run, server, tmp_path, refused):
+def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others(run, server, tmp_path, refused):
     """Neither while its watches list, nor when they may not."""
 
-    async def story():
+    async def scenario():
         made = server(APP)
-        async with at_work(made) as desk:
+        async with settled_operator(made) as harness:
             (tmp_path / "watches.yaml").write_text(APP + OTHER)
-            desk.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
-            assert [hand.store.state for hand in others(desk)] == [State.PENDING] * 2
+            harness.manager.controller_set.reloaded(load_project(tmp_path, environ={}))
+            assert [watcher.store.state for watcher in others(harness)] == [State.PENDING] * 2
             for v, then in (("2", 0), ("3", refused)):
-                for hand in others(desk) if then else ():
-                    hand.refused(then)
+                for watcher in others(harness) if then else ():
+                    watcher.refused(then)
                 made.asked.clear()
                 made.cluster.edit("App/web", {"spec": {"v": v}})
-                await desk.rest()
+                await harness.until_quiet()
                 assert [str(each) for each in made.asked if each.writes and "status" not in each.resource] == [
                     "patch configmaps web-keep",
                     "patch secrets web-secret",
                 ]
                 assert ready(made) == READY
 
-    run(story())
+    run(scenario())
 
 
-def test_of_two_versions_of_a_kind_the_one_that_is_served_is_made(run, server):
-    async def story():
+def test_of_two_versions_of_a_kind_the_served_one_is_created(run, server):
+    async def scenario():
         made = server(BUDGET)
-        async with at_work(made):
+        async with settled_operator(made):
             assert "PodDisruptionBudget/new" in made.cluster
             assert "PodDisruptionBudget/old" not in made.cluster
             assert ready(made)[1] in {"Ready", "Progressing"}
 
-    run(story())
+    run(scenario())
 
 
-def test_a_version_that_another_rule_writes_and_nobody_serves_makes_only_that_rule_wait(run, server):
-    async def story():
+def test_a_version_that_is_not_served_makes_only_its_rule_wait(run, server):
+    async def scenario():
         made = server(
             SCALED.replace("KIND", "App").replace("VERSION", "v2") + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
         )
         made.cluster.add({"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "o", "namespace": "default"}, "spec": {}})
-        async with at_work(made):
+        async with settled_operator(made):
             assert ready(made) == READY
             waits = "scaler waits for the kind autoscaling/v2beta2 HorizontalPodAutoscaler to be served by the cluster"
             assert made.cluster.conditions("Other/o")["Ready"] == ("False", "Waiting", waits)
 
-    run(story())
+    run(scenario())
 
 
-def test_what_another_rule_knew_before_it_lost_the_right_is_believed_by_nobody(run, server):
+def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, server):
     """Its store keeps what it knew; a rule that may still look sees what there is."""
 
-    async def story():
+    async def scenario():
         mine = APP + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
         made = server(mine + OTHER)
         labels = {"a": "b", "c": "d"}
         made.cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default", "labels": labels}})
-        async with at_work(made) as desk:
+        async with settled_operator(made) as harness:
             assert made.cluster["App/web"]["status"]["seen"] == 1
-            for hand in others(desk):
-                hand.refused(403)
+            for watcher in others(harness):
+                watcher.refused(403)
             made.cluster.delete("ConfigMap/x")
-            await desk.rest()
+            await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == 0
 
-    run(story())
+    run(scenario())
 
 
-# -- has_kind ----------------------------------------------------------------------------------------------------------------------------
+# -- has_kind ----------------------------------------------------------------------------------------------------------
 
 UNNAMED = Kind("example.com", "v1", "Other")  # by any child or observe
 ASKS = """
@@ -184,27 +184,27 @@ ASKS = """
 """
 
 
-def test_has_kind_is_asked_again_when_a_kind_comes_or_goes(run, server):
-    async def story():
+def test_a_rule_that_calls_has_kind_is_reconciled_when_the_served_kinds_change(run, server):
+    async def scenario():
         made = server(ASKS, unserved=[UNNAMED])
-        async with at_work(made) as desk:
+        async with settled_operator(made) as harness:
             assert made.cluster["ConfigMap/c"]["data"] == {"there": "false"}
             for unserved, there in (([], "true"), ([UNNAMED], "false")):
                 made.cluster.unserved = unserved
-                desk.manager.discovery_sync._take(await desk.manager.discovery.refresh())
-                await desk.rest()
+                await harness.manager.discovery_sync.refresh()
+                await harness.until_quiet()
                 assert made.cluster["ConfigMap/c"]["data"] == {"there": there}
 
-    run(story())
+    run(scenario())
 
 
-def test_a_rule_that_does_not_ask_is_not_looked_at_for_it(run, server):
-    async def story():
+def test_other_rules_are_not_reconciled_when_the_served_kinds_change(run, server):
+    async def scenario():
         made = server(APP, unserved=[UNNAMED])
-        async with at_work(made) as desk:
+        async with settled_operator(made) as harness:
             made.cluster.unserved = []
-            desk.manager.discovery_sync._take(await desk.manager.discovery.refresh())
-            (controller,) = desk.controllers
+            await harness.manager.discovery_sync.refresh()
+            (controller,) = harness.controllers
             assert not controller.workers.queue.statistics(now=0.0)["ready"]
 
-    run(story())
+    run(scenario())

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Rights
-from tests.cluster.seeds import ROOT, Child, Life, Promises, Seed, foreign_deployment, operating, rolled_out
+from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, rolled_out
+from tests.cluster.operator import Operator, Permissions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,10 @@ SERVICE = Child(
     by_hand={"spec": {"selector": {"app": "another"}}},
 )
 
-APP = Seed(
+APP = Example(
     project=ROOT,
     crd=ROOT / "crds/apps.myapp.k8s.io.yaml",
-    rights=Rights(
+    permissions=Permissions(
         watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"], children=["deployments.apps", "services"], observed=["pods"]
     ),
     api_version="myapp.k8s.io/v1",
@@ -59,11 +59,11 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-class TestApp(Promises):
-    seed = APP
+class TestApp(ExampleTests):
+    example = APP
 
     def foreign(self, child: Child) -> dict[str, Any]:
         return foreign_deployment(child.name)
 
-    def at_rest(self, life: Life, child: Child) -> Any:
-        return rolled_out(life, child)
+    def at_rest(self, live_example: LiveExample, child: Child) -> Any:
+        return rolled_out(live_example, child)

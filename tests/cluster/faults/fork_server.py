@@ -2,7 +2,7 @@
 
 A start costs some fifty milliseconds instead of a second, and what is started is a process of its own, which a test may kill as a node's
 crash would. Run as a program it reads lines of JSON, {"arguments": [...], "log": file, "clock": file}, and prints the pid of each. When its input ends
-it kills whatever is left. An operator's wall clock is wrong by as many seconds as the file `clock` says at the moment, if there is one.
+it kills whatever is left. An operator's wall clock is shifted_time by as many seconds as the file `clock` says at the moment, if there is one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class Nursery:
+class ForkServer:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._lock = threading.Lock()
@@ -65,20 +65,20 @@ def is_alive(pid: int) -> bool:
 
 def serve() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
-    born: list[int] = []
+    pids: list[int] = []
     for line in sys.stdin:
         wanted = json.loads(line)
         pid = os.fork()
         if not pid:
-            _become(**wanted)
-        born.append(pid)
+            _run_operator(**wanted)
+        pids.append(pid)
         print(pid, flush=True)  # noqa: T201 - the answer
-    for pid in born:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _become(arguments: list[str], log: str, clock: str) -> None:
+def _run_operator(arguments: list[str], log: str, clock: str) -> None:
     """An operator; never returns."""
     status = 70
     try:
@@ -87,13 +87,13 @@ def _become(arguments: list[str], log: str, clock: str) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (file, 1), (file, 2)):
             os.dup2(source, target)
-        _bend(Path(clock))
+        _shift_clock(Path(clock))
         sys.argv = ["ruleop", *arguments]
         main()
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # noqa: BLE001 - it is told, and the fork ends: it must not go on as the nursery
+    except BaseException:  # noqa: BLE001 - it is printed, and the fork exits: it must not continue as the fork server
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -101,22 +101,22 @@ def _become(arguments: list[str], log: str, clock: str) -> None:
         os._exit(status)
 
 
-def _bend(file: Path) -> None:
+def _shift_clock(file: Path) -> None:
     """The wall clock; the monotonic one is what it is."""
     right, real = time.time, datetime
 
-    def wrong() -> float:
+    def shifted_time() -> float:
         return right() + (float(file.read_text()) if file.exists() else 0.0)
 
-    class Wrong(datetime):
+    class ShiftedDatetime(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:
-            return real.fromtimestamp(wrong(), tz)
+            return real.fromtimestamp(shifted_time(), tz)
 
-    time.time = wrong
+    time.time = shifted_time
     for module in list(sys.modules.values()):
         if getattr(module, "datetime", None) is real:
-            module.datetime = Wrong  # type: ignore[attr-defined]
+            module.datetime = ShiftedDatetime  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

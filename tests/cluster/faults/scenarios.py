@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tests.cluster.faults.lab import Lab, differences, quiet
-from tests.cluster.seeds import ROOT
+from tests.cluster.example_projects import ROOT
+from tests.cluster.faults.lab import Lab, differences, is_quiet
 from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ FOREIGN = {"app": "myApp", "note": "not yours"}
 
 
 @dataclass
-class Course:
-    """What happened in a life: what there was after each step, and what was created and deleted."""
+class Recording:
+    """What happened in a scenario: what there was after each step, and what was created and deleted."""
 
     stages: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Course:
     foreign: str = ""  # the version of somebody else's object, at the end less the beginning
 
 
-class AppLife:
+class AppScenario:
     """An App is made, edited, given another Service, and deleted."""
 
     def __str__(self) -> str:
@@ -43,16 +43,16 @@ class AppLife:
 
     def steps(self, lab: Lab) -> Iterator[Any]:
         lab.make("apps", "web", "App", spec=self.spec)
-        yield lambda: lab.is_told("apps", "web")
+        yield lambda: lab.is_observed("apps", "web")
         lab.edit("apps", "web", {"spec": {"deployment": {"image": "nginx:2", "replicas": 3}}})
-        yield lambda: lab.is_told("apps", "web")
+        yield lambda: lab.is_observed("apps", "web")
         lab.edit("apps", "web", {"spec": {"service": {"name": "web-other"}}})
-        yield lambda: lab.is_told("apps", "web")
+        yield lambda: lab.is_observed("apps", "web")
         lab.admin.delete(lab.path("apps", "web"))
         yield lambda: gone(lab, "apps", "web")
 
 
-class LedgerLife:
+class LedgerScenario:
     """With a finalizer, an order among its children, one that is not wanted any more, and an observed object that changes."""
 
     def __str__(self) -> str:
@@ -63,9 +63,9 @@ class LedgerLife:
     def steps(self, lab: Lab) -> Iterator[Any]:
         lab.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
         lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a", "b"], "contents": True})
-        yield lambda: lab.is_told("ledgers", "all", "Ready")
+        yield lambda: lab.is_observed("ledgers", "all", "Ready")
         lab.edit("ledgers", "all", {"spec": {"text": "two", "pages": ["b", "c"], "contents": False}})
-        yield lambda: lab.is_told("ledgers", "all", "Ready")
+        yield lambda: lab.is_observed("ledgers", "all", "Ready")
         lab.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
         yield lambda: lab.get("configmaps", "all-book")["data"]["currency"] == "CHF"
         lab.admin.delete(lab.path("ledgers", "all"))
@@ -82,55 +82,55 @@ def gone(lab: Lab, resource: str, name: str) -> bool:
     return False
 
 
-def undisturbed(make: Make, life: Any) -> Course:
-    course = Course()
-    with opened(make, life) as lab:
+def run_without_faults(make: Make, scenario: Any) -> Recording:
+    recording = Recording()
+    with new_lab(make, scenario) as lab:
         lab.start_and_wait()
         foreign = lab.make("configmaps", "foreign", "ConfigMap", data=FOREIGN)
-        for probe in life.steps(lab):
+        for probe in scenario.steps(lab):
             lab.eventually("the next step", probe)
-            while not quiet(lab.proxy):
+            while not is_quiet(lab.proxy):
                 pass
-            course.stages.append(lab.snapshot())
-        ended(lab, course, foreign)
-    return course
+            recording.stages.append(lab.snapshot())
+        record_end(lab, recording, foreign)
+    return recording
 
 
-def disturbed(make: Make, life: Any, disturb: Callable[[Lab], None], course: Course) -> list[str]:
-    """The same life with a disturbance, compared with its undisturbed course at each step. Gives what it was that was disturbed."""
-    with opened(make, life) as lab:
-        disturb(lab)
+def run_with_fault(make: Make, scenario: Any, inject_fault: Callable[[Lab], None], recording: Recording) -> list[str]:
+    """The same scenario with a disturbance, compared with its run_without_faults recording at each step. Gives what it was that was run_with_fault."""
+    with new_lab(make, scenario) as lab:
+        inject_fault(lab)
         lab.start()
         foreign = lab.make("configmaps", "foreign", "ConfigMap", data=FOREIGN)
         found: dict[str, Any] = {}
-        for number, _ in enumerate(life.steps(lab)):
+        for number, _ in enumerate(scenario.steps(lab)):
 
             def as_it_was(number: int = number) -> bool:
                 nonlocal found
                 found = lab.snapshot()
-                return found == course.stages[number]
+                return found == recording.stages[number]
 
             try:
                 lab.eventually("what was there without a fault", as_it_was)
             except AssertionError as error:
-                raise AssertionError(f"step {number}: {differences(found, course.stages[number])}") from error
-        mine = Course()
-        ended(lab, mine, foreign)
+                raise AssertionError(f"step {number}: {differences(found, recording.stages[number])}") from error
+        mine = Recording()
+        record_end(lab, mine, foreign)
         lab.check()
-        assert mine.counts == course.counts
-        assert mine.foreign == course.foreign
+        assert mine.counts == recording.counts
+        assert mine.foreign == recording.foreign
         return [str(call) for call in lab.proxy.calls if call.hit]
 
 
-def opened(make: Make, life: Any) -> Lab:
-    return make("life", project=life.project) if life.project else make("life")
+def new_lab(make: Make, scenario: Any) -> Lab:
+    return make("scenario", project=scenario.project) if scenario.project else make("scenario")
 
 
-def ended(lab: Lab, course: Course, foreign: Any) -> None:
-    course.counts = lab.proxy.comings_and_goings()
-    course.writes = lab.proxy.told()
+def record_end(lab: Lab, recording: Recording, foreign: Any) -> None:
+    recording.counts = lab.proxy.creates_and_deletes()
+    recording.writes = lab.proxy.written()
     now = lab.get("configmaps", "foreign")["metadata"]
-    course.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
+    recording.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
 
 
-LIVES = (AppLife(), LedgerLife())
+SCENARIOS = (AppScenario(), LedgerScenario())

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Rights
-from tests.cluster.seeds import ROOT, Child, Life, Promises, Seed, foreign_deployment, operating, rolled_out
+from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, rolled_out
+from tests.cluster.operator import Operator, Permissions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,10 @@ def deployment(image: str, replicas: int) -> Child:
     return Child("deployments", "mine", wanted, by_hand={"spec": {"replicas": 0}})
 
 
-MYAPP = Seed(
+MYAPP = Example(
     project=ROOT / "examples/myapp",
     crd=ROOT / "examples/myapp/crds/myapps.myscheme.example.com.yaml",
-    rights=Rights(watched=["myapps.myscheme.example.com"], children=["deployments.apps"]),
+    permissions=Permissions(watched=["myapps.myscheme.example.com"], children=["deployments.apps"]),
     api_version="myscheme.example.com/v1",
     resource="myapps",
     kind="MyApp",
@@ -49,11 +49,11 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-class TestMyApp(Promises):
-    seed = MYAPP
+class TestMyApp(ExampleTests):
+    example = MYAPP
 
     def foreign(self, child: Child) -> dict[str, Any]:
         return foreign_deployment(child.name)
 
-    def at_rest(self, life: Life, child: Child) -> Any:
-        return rolled_out(life, child)
+    def at_rest(self, live_example: LiveExample, child: Child) -> Any:
+        return rolled_out(live_example, child)

@@ -1,4 +1,4 @@
-"""An event loop in which nobody waits: when there is nothing left to do, its clock jumps to what is due next."""
+"""An event loop with virtual time: when nothing is left to do, its clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Selector(selectors.DefaultSelector):
     skipped = 0.0  # seconds
 
     def select(self, timeout: float | None = None) -> Any:
-        if timeout is None:  # nothing is due: another thread or a socket has to say something
+        if timeout is None:  # no timer: another thread or a socket has to wake it
             return super().select(None)
         events = super().select(0)
         if not events:
@@ -33,7 +33,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return super().time() + self._clock.skipped
 
 
-def run_instantly(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, for what waits for times only."""
+def run_in_virtual_time(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Like `asyncio.run`, for coroutines that wait for timers only."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(coroutine)

@@ -10,9 +10,9 @@ import pytest
 from controlplane.cluster import ControlPlane
 
 from tests.cluster.apps import Apps
+from tests.cluster.example_projects import ROOT
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.seeds import ROOT
-from tests.cluster.test_seed_app import APP
+from tests.cluster.test_example_app import APP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,12 @@ def plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def apps(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apps]:
-    with Operator(plane, APP.project, APP.rights, tmp_path_factory.mktemp("operator") / "log") as operator:
+    with Operator(plane, APP.project, APP.permissions, tmp_path_factory.mktemp("operator") / "log") as operator:
         yield Apps(operator, "ring")
         operator.check()
 
 
-def test_a_fight_is_named_and_slowed_and_holds_up_nothing_else(apps: Apps) -> None:
+def test_a_field_conflict_is_reported_backed_off_and_delays_nothing_else(apps: Apps) -> None:
     apps.create("web")
     told = fight_until_noticed(apps)
     assert told["message"] == "service: Service/web-s: spec.selector.app is repeatedly changed by somebody; backing off before reverting it"
@@ -46,7 +46,7 @@ def test_a_fight_is_named_and_slowed_and_holds_up_nothing_else(apps: Apps) -> No
     assert ready(apps)["reason"] == "FieldConflict"
 
 
-def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
+def test_two_operators_with_different_rules_report_a_field_conflict(
     plane: ControlPlane, apps: Apps, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     apps.create("web")
@@ -56,7 +56,7 @@ def test_two_operators_with_other_rules_for_one_kind_notice_each_other(
     shutil.copy(ROOT / "watches.yaml", folder)
     service = folder / "templates/app/service.yaml.j2"
     service.write_text(service.read_text().replace("app: myApp", "app: another"))
-    with Operator(plane, project, APP.rights, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
+    with Operator(plane, project, APP.permissions, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
         told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "FieldConflict"), None))
         assert told["message"] == (
             "service: Service/web-s: spec.selector.app is repeatedly changed by another ruleop or a webhook; backing off before reverting it"

@@ -19,14 +19,14 @@ from ruleop.kinds import ObjectKey
 from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.marks import PART_OF
-from tests.engine.server import Server, Shelves
+from tests.engine.server import FakeStores, Server
 from tests.planning.world import app, project
 
 WEB = Request("shop", "web")
 FINALIZER = "ruleop.dev/ruleop"
 
 
-class Stores(Shelves):
+class Stores(FakeStores):
     """What is known: by the answers to writes at once, by the watch when `catch_up` is called."""
 
     def __init__(self, server, kinds):
@@ -87,7 +87,7 @@ class Stores(Shelves):
         return None if live is None else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": copy.deepcopy(live["metadata"])}
 
 
-class Looking:
+class ReconcilerHarness:
     def __init__(self, body, spec=None, **files):
         self.project = project(body, **files)
         self.server = Server(app(spec))
@@ -99,9 +99,9 @@ class Looking:
         self.events = []
         self.before_writes = mock.AsyncMock()
         self.metrics = Metrics()
-        self.reconciler = self.another()
+        self.reconciler = self.restart()
 
-    def another(self, rules=None):
+    def restart(self, rules=None):
         """One that remembers nothing."""
         environment = Environment(
             cache=self.stores,
@@ -118,7 +118,7 @@ class Looking:
         self.reconciler = Reconciler(rules[0].kind, rules, environment, queue)
         return self.reconciler
 
-    # -- the clock, and the events ---------------------------------------------------------------------------------------------------------
+    # -- the clock, and the events -------------------------------------------------------------------------------------
 
     def now(self):
         return "2026-01-01T00:00:00Z"
@@ -132,19 +132,19 @@ class Looking:
     def record(self, _resource, events):
         self.events += [(event.type, event.reason, event.message) for event in events]
 
-    # -- passes ------------------------------------------------------------------------------------------------------------------------------
+    # -- passes --------------------------------------------------------------------------------------------------------
 
-    async def look(self, *, catch_up=True):
+    async def reconcile(self, *, catch_up=True):
         """One pass."""
         verdict = await self.reconciler.reconcile(WEB)
         if catch_up:
             self.stores.catch_up()
         return verdict
 
-    async def rest(self):
+    async def until_settled(self):
         for _ in range(10):
             before = self.server._version
-            verdict = await self.look()
+            verdict = await self.reconcile()
             if self.server._version == before:
                 return verdict
         raise AssertionError(self.server.log[-20:])

@@ -1,4 +1,4 @@
-"""What is promised to the user of each seed operator, whatever its kind: a test module a seed says what its kind and children are."""
+"""What is promised to the user of each example operator, whatever its kind: a test module a example says what its kind and children are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from tests.cluster.operator import Operator, Rights, eventually
+from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Seed:
-    """One of the seed operators, a CR of it, and what becomes of that CR."""
+class Example:
+    """One of the example operators, a CR of it, and what becomes of that CR."""
 
     project: Path
     crd: Path
-    rights: Rights
+    permissions: Permissions
     api_version: str
     resource: str
     kind: str
@@ -75,19 +75,19 @@ class Seed:
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": self.name}, "spec": self.spec}
 
 
-class Life:
-    """One CR of a seed, in a namespace of its own, and the operator that looks after it."""
+class LiveExample:
+    """One CR of a example, in a namespace of its own, and the operator that looks after it."""
 
-    def __init__(self, seed: Seed, operator: Operator, namespace: str, kubectl: Kubectl) -> None:
-        self.seed, self.operator, self.namespace, self.kubectl = seed, operator, namespace, kubectl
+    def __init__(self, example: Example, operator: Operator, namespace: str, kubectl: Kubectl) -> None:
+        self.example, self.operator, self.namespace, self.kubectl = example, operator, namespace, kubectl
         self.admin: Client = operator.admin
-        self.path = f"/apis/{seed.api_version}/namespaces/{namespace}/{seed.resource}/{seed.name}"
+        self.path = f"/apis/{example.api_version}/namespaces/{namespace}/{example.resource}/{example.name}"
 
     def path_of(self, resource: str, name: str = "") -> str:
         return f"{PATHS[resource]}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
 
     def apply(self) -> None:
-        self.kubectl("apply", "--filename=-", stdin=json.dumps(self.seed.manifest))
+        self.kubectl("apply", "--filename=-", stdin=json.dumps(self.example.manifest))
 
     def resource(self) -> Any:
         return self.admin.get(self.path)
@@ -112,22 +112,22 @@ class Life:
 
         return eventually(f"{type_}={status}, {reason}", holds)
 
-    def settled(self, children: tuple[Child, ...] | None = None, status: dict[str, Any] | None = None) -> None:
+    def wait_until_settled(self, children: tuple[Child, ...] | None = None, status: dict[str, Any] | None = None) -> None:
         """Returns when the children are what the rules say, and the CR tells so."""
-        for child in self.seed.children if children is None else children:
+        for child in self.example.children if children is None else children:
             eventually(f"{child.resource}/{child.name} as wanted", lambda child=child: missing(child.wanted, self.get(child)) == "")
-        wanted = dict(self.seed.status if status is None else status)
-        eventually(f"status {wanted}", lambda: self._tells(wanted))
+        wanted = dict(self.example.status if status is None else status)
+        eventually(f"status {wanted}", lambda: self._has_status(wanted))
 
-    def _tells(self, wanted: dict[str, Any]) -> bool:
+    def _has_status(self, wanted: dict[str, Any]) -> bool:
         resource = self.resource()
-        told = resource.get("status") or {}
-        if missing(wanted, told):
+        status = resource.get("status") or {}
+        if missing(wanted, status):
             return False
-        if not self.seed.conditions:
+        if not self.example.conditions:
             return True
-        by_type = {each["type"]: each for each in told.get("conditions", [])}
-        up_to_date = told.get("observedGeneration") == resource["metadata"]["generation"]
+        by_type = {each["type"]: each for each in status.get("conditions", [])}
+        up_to_date = status.get("observedGeneration") == resource["metadata"]["generation"]
         return up_to_date and {each: by_type.get(each, {}).get("status") for each in ("Ready", "Reconciling", "Stalled")} == {
             "Ready": "True",
             "Reconciling": "False",
@@ -140,7 +140,7 @@ class Life:
         return {
             (each["type"], each["reason"], each["message"])
             for each in found
-            if each["involvedObject"]["kind"] == self.seed.kind and each["involvedObject"]["name"] == self.seed.name
+            if each["involvedObject"]["kind"] == self.example.kind and each["involvedObject"]["name"] == self.example.name
         }
 
     @contextlib.contextmanager
@@ -174,131 +174,142 @@ INTERRUPTIONS = pytest.mark.parametrize("interruption", ["running", "killed"])
 
 
 @contextlib.contextmanager
-def operating(seed: Seed, plane: ControlPlane, log: Path) -> Iterator[Operator]:
-    """The seed's operator, with its kind defined and known to the garbage collector. It ends in order, and has met nothing unexpected."""
-    plane.define(seed.crd)
-    plane.restart_controllers(watching=[f"{seed.resource}.{seed.api_version.partition('/')[0]}"])
-    with Operator(plane, seed.project, seed.rights, log, *seed.arguments) as operator:
+def operating(example: Example, plane: ControlPlane, log: Path) -> Iterator[Operator]:
+    """The example's operator, with its kind defined and known to the garbage collector. It ends in order, and has met nothing unexpected."""
+    plane.define(example.crd)
+    plane.restart_controllers(watching=[f"{example.resource}.{example.api_version.partition('/')[0]}"])
+    with Operator(plane, example.project, example.permissions, log, *example.arguments) as operator:
         yield operator
         operator.check()
         assert operator.terminate() == 0
-    plane.kubectl("delete", f"--filename={seed.crd}", "--wait=true")
+    plane.kubectl("delete", f"--filename={example.crd}", "--wait=true")
 
 
-class Promises:
-    """A subclass names its seed, and its module has the fixture `operator`, which lives through the module's tests. Each test has a namespace
+class ExampleTests:
+    """A subclass names its example, and its module has the fixture `operator`, which lives through the module's tests. Each test has a namespace
     and a CR of its own."""
 
-    seed: ClassVar[Seed]
+    example: ClassVar[Example]
 
     @pytest.fixture
-    def life(self, operator: Operator, namespace: str, kubectl: Kubectl) -> Life:
-        return Life(self.seed, operator, namespace, kubectl)
+    def live_example(self, operator: Operator, namespace: str, kubectl: Kubectl) -> LiveExample:
+        return LiveExample(self.example, operator, namespace, kubectl)
 
     @INTERRUPTIONS
-    def test_children_are_made_and_run_and_the_status_tells(self, life: Life, interruption: str) -> None:
-        with life.interrupted(interruption):
-            life.apply()
-        life.settled()
-        resource = life.resource()
-        owner = {"apiVersion": life.seed.api_version, "kind": life.seed.kind, "name": life.seed.name, "uid": resource["metadata"]["uid"]}
-        for child in life.seed.children:
-            metadata = life.get(child)["metadata"]
+    def test_children_run_and_the_status_is_ready(self, live_example: LiveExample, interruption: str) -> None:
+        with live_example.interrupted(interruption):
+            live_example.apply()
+        live_example.wait_until_settled()
+        resource = live_example.resource()
+        owner = {
+            "apiVersion": live_example.example.api_version,
+            "kind": live_example.example.kind,
+            "name": live_example.example.name,
+            "uid": resource["metadata"]["uid"],
+        }
+        for child in live_example.example.children:
+            metadata = live_example.get(child)["metadata"]
             (reference,) = metadata["ownerReferences"]
             assert missing({**owner, "controller": True}, reference) == ""
             assert missing({"app.kubernetes.io/managed-by": "ruleop"}, metadata["labels"]) == ""
         # GitOps tools see no drift: nothing but the status is written on the CR.
-        assert missing(life.seed.spec, resource["spec"]) == ""
+        assert missing(live_example.example.spec, resource["spec"]) == ""
         assert "finalizers" not in resource["metadata"]
         assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
         assert "labels" not in resource["metadata"]
 
     @INTERRUPTIONS
-    def test_an_edit_rolls_through_and_spares_what_others_added(self, life: Life, interruption: str) -> None:
-        life.apply()
-        life.settled()
-        for child in life.seed.children:
+    def test_an_edit_is_rolled_out_and_keeps_metadata_of_others(self, live_example: LiveExample, interruption: str) -> None:
+        live_example.apply()
+        live_example.wait_until_settled()
+        for child in live_example.example.children:
             patch = {"metadata": {"labels": {"theirs": "too"}, "annotations": {"example.com/note": "kept"}}}
-            life.admin.merge(life.path_of(child.resource, child.name), patch, "somebody")
-        with life.interrupted(interruption):
-            life.admin.merge(life.path, {"spec": life.seed.edit}, "somebody")
-        life.settled(life.seed.edited, life.seed.edited_status)
-        for child in life.seed.children:
-            metadata = life.get(child)["metadata"]
+            live_example.admin.merge(live_example.path_of(child.resource, child.name), patch, "somebody")
+        with live_example.interrupted(interruption):
+            live_example.admin.merge(live_example.path, {"spec": live_example.example.edit}, "somebody")
+        live_example.wait_until_settled(live_example.example.edited, live_example.example.edited_status)
+        for child in live_example.example.children:
+            metadata = live_example.get(child)["metadata"]
             assert metadata["labels"]["theirs"] == "too"
             assert metadata["annotations"]["example.com/note"] == "kept"
 
     @INTERRUPTIONS
-    def test_a_change_by_hand_is_put_back(self, life: Life, interruption: str) -> None:
-        life.apply()
-        life.settled()
-        for child in life.seed.children:
-            with life.interrupted(interruption):
-                life.admin.merge(life.path_of(child.resource, child.name), child.by_hand, "somebody")
-            life.settled()
+    def test_drift_is_reverted(self, live_example: LiveExample, interruption: str) -> None:
+        live_example.apply()
+        live_example.wait_until_settled()
+        for child in live_example.example.children:
+            with live_example.interrupted(interruption):
+                live_example.admin.merge(live_example.path_of(child.resource, child.name), child.by_hand, "somebody")
+            live_example.wait_until_settled()
 
     @INTERRUPTIONS
-    def test_a_deleted_child_is_made_again(self, life: Life, interruption: str) -> None:
-        life.apply()
-        life.settled()
-        for child in life.seed.children:
-            before = life.get(child)["metadata"]["uid"]
-            with life.interrupted(interruption):
-                life.admin.delete(life.path_of(child.resource, child.name))
-            eventually("another one in its place", lambda child=child, before=before: life.get(child)["metadata"]["uid"] != before)
-        life.settled()
+    def test_a_deleted_child_is_recreated(self, live_example: LiveExample, interruption: str) -> None:
+        live_example.apply()
+        live_example.wait_until_settled()
+        for child in live_example.example.children:
+            before = live_example.get(child)["metadata"]["uid"]
+            with live_example.interrupted(interruption):
+                live_example.admin.delete(live_example.path_of(child.resource, child.name))
+            eventually("another one in its place", lambda child=child, before=before: live_example.get(child)["metadata"]["uid"] != before)
+        live_example.wait_until_settled()
 
     @INTERRUPTIONS
-    def test_an_object_of_somebody_else_is_left_alone_until_it_goes(self, life: Life, interruption: str) -> None:
-        first, *others = life.seed.children
-        foreign = life.admin.post(life.path_of(first.resource), self.foreign(first))
-        before = self.at_rest(life, first)
-        with life.interrupted(interruption):
-            life.apply()
-        condition = life.wait_for_condition("Ready", "False", "ErrResourceExists")
-        assert condition["message"] == f'Resource "{first.name}" already exists and is not managed by {life.seed.kind}'
-        assert life.condition("Stalled")["status"] == "True"
+    def test_a_conflicting_object_is_left_alone_until_it_is_deleted(self, live_example: LiveExample, interruption: str) -> None:
+        first, *others = live_example.example.children
+        foreign = live_example.admin.post(live_example.path_of(first.resource), self.foreign(first))
+        before = self.at_rest(live_example, first)
+        with live_example.interrupted(interruption):
+            live_example.apply()
+        condition = live_example.wait_for_condition("Ready", "False", "ErrResourceExists")
+        assert condition["message"] == f'Resource "{first.name}" already exists and is not managed by {live_example.example.kind}'
+        assert live_example.condition("Stalled")["status"] == "True"
         for other in others:
-            eventually(f"{other.name}, which is not concerned", lambda other=other: missing(other.wanted, life.get(other)) == "")
+            eventually(f"{other.name}, which is not concerned", lambda other=other: missing(other.wanted, live_example.get(other)) == "")
         if interruption == "running":  # of an event nobody keeps a copy: one that a crash has overtaken is lost
-            eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in life.events())
-        assert life.get(first) == before
+            eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in live_example.events())
+        assert live_example.get(first) == before
         if interruption == "killed":
-            life.operator.kill()
-        life.admin.delete(life.path_of(first.resource, first.name))
+            live_example.operator.kill()
+        live_example.admin.delete(live_example.path_of(first.resource, first.name))
         if interruption == "killed":
-            life.operator.start()
-        life.settled()
-        assert life.get(first)["metadata"]["uid"] != foreign["metadata"]["uid"]
+            live_example.operator.start()
+        live_example.wait_until_settled()
+        assert live_example.get(first)["metadata"]["uid"] != foreign["metadata"]["uid"]
 
     @INTERRUPTIONS
-    def test_a_deleted_resource_leaves_nothing(self, life: Life, interruption: str) -> None:
-        life.apply()
-        life.settled()
-        mark = life.operator.mark()
+    def test_a_deleted_cr_leaves_no_children(self, live_example: LiveExample, interruption: str) -> None:
+        live_example.apply()
+        live_example.wait_until_settled()
+        mark = live_example.operator.mark()
         if interruption == "killed":
-            life.operator.kill()
-        life.kubectl("delete", life.seed.resource + "." + life.seed.api_version.partition("/")[0], life.seed.name, "--wait=true")
+            live_example.operator.kill()
+        live_example.kubectl(
+            "delete",
+            live_example.example.resource + "." + live_example.example.api_version.partition("/")[0],
+            live_example.example.name,
+            "--wait=true",
+        )
         if interruption == "killed":
-            life.operator.start()
-        for resource in life.seed.leftovers:
+            live_example.operator.start()
+        for resource in live_example.example.leftovers:
             eventually(
-                f"no {resource} to be left", lambda resource=resource: [each["metadata"]["name"] for each in life.list(resource)] == []
+                f"no {resource} to be left",
+                lambda resource=resource: [each["metadata"]["name"] for each in live_example.list(resource)] == [],
             )
         # The garbage collector does it: the operator may be away, and has nothing to write.
-        assert life.operator.writes(mark, life.namespace) == []
+        assert live_example.operator.writes(mark, live_example.namespace) == []
         with pytest.raises(RefusedError):
-            life.resource()
+            live_example.resource()
 
-    # -- what a seed may say otherwise -----------------------------------------------------------------------------------------------------
+    # -- what a example may say otherwise -----------------------------------------------------------------------------------------------------
 
     def foreign(self, child: Child) -> dict[str, Any]:
         """Somebody else's object of the child's name, such that no controller goes on writing it."""
         raise NotImplementedError
 
-    def at_rest(self, life: Life, child: Child) -> Any:
+    def at_rest(self, live_example: LiveExample, child: Child) -> Any:
         """The object when its controllers have written what they write."""
-        return life.get(child)
+        return live_example.get(child)
 
 
 def pods(deployment: str, count: int) -> list[re.Pattern[str]]:
@@ -313,11 +324,11 @@ def foreign_deployment(name: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
-def rolled_out(life: Life, child: Child) -> Any:
+def rolled_out(live_example: LiveExample, child: Child) -> Any:
     """A Deployment of which its controller has nothing more to say."""
 
     def done() -> Any:
-        live = life.get(child)
+        live = live_example.get(child)
         reasons = {each["reason"] for each in live.get("status", {}).get("conditions", [])}
         return live if "NewReplicaSetAvailable" in reasons else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.engine.api.managed_fields import migrated, to_migrate
+from ruleop.engine.api.managed_fields import migrated, needs_migration
 from ruleop.merge import create_fields
 from tests.merge.shapes import SERVICE, SET, struct
 
@@ -17,25 +17,25 @@ def listed(*names):
     return {"f:spec": {"f:ports": {POSTGRES: {".": {}, **{f"f:{name}": {} for name in names}}}}}
 
 
-def test_there_is_something_to_do_where_ruleop_has_updated():
-    assert to_migrate([entry("Update", {})])
-    assert not to_migrate([entry("Apply", {}), entry("Update", {}, "kubectl"), entry("Update", {}, subresource="status")])
+def test_entries_need_migration_where_ruleop_updated():
+    assert needs_migration([entry("Update", {})])
+    assert not needs_migration([entry("Apply", {}), entry("Update", {}, "kubectl"), entry("Update", {}, subresource="status")])
 
 
-def test_what_was_updated_and_applied_becomes_one_entry_and_those_of_others_stay():
+def test_updated_and_applied_fields_become_one_entry_and_entries_of_others_stay():
     theirs = entry("Update", listed("nodePort"), "kubectl-patch")
     found = migrated([entry("Update", listed("port")), theirs, entry("Apply", listed("name"), time="now")], None)
     assert found == [theirs, entry("Apply", listed("port", "name"), time="now")]
 
 
-def test_of_what_was_updated_only_what_the_record_names_is_taken_over():
+def test_of_updated_fields_only_recorded_ones_are_kept():
     recorded = create_fields({"spec": {"ports": [{"name": "postgres", "port": 5432}]}}, SERVICE)
     updated = {**listed("name", "port", "nodePort", "appProtocol"), "f:metadata": {"f:labels": {"f:theirs": {}}}}
     applied = listed("targetPort")
     assert migrated([entry("Update", updated), entry("Apply", applied)], recorded) == [entry("Apply", listed("name", "port", "targetPort"))]
 
 
-def test_members_of_sets_and_what_is_recorded_as_one_value_are_taken_over_whole():
+def test_members_of_sets_and_recorded_single_values_are_kept_whole():
     recorded = create_fields({"hosts": ["a"], "open": 1}, struct(hosts=SET))
     updated = {"f:hosts": {'v:"a"': {}, 'v:"b"': {}}, "f:open": {"f:inside": {}}}
     assert migrated([entry("Update", updated)], recorded) == [entry("Apply", updated)]

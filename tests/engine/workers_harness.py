@@ -1,4 +1,4 @@
-"""One watched kind with its workers, some watches, and all that is counted about them; what happens is said by the test."""
+"""Workers of one watched kind, watches and their metrics; a test decides what happens."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 VERDICTS = {
     "rest": Result(),
     "resync": Result(again=60, why=RESYNC),
-    "at once": Result(again=AT_ONCE, why="the CR is a newer one"),
+    "at once": Result(again=AT_ONCE, why="the CR has changed"),
     "again": Result(again=60, why="it is checked"),
     "failed": Result(failed=True),
 }
 
 
 class Watch:
-    """A watch whose lists are what the test says."""
+    """A watch whose lists a test provides."""
 
     def __init__(self, namespace, clock):
         self.namespace = namespace
@@ -43,7 +43,7 @@ class Watch:
         self.store = self.watcher.store
 
     def brings(self, *names):
-        """A list with these objects, from the server."""
+        """The API server answers with a list of these objects."""
         reflector = self.watcher.reflector
         reflector._forget()
         reflector.next(self.clock())
@@ -58,24 +58,29 @@ class Watch:
         self.watcher.reflector.failed(error, self.clock())
 
 
-class Watched:
+class WorkersHarness:
     title = "App.example.com"
 
     def __init__(self, limit=4):
         self.time = 1000.0
-        self.tasks = []  # that have ended
+        self.tasks = []  # that ended
         self.metrics = Metrics()
         self.reconciler_metrics = self.metrics.of(self.title)
-        self.workers = Workers(self.title, limit=limit, metrics=self.metrics, ended=self.tasks.append)
+        self.workers = Workers(self.title, limit=limit, metrics=self.metrics, on_exit=self.tasks.append)
         self.workers.queue.backoff = Backoff(first=60)
         self.reconciler = SimpleNamespace(pass_log=SimpleNamespace(reported={}))
         self.controllers = [SimpleNamespace(workers=self.workers, reconciler=self.reconciler)]
         self.informer = Informer(WatchSpec(CONFIG_MAP))
         self.informers = [self.informer]
         self.recorder = EventRecorder(None, reporter="ruleop", instance="i", clock=self.clock)
-        self.collector = StateCollector(controllers=self.controllers, informers=lambda: self.informers, recorder=self.recorder)
+        self.collector = StateCollector(
+            controllers=self.controllers,
+            informers=lambda: self.informers,
+            recorder=self.recorder,
+            on_loop=lambda function: function(),
+        )
         self.metrics.registry.register(self.collector)
-        self.going_on = self.most = self.ended = 0
+        self.running = self.most = self.ended = 0
         self._ends = {}
         self._held = None
         self._holds_to = "rest"
@@ -84,7 +89,7 @@ class Watched:
     def clock(self):
         return self.time
 
-    # -- work ----------------------------------------------------------------------------------------------------------------------------
+    # -- work ----------------------------------------------------------------------------------------------------------
 
     def add(self, name):
         if not self._started:
@@ -93,30 +98,30 @@ class Watched:
             self.workers.open(True)
         self.workers.add(Request("shop", name), "a test")
 
-    async def look(self, name, result="rest"):
-        """A reconcile of it that ends so."""
+    async def reconcile(self, name, result="rest"):
+        """Reconciles a CR with this result."""
         self._ends[name] = result
         ended = self.ended
         self.add(name)
         await self.until(lambda: self.ended > ended)
 
     def hold(self, result="rest"):
-        """Reconciles do not end until what this returns is called."""
+        """Reconciles do not end before the returned function is called."""
         self._held, self._holds_to = asyncio.Event(), result
         return self._held.set
 
     async def until(self, holds):
-        while not holds():  # noqa: ASYNC110 - workers tell nobody
+        while not holds():  # noqa: ASYNC110 - workers set no event
             await asyncio.sleep(0.001)
-        for _ in range(5):  # what follows at once has followed
+        for _ in range(5):  # callbacks that follow at once
             await asyncio.sleep(0)
 
     async def stop(self):
         await self.workers.stop()
 
     async def _work(self, request):
-        self.going_on += 1
-        self.most = max(self.most, self.going_on)
+        self.running += 1
+        self.most = max(self.most, self.running)
         try:
             if self._held is not None:
                 await self._held.wait()
@@ -127,14 +132,14 @@ class Watched:
                 self._ends[request.name] = "rest"
             return VERDICTS[result]
         finally:
-            self.going_on -= 1
+            self.running -= 1
             self.ended += 1
 
     def remove(self):
         self.controllers.clear()
-        self.metrics.forget(self.title)
+        self.metrics.remove(self.title)
 
-    # -- how things stand ----------------------------------------------------------------------------------------------------------------
+    # -- how things stand ----------------------------------------------------------------------------------------------
 
     def stands(self, name, reason, states, waits=()):
         self.reconciler.pass_log.reported[Request("shop", name)] = Reported(reason=reason, states=states, waits=waits)
@@ -151,7 +156,7 @@ class Watched:
         self.informers.append(Informer(WatchSpec(CERTIFICATE)))
 
     def happened(self):
-        """Something of everything that is counted when it is asked for."""
+        """Something of everything that the collector counts."""
         self.stands("x", "Waiting", ("waiting",), (("web", "child"),))
         self.watch("shop").brings("a")
         self.unserved()

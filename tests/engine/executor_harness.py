@@ -1,4 +1,4 @@
-"""The App, its children on a server and in the stores, and an executor between the two."""
+"""An executor between an API server and stores, both with an App and its children."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
 from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
-from tests.engine.server import APP, Server, Shelves, child, patch_of
+from tests.engine.server import APP, FakeStores, Server, child, patch_of
 
 OURS = "ruleop.dev/ruleop"
 OWNER = ObjectKey.of(APP)
 WRITES = ("create", "patch", "update", "apply", "delete")
 
 
-class Stage:
+class ExecutorHarness:
     def __init__(self, *children):
         self.server = Server(APP, *children)
-        self.stores = Shelves(*copy.deepcopy(list(self.server.objects.values())))
+        self.stores = FakeStores(*copy.deepcopy(list(self.server.objects.values())))
         self.executor = Executor(self.server, self.stores, classify, OwnWrites())
         self.app = self.stored("web", "App")
 
@@ -68,16 +68,16 @@ class Stage:
         return Delete(self.key(name), name if id_ is None else id_, self.stored(name), more.pop("why", "pruned"), **more)
 
 
-def on_stage(kind):
-    """A stage and one action of the kind, with the verb and the name that it comes down to."""
-    stage = Stage() if kind == "create" else Stage(child("a", data={"x": "old"}))
+def harness_with_action(kind):
+    """A harness and one action of the kind, with the verb and the name that it comes down to."""
+    harness = ExecutorHarness() if kind == "create" else ExecutorHarness(child("a", data={"x": "old"}))
     if kind == "add":
-        return stage, AddFinalizer(OWNER, OURS), ("patch", "web")
+        return harness, AddFinalizer(OWNER, OURS), ("patch", "web")
     if kind == "remove":
-        stage.app = stage.server.edit(
-            stage.key("web", "App"), metadata={**stage.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
+        harness.app = harness.server.edit(
+            harness.key("web", "App"), metadata={**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
         )
-        stage.stores.put(stage.app)
-        return stage, RemoveFinalizer(OWNER, OURS), ("patch", "web")
+        harness.stores.put(harness.app)
+        return harness, RemoveFinalizer(OWNER, OURS), ("patch", "web")
     verb = {"replace": "update"}.get(kind, kind)
-    return stage, getattr(stage, kind)(), (verb, "a")
+    return harness, getattr(harness, kind)(), (verb, "a")

@@ -1,0 +1,168 @@
+"""ruleop's texts are in the field's words: no string, comment or page that is checked holds a mark of the old dialect (tests/docs/words.py)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.messages import ROOT
+from tests.docs.words import MARKS, Text, hits, name_hits, names, page, prose, strings
+
+MODULES = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "ruleop").rglob("*.py"))]
+PAGES = [
+    file.relative_to(ROOT).as_posix()
+    for pattern in (
+        *("*.md", "docs/*.md", "requirements/*.md", "tests/controlplane/*.md"),
+        *("examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
+        *("Makefile", "Dockerfile", "image/*", ".ci/run"),
+    )
+    for file in sorted(ROOT.glob(pattern))
+]
+
+STRINGS_NOT_YET = (
+    "ruleop/engine/manager/",
+    "ruleop/engine/queue/",
+    "ruleop/kube/",
+    "ruleop/merge/",
+    "ruleop/rules/",
+    "ruleop/schema/",
+    "ruleop/templating/",
+)
+"""Rooms whose messages still hold marks. Whoever cleans a room removes it here, and it stays clean."""
+
+PROSE_NOT_YET = (
+    "ruleop/engine/api/",
+    "ruleop/engine/cache/",
+    "ruleop/engine/manager/",
+    "ruleop/engine/queue/",
+    "ruleop/engine/reconcile/",
+    "ruleop/engine/telemetry/",
+    "ruleop/kube/",
+    "ruleop/merge/",
+    "ruleop/planning/",
+    "ruleop/rules/",
+    "ruleop/schema/",
+    "ruleop/templating/",
+)
+"""The same for docstrings and comments."""
+
+NAMES_NOT_YET = (
+    "ruleop/engine/cache/",
+    "ruleop/engine/manager/",
+    "ruleop/engine/queue/",
+    "ruleop/engine/reconcile/",
+    "ruleop/engine/telemetry/",
+    "ruleop/kube/",
+    "ruleop/merge/",
+    "ruleop/planning/",
+    "ruleop/rules/",
+    "ruleop/schema/",
+    "ruleop/templating/",
+)
+"""The same for names of functions, classes, arguments and variables."""
+
+PAGES_NOT_YET = (
+    "docs/merge.md",
+    "docs/performance.md",
+    "docs/rules.md",
+)
+"""The same for pages."""
+
+
+def checked(files: list[str], not_yet: tuple[str, ...]) -> list[str]:
+    return [file for file in files if not file.startswith(not_yet)]
+
+
+def read(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", checked(MODULES, STRINGS_NOT_YET))
+def test_strings_are_in_the_words_of_the_field(file: str) -> None:
+    found = [str(hit) for hit in hits(strings(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("file", checked(MODULES, PROSE_NOT_YET))
+def test_docstrings_and_comments_are_in_the_words_of_the_field(file: str) -> None:
+    found = [str(hit) for hit in hits(prose(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("file", checked(MODULES, NAMES_NOT_YET))
+def test_names_are_in_the_words_of_the_field(file: str) -> None:
+    found = [str(hit) for hit in name_hits(names(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("file", checked(PAGES, PAGES_NOT_YET))
+def test_pages_are_in_the_words_of_the_field(file: str) -> None:
+    found = [str(hit) for hit in hits(page(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("files", [STRINGS_NOT_YET, PROSE_NOT_YET, NAMES_NOT_YET, PAGES_NOT_YET])
+def test_files_that_are_not_checked_yet_exist(files: tuple[str, ...]) -> None:
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("the name is no text", ["is no text"]),
+        ("what others change is put back, again and again", ["put back", "again and again"]),
+        ("there is no room for it", ["no room"]),
+        ("an object in the\nway goes on", ["in the way", "goes on"]),
+        ("there is no file, and it is no longer watched", []),
+        ("the object is not a string; the watch resumed", []),
+        ("golden, untold, fightless", []),
+    ],
+)
+def test_marks_are_found_as_words(text: str, marks: list[str]) -> None:
+    assert [hit.found for hit in hits(iter([Text(1, text)]), "a.py")] == marks
+
+
+def test_a_hit_names_file_line_mark_and_the_better_word() -> None:
+    (hit,) = hits(iter([Text(7, "first line\nthe inventory forgets")]), "ruleop/a.py")
+    assert str(hit) == "ruleop/a.py:8: 'forgets': removed (from the inventory, the cache)"
+
+
+SOURCE = '''"""A module that forgets."""
+
+def told(name):
+    """What is told."""
+    # A comment that is cut
+    # in two: fights.
+    log.info("watch goes on", who=f"{name} is no text")  # undone
+'''
+
+
+def test_strings_are_distinguished_from_docstrings_and_comments() -> None:
+    assert [(hit.place, hit.found) for hit in hits(strings(SOURCE), "a")] == [("a:7", "goes on"), ("a:7", "is no text")]
+    assert [(hit.place, hit.found) for hit in hits(prose(SOURCE), "a")] == [
+        ("a:1", "forgets"),
+        ("a:4", "told"),
+        ("a:6", "fights"),
+        ("a:7", "undone"),
+    ]
+
+
+def test_names_are_found_by_their_words() -> None:
+    source = "class Fights:\n    def lookup(self, was_told):\n        self.untold = 1\n        golden = 2\n"
+    assert [(hit.place, hit.found) for hit in name_hits(names(source), "a")] == [
+        ("a:1", "Fights"),
+        ("a:2", "was_told"),
+    ]
+
+
+def test_quoted_messages_and_code_blocks_of_a_page_are_left_out() -> None:
+    text = "# Page\n\n`watch goes on` says that\nit goes on.\n\n```\nfights\n```\n\nfights\n"
+    assert [str(hit) for hit in hits(page(text), "p.md")] == [
+        "p.md:4: 'goes on': continues, resumes, keeps running",
+        "p.md:10: 'fights': field conflict",
+    ]
+
+
+def test_every_mark_has_a_pattern_and_a_better_word() -> None:
+    assert [mark for mark in MARKS if not mark.instead or not re.compile(mark.pattern)] == []

@@ -1,0 +1,311 @@
+"""The inventory shrinks once a leadership and once after each reload, and never while an object may be left behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ruleop.engine.cache.informers import WatchSpec
+from ruleop.engine.manager.inventory import InventoryEntry
+from ruleop.engine.queue.request import Request
+from ruleop.errors import RuleopError
+from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.watch.store import State
+from ruleop.planning.marks import PART_OF
+from tests.engine.controller_set_harness import (
+    APP,
+    CONFIG,
+    OTHER,
+    OURS,
+    SECRET,
+    ControllerSetHarness,
+    entry,
+    project_of,
+    watch,
+)
+from tests.engine.virtual_time import run_in_virtual_time
+
+FINALIZE = "finalize: {last: {template: a.yaml}}"
+APPS = WatchSpec(Kind("example.com", "v1", "App"))
+
+
+# -- removed watches ---------------------------------------------------------------------------------------------------
+
+
+def test_the_controller_of_a_removed_watch_stops_when_no_cr_carries_the_finalizer(run_scenario):
+    async def scenario(operator):
+        operator.start(watch(more=FINALIZE), watch("Other"))
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        operator.resource("a", OURS)
+        operator.resource("b", "somebody.else/" + OURS)
+        operator.controller_set.reloaded(project_of(watch("Other")))
+        controller = operator.controllers.get(APP)
+        assert controller.rules == controller.reconciler.rules == ()
+        assert controller.needs == {APPS}, "its children are not watched any more"
+        await operator.collect()
+        assert operator.controllers.get(APP) is controller
+        assert operator.recorded()[APP] == entry(CONFIG, finalizer=True)
+        operator.resource("a")
+        await operator.collect()
+        assert APP not in operator.controllers.by_kind
+        assert APP not in operator.recorded()
+        assert APPS not in operator.informers.informers
+
+    run_scenario(scenario)
+
+
+def test_a_removed_watch_that_is_added_again_during_the_pause_keeps_its_controller(run_scenario):
+    async def scenario(operator):
+        operator.start(watch(), watch("Other"))
+        controller = operator.controllers.get(APP)
+        operator.controller_set.reloaded(project_of(watch("Other")))
+        assert not await operator.inventory_gc.collect(APP)
+        operator.controller_set.reloaded(project_of(watch(), watch("Other")))
+        await operator.collect()
+        assert operator.controllers.get(APP) is controller
+        assert controller.rules
+
+    run_scenario(scenario, pause=0.05)
+
+
+def test_a_watch_that_was_removed_while_no_operator_ran_gets_a_controller_until_its_finalizers_are_gone(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        await operator.inventory.ensure(GroupKind("old.example.com", "Old"), entry(CONFIG))
+        operator.start(watch("Other"))
+        await operator.until_settled()
+        assert not await operator.inventory_gc.collect(APP)
+        operator.resource("a", OURS)
+        await operator.collect()
+        assert operator.controllers.get(APP).rules == ()
+        assert set(operator.recorded()) == {APP}, "the other kind carries no finalizer"
+        operator.resource("a")
+        await operator.collect()
+        assert operator.recorded() == {}
+        assert APP not in operator.controllers.by_kind
+
+    run_scenario(scenario)
+
+
+# -- when it is decided ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["queued", "active", "failing", "closed"])
+def test_nothing_is_removed_before_the_crs_of_the_kind_are_reconciled(run_scenario, state):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.start(watch(), watch("Other"))
+        await operator.until_settled()
+        workers = operator.controllers.get(APP).workers
+        request = Request("shop", "a")
+        if state == "closed":
+            workers.open(False)
+        else:
+            workers.add(request, "a test")
+        if state in {"active", "failing"}:
+            workers.queue.take(now=0.0)
+        if state == "failing":
+            workers.queue.done(request, now=0.0, failed=True)
+        assert not await operator.inventory_gc.collect(APP)
+        assert operator.recorded()[APP] == entry(CONFIG, SECRET)
+        workers.open(True)
+        if state in {"queued", "failing"}:
+            workers.queue.add(request, now=0.0)
+            workers.queue.take(now=0.0)
+        if state != "closed":
+            workers.queue.done(request, now=0.0)
+        assert await operator.inventory_gc.collect(APP)
+        assert operator.recorded() == {APP: entry(CONFIG)}
+
+    run_scenario(scenario)
+
+
+def test_nothing_is_removed_during_the_pause_or_by_a_standby(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.controller_set.apply(project_of(watch()))
+        assert not await operator.inventory_gc.collect(APP)
+        operator.controller_set.start_leading()
+        assert not await operator.inventory_gc.collect(APP)
+        assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
+
+    run_scenario(scenario, pause=60.0)
+
+
+@pytest.mark.parametrize("then", ["ConfigMap Secret Pod", "ConfigMap"])
+def test_a_reload_during_the_write_before_postpones_the_decision(run_scenario, then):
+    async def scenario(operator):
+        before = entry(CONFIG, SECRET, GroupKind("", "Pod"))
+        await operator.inventory.ensure(APP, before)
+        operator.start(watch(children="ConfigMap Secret"))
+        await operator.until_settled()
+        operator.controller_set.pause = 60.0
+        async with operator.inventory._writing:
+            collecting = asyncio.create_task(operator.inventory_gc.collect(APP))
+            await asyncio.sleep(0.01)
+            operator.controller_set.reloaded(project_of(watch(children=then)))
+        assert not await collecting
+        assert operator.recorded() == {APP: before}
+
+    run_scenario(scenario)
+
+
+def test_it_runs_once_a_leadership_and_once_a_reload_and_retries_a_failed_write():
+    async def scenario():
+        operator = ControllerSetHarness(pause=30.0)
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        write, failures = operator.inventory_store.write, iter([True, True])
+
+        async def failing(data, version):
+            if next(failures, False):
+                raise RuleopError("forbidden")
+            return await write(data, version)
+
+        async def an_hour():
+            await operator.until_settled()
+            await asyncio.sleep(3600)
+
+        operator.inventory_store.write = failing
+        running = asyncio.create_task(operator.inventory_gc.run())
+        operator.start(watch())
+        operator.resource()
+        child = operator.child(CONFIG)
+        await an_hour()
+        assert operator.recorded() == {APP: entry(CONFIG)}
+        operator.controller_set.reloaded(project_of(watch(children="Secret")))
+        await an_hour()
+        operator.delete(child)
+        await an_hour()
+        assert operator.recorded() == {APP: entry(CONFIG)}, "not before the next leadership or reload"
+        operator.controller_set.reloaded(project_of(watch(children="Secret Pod")))
+        await an_hour()
+        assert operator.recorded() == {}
+        running.cancel()
+        await operator.controller_set.stop()
+
+    run_in_virtual_time(scenario())
+
+
+# -- what stays --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "pending"])
+def test_a_removed_watch_whose_crs_cannot_be_read_stays_recorded(run_scenario, why):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(SECRET, finalizer=True))
+        if why in {"stale", "defined"}:
+            operator.discovery.unserved = {APP}
+        operator.discovery.catalogue.stale = frozenset({("example.com", "v1")} if why == "stale" else ())
+        operator.cache.definitions = {APP: object()} if why == "defined" else {}
+        operator.start(watch("Other"))
+        if why in {"forbidden", "pending"}:
+            operator.informers.state = State.FORBIDDEN if why == "forbidden" else State.PENDING
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(SECRET, finalizer=True)}
+
+    run_scenario(scenario)
+
+
+@pytest.mark.parametrize("why", ["stale", "defined", "forbidden", "primary forbidden"])
+def test_a_kind_of_child_that_cannot_be_read_stays_recorded(run_scenario, why):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        if why in {"stale", "defined"}:
+            operator.discovery.unserved = {SECRET}
+        operator.discovery.catalogue.stale = frozenset({("", "v1")} if why == "stale" else ())
+        operator.cache.definitions = {SECRET: object()} if why == "defined" else {}
+        operator.start(watch())
+        operator.resource()
+        if why == "forbidden":
+            operator.cache.children_feed(SECRET).state = State.FORBIDDEN
+        if why == "primary forbidden":
+            operator.cache.primary[APP].state = State.FORBIDDEN
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
+
+    run_scenario(scenario)
+
+
+def test_kinds_that_the_cluster_no_longer_has_are_removed(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(OTHER, entry(SECRET, finalizer=True))
+        await operator.inventory.ensure(APP, entry(SECRET))
+        operator.discovery.unserved = {OTHER, SECRET}
+        operator.start(watch())
+        await operator.collect()
+        assert operator.recorded() == {}
+
+    run_scenario(scenario)
+
+
+def test_a_kind_that_the_rules_dropped_is_watched_and_recorded_until_no_cr_has_a_child_of_it(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.start(watch())
+        operator.resource("a")
+        child = operator.child(SECRET)
+        operator.child(SECRET, of="nobody", name="of-another-cr")
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG, SECRET)}
+        operator.delete(child)
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG)}
+        assert SECRET not in operator.cache.children_of
+        assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.informers.informers
+
+    run_scenario(scenario)
+
+
+@pytest.mark.parametrize("more", [FINALIZE, "reach: cluster", ""])
+def test_the_finalizer_stays_recorded_while_rules_need_it_or_a_cr_carries_it(run_scenario, more):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
+        operator.start(watch(more=more))
+        operator.resource("a", OURS)
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG, finalizer=True)}
+        operator.resource("a")
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG, finalizer=bool(more))}
+
+    run_scenario(scenario)
+
+
+def test_a_dropped_condition_stays_recorded_while_a_status_shows_it(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, InventoryEntry(conditions=frozenset({"Kept", "Shown", "Gone"})))
+        operator.start(watch(more="conditions: [{type: Kept, status: 'true'}]"))
+        operator.resource("a", status={"conditions": [{"type": "Shown", "status": "True"}]})
+        await operator.collect()
+        assert operator.recorded() == {APP: InventoryEntry(conditions=frozenset({"Kept", "Shown"}))}
+
+    run_scenario(scenario)
+
+
+# -- what is added -----------------------------------------------------------------------------------------------------
+
+
+def test_what_exists_and_is_missing_in_the_inventory_is_recorded_again(run_scenario):
+    async def scenario(operator):
+        operator.start(watch(children="ConfigMap Secret"))
+        operator.resource("a", OURS)
+        operator.child(CONFIG)
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG, finalizer=True)}
+
+    run_scenario(scenario)
+
+
+def test_a_kind_that_somebody_else_wrote_into_the_inventory_is_watched(run_scenario):
+    async def scenario(operator):
+        await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
+        operator.start(watch())
+        await operator.until_settled()
+        operator.inventory_store.write_as_somebody_else({APP: entry(CONFIG, GroupKind("", "Pod"))})
+        assert not await operator.inventory_gc.collect(APP)
+        assert GroupKind("", "Pod") in operator.cache.children_of
+        await operator.collect()
+        assert operator.recorded() == {APP: entry(CONFIG)}
+
+    run_scenario(scenario)

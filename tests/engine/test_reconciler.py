@@ -1,0 +1,704 @@
+"""What a reconciler believes, puts right and tells, whatever others do to what it wrote."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.cache.expectations import PATIENCE, Expectations
+from ruleop.kinds import ObjectKey
+from ruleop.planning.drift import ENOUGH, FIRST, QUIET
+from ruleop.planning.history import STATUS_REFUSED_FOR
+from ruleop.planning.marks import PART_OF
+from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
+from tests.engine.server import Answer
+from tests.planning.world import project
+
+A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec.v }}'\n"
+B = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  v: '{{ spec.v }}'\n"
+ONE = "children: {a: {template: a.yaml}}\n"
+TWO = "children: {a: {template: a.yaml}, b: {template: b.yaml}}\n"
+ELSEWHERE = "reach: cluster\nchildren: {a: {template: a.yaml, deletion: orphan}}\n"
+
+
+def one(body=ONE, **files):
+    return ReconcilerHarness(body, {"v": "1"}, **({"a": A} | files))
+
+
+# -- reading one's own writes ------------------------------------------------------------------------------------------
+
+
+def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
+    async def scenario():
+        harness = one(TWO, b=B)
+        for _ in range(4):
+            await harness.reconcile(catch_up=False)
+        assert harness.writes() == [("create", "a"), ("create", "b"), ("status", "web")]
+        harness.server.edit(harness.key("web", "App"), spec={"v": "2"})
+        harness.stores.put(copy.deepcopy(harness.app))
+        for _ in range(4):
+            await harness.reconcile(catch_up=False)
+        assert harness.writes()[3:] == [("patch", "a"), ("patch", "b")], "one patch each"
+
+    run(scenario())
+
+
+def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for(run):
+    """No request, and no status of what was."""
+
+    async def scenario():
+        harness = one("children: {a: {template: a.yaml}}\nstatus: {v: '{{ live.a.data.v }}'}\n")
+        await harness.until_settled()
+        old = copy.deepcopy(harness.stores.objects)
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert harness.app["status"]["v"] == "2"
+        harness.stores.objects = old | {harness.key("web", "App"): copy.deepcopy(harness.app)}
+        harness.stores.version = 0
+        asked = len(harness.server.log)
+        expectations = harness.reconciler.expectations[WEB] = Expectations()
+        expectations.wrote({harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
+        verdict = await harness.reconcile(catch_up=False)
+        assert (verdict.failed, verdict.why) == (False, "the cache is behind")
+        assert verdict.again is not None
+        assert harness.server.log[asked:] == []
+        harness.stores.catch_up()
+        await harness.until_settled()
+        assert harness.server.log[asked:] == []
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("answer", [Answer.TIMEOUT_BEFORE, Answer.TIMEOUT_AFTER])
+@pytest.mark.parametrize("verb", ["create", "patch"])
+def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
+    async def scenario():
+        harness = one()
+        if verb == "patch":
+            await harness.until_settled()
+            harness.edit_app(spec={"v": "2"})
+        before = harness.server.log.count((verb, "a"))
+        harness.server.say(verb, "a", answer)
+        for _ in range(3):
+            await harness.reconcile(catch_up=False)
+        assert harness.live("a")["data"]["v"] == ("2" if verb == "patch" else "1")
+        assert harness.server.log.count((verb, "a")) - before == (1 if answer is Answer.TIMEOUT_AFTER else 2)
+        assert harness.condition()["status"] == "True"
+
+    run(scenario())
+
+
+def test_a_child_that_the_server_does_not_have_any_more_is_made_again_though_the_watch_has_not_told(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        del harness.server.objects[harness.key("a")]
+        harness.server.edit(harness.key("web", "App"), spec={"v": "2"})
+        harness.stores.put(copy.deepcopy(harness.app))
+        await harness.reconcile(catch_up=False)
+        assert harness.live("a")["data"] == {"v": "2"}
+
+    run(scenario())
+
+
+def test_a_status_that_somebody_overtook_is_written_for_the_newer_cr_which_is_read_live(run):
+    async def scenario():
+        harness = one()
+        harness.server.before[("status", "web")] = lambda: harness.server.edit(
+            harness.key("web", "App"), metadata={**harness.app["metadata"], "labels": {"theirs": "too"}}
+        )
+        verdict = await harness.reconcile(catch_up=False)
+        assert not verdict.failed, "a conflict is no failure"
+        asked = len(harness.server.log)
+        await harness.reconcile(catch_up=False)
+        assert harness.server.log[asked:] == [("status", "web")], "although the watch has not told of it"
+        assert harness.condition()["status"] == "True"
+
+    run(scenario())
+
+
+def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
+    """A webhook may answer so, too; to wait for a version that never comes would be to wait for ever."""
+
+    async def scenario():
+        harness = one()
+        harness.server.say("status", "web", Answer.CONFLICT)
+        assert (await harness.reconcile()).failed
+        await harness.until_settled()
+        assert harness.condition()["status"] == "True"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("waits_for", [("look", "shop"), ("delete", "a")])
+def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
+    """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
+
+    async def scenario():
+        body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}\nfinalize: {bye: {template: bye.yaml}}\n"
+        harness = one(body, bye=A.replace("name: a", "name: bye"))
+        harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        await harness.until_settled()
+        harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        while harness.condition()["reason"] != "Finalized":
+            await harness.reconcile()
+
+        def made_anew():
+            harness.stores.synced = False
+            for key in [key for key in harness.stores.objects if key.kind == "ConfigMap"]:
+                del harness.stores.objects[key]
+
+        look, far = harness.stores.look, ObjectKey("", "ConfigMap", "far", "a")
+
+        async def looked(kind, key):
+            if waits_for == ("look", key.name):
+                made_anew()
+            return await look(kind, key)
+
+        harness.stores.look = looked
+        if waits_for == ("delete", "a"):
+            harness.server.before[waits_for] = made_anew
+            harness.server.say("delete", "a", Answer.CONFLICT)
+        said = harness.condition()
+        verdict = await harness.reconcile(catch_up=False)
+        assert (verdict.failed, verdict.why) == (False, "a kind is listed again")
+        assert verdict.again is not None
+        assert far in harness.server.objects
+        assert FINALIZER in harness.app["metadata"]["finalizers"]
+        assert harness.condition() == said, "nor is anything told of it"
+        harness.stores.synced, harness.stores.look = True, look
+        harness.stores.catch_up()
+        for _ in range(4):
+            await harness.reconcile()
+        assert far not in harness.server.objects
+        assert FINALIZER not in harness.app["metadata"]["finalizers"]
+
+    run(scenario())
+
+
+class Reached:
+    """A store that has come so far."""
+
+    def __init__(self, seen, known=0):
+        self.seen, self.known = seen, known
+
+    def has_seen(self, _key, version):
+        return self.seen >= int(version)
+
+    def is_at_least(self, _key, version):
+        return max(self.seen, self.known) >= int(version)
+
+
+def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten():
+    awaited = Expectations()
+    awaited.wrote({"a": "7", "b": "9"})
+    assert awaited.wait(Reached(7, known=9), 0.0) is None
+    assert awaited, "until its watch has seen it, the store may be made anew"
+    assert awaited.wait(Reached(8), 0.0) is not None
+    assert awaited.wait(Reached(9), 0.0) is None
+    assert not awaited
+
+
+def test_nobody_waits_for_ever():
+    """A backup was restored: there, what was written never was."""
+    awaited, now, looks = Expectations(), 0.0, 0
+    awaited.wrote({"a": "7"})
+    while (wait := awaited.wait(Reached(1), now)) is not None:
+        now, looks = now + wait, looks + 1
+    assert PATIENCE <= now < PATIENCE * 1.2
+    assert looks < 30
+    assert awaited.wait(Reached(1), now) is None
+
+
+# -- fights ------------------------------------------------------------------------------------------------------------
+
+
+async def fight(harness, rounds, undo=None):
+    """Somebody undoes each correction at once. How many were put back."""
+    before = harness.server.log.count(("patch", "a"))
+    for _ in range(rounds):
+        (undo or (lambda: harness.edit("a", data={"v": "theirs"})))()
+        await harness.until_settled()
+        harness.time += 0.5
+    return harness.server.log.count(("patch", "a")) - before
+
+
+async def fighting(**files):
+    harness = one(TWO, **({"b": B} | files))
+    await harness.until_settled()
+    metadata = harness.live("a")["metadata"]
+    metadata["managedFields"] = [{"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}]
+    assert await fight(harness, ENOUGH + 3) == ENOUGH
+    return harness
+
+
+def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        harness.events.clear()
+        assert await fight(harness, ENOUGH) == ENOUGH
+        assert harness.live("a")["data"] == {"v": "1"}
+        assert harness.events == []
+        assert harness.condition()["reason"] == "Ready"
+
+    run(scenario())
+
+
+def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
+    async def scenario():
+        harness = await fighting()
+        message = "a: ConfigMap/a: data.v is repeatedly changed by someone; backing off before reverting it"
+        assert [each for each in harness.events if each[1] == "FieldConflict"] == [("Warning", "FieldConflict", message)]
+        condition = harness.condition()
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "FieldConflict", message)
+        assert harness.condition("Stalled")["status"] == "True"
+        assert harness.server.log.count(("look", "a")) == 1, "read once, to name it"
+        assert harness.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"}) == 1
+
+    run(scenario())
+
+
+def test_a_fight_slows_down_that_child_and_nothing_else(run):
+    async def scenario():
+        harness = await fighting()
+        harness.edit("b", data={"v": "theirs"})
+        verdict = await harness.until_settled()
+        assert harness.live("b")["data"] == {"v": "1"}
+        assert harness.live("a")["data"] == {"v": "theirs"}
+        assert 0 < verdict.again <= FIRST
+        harness.time += FIRST
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "1"}
+        assert await fight(harness, 5) == 0, "the next pause is longer"
+
+    run(scenario())
+
+
+def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
+    async def scenario():
+        harness = await fighting()
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "2"}
+
+    run(scenario())
+
+
+def test_when_a_fight_is_over_all_is_well_again_and_told(run):
+    async def scenario():
+        harness = await fighting()
+        harness.time += FIRST
+        await harness.until_settled()
+        harness.events.clear()
+        harness.time += QUIET
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+        assert harness.events == [("Normal", "Synced", "App synced successfully")]
+        assert await fight(harness, 1) == 1, "and the next change is put back at once"
+
+    run(scenario())
+
+
+def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+
+        def undo():
+            harness.server.objects.pop(harness.key("a"), None)
+            harness.stores.catch_up()
+
+        before = harness.server.log.count(("create", "a"))
+        await fight(harness, ENOUGH + 3, undo)
+        assert harness.server.log.count(("create", "a")) - before == ENOUGH
+        assert harness.condition()["reason"] == "FieldConflict"
+        assert "is repeatedly deleted" in harness.condition()["message"]
+        harness.time += FIRST
+        await harness.until_settled()
+        assert harness.live("a") is not None
+
+    run(scenario())
+
+
+def test_the_server_that_changes_what_is_written_is_named(run):
+    """A webhook, say: what is answered is never what was sent, and soon something else again."""
+
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        make = harness.server.make
+
+        def hook(obj):
+            return make({**obj, "data": {"v": "hooked"}} if obj["kind"] == "ConfigMap" and obj["data"]["v"] == "1" else obj)
+
+        harness.server.make = hook
+        await fight(harness, ENOUGH + 1)
+        assert "data.v is changed by the API server or a webhook at each write" in harness.condition()["message"]
+        assert ("look", "a") not in harness.server.log, "there is nobody to be named"
+
+    run(scenario())
+
+
+def test_an_edit_costs_no_memory_of_fights(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert not harness.reconciler.histories[WEB].drift
+        harness.edit("a", data={"v": "theirs"})
+        await harness.until_settled()
+        assert harness.reconciler.histories[WEB].drift
+
+    run(scenario())
+
+
+def test_edits_of_the_cr_are_no_fight(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        for number in range(3 * ENOUGH):
+            harness.edit_app(spec={"v": str(number)})
+            await harness.until_settled()
+            assert harness.live("a")["data"] == {"v": str(number)}
+        assert {each[1] for each in harness.events} == {"Synced"}
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("deletion", ["delete", "orphan"])
+def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
+    """An annotation is switched on and off: the CR's generation stays the same, and so does the wish."""
+
+    async def scenario():
+        child = f"{{template: a.yaml, when: metadata.annotations.on | default(false), deletion: {deletion}, adopt: orphans}}"
+        harness = one(f"children: {{a: {child}}}\n")
+
+        async def switch(**annotations):
+            harness.server.edit(harness.key("web", "App"), metadata={**harness.app["metadata"], "annotations": annotations})
+            harness.stores.catch_up()
+            harness.time += 10
+            await harness.until_settled()
+            return harness.live("a") is not None and PART_OF in harness.live("a")["metadata"].get("labels", {})
+
+        for _ in range(2 * ENOUGH):
+            assert await switch(on="yes")
+            assert harness.condition()["reason"] == "Ready"
+            assert not await switch()
+
+    run(scenario())
+
+
+# -- ignored fields ----------------------------------------------------------------------------------------------------
+
+
+WITH_TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', other: '{{ spec.other }}'}\n"
+
+
+@pytest.mark.parametrize("strategy", ["merge", "replace", "server-side"])
+def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_written_meanwhile(run, strategy):
+    async def scenario():
+        body = f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}, ignore: [{{path: data.v, when: spec.theirs}}]}}}}}}\n"
+        harness = ReconcilerHarness(body, {"v": "3", "other": "1", "theirs": True}, a=WITH_TWO)
+        await harness.until_settled()
+        harness.edit("a", data={"v": "7", "other": "1"})
+        await harness.until_settled()
+        harness.edit_app(spec={"v": "3", "other": "2", "theirs": True})
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "7", "other": "2"}
+        harness.edit_app(spec={"v": "3", "other": "2", "theirs": False})
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "3", "other": "2"}
+        harness.edit("a", data={"v": "7", "other": "2"})
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ours"
+
+    run(scenario())
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
+    async def scenario():
+        harness = one()
+        await harness.until_settled()
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert harness.events == [("Normal", "Synced", "App synced successfully")]
+        harness.edit_app(spec={})
+        await harness.until_settled()
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert [each[1] for each in harness.events] == ["Synced", "RenderFailed", "Synced"]
+
+    run(scenario())
+
+
+def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run):
+    async def scenario():
+        harness = one("manageStatus: false\n" + ONE)
+        await harness.until_settled()
+        assert [each[1] for each in harness.events] == ["Synced"]
+        harness.restart()
+        await harness.until_settled()
+        assert [each[1] for each in harness.events] == ["Synced"]
+
+    run(scenario())
+
+
+def test_what_is_taken_away_is_told(run):
+    async def scenario():
+        harness = one("children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | default(true)}}\n", b=B)
+        await harness.until_settled()
+        harness.edit_app(spec={"v": "1", "b": False})
+        await harness.until_settled()
+        assert harness.live("b") is None
+        assert ("Normal", "Pruned", "Deleted ConfigMap/b: no longer part of the desired state") in harness.events
+
+    run(scenario())
+
+
+def test_what_is_taken_over_is_told(run):
+    async def scenario():
+        harness = one("children: {a: {template: a.yaml, adopt: orphans}}\n")
+        harness.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {}})
+        await harness.until_settled()
+        assert harness.live("a")["metadata"]["labels"][PART_OF]
+        assert ("Normal", "Adopted", "Adopted ConfigMap/a: had no owner") in harness.events
+
+    run(scenario())
+
+
+def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run):
+    async def scenario():
+        harness = one("children: {}\nconditions: [{type: Mine, status: 'true'}]\n")
+        asked = []
+
+        async def ask(rule, _planned):
+            asked.append([each.type for each in rule.conditions])
+            assert harness.condition("Mine") == {}
+
+        harness.before_writes.side_effect = ask
+        await harness.reconcile()
+        assert asked == [["Mine"]]
+        assert harness.condition("Mine")["status"] == "True"
+
+    run(scenario())
+
+
+def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
+    """Of children, of the CR's finalizer, and of its status."""
+
+    async def scenario():
+        harness = one(ELSEWHERE)
+        for _ in range(3):
+            await harness.reconcile(catch_up=False)
+        (expected,) = harness.reconciler.expectations.values()
+        versions = {key.name: version for key, version in expected._versions.items()}
+        assert versions == {
+            name: harness.live(name, kind)["metadata"]["resourceVersion"] for name, kind in (("a", "ConfigMap"), ("web", "App"))
+        }
+
+    run(scenario())
+
+
+def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
+    async def scenario():
+        harness = one(ONE + "conditions: [{type: Kept, status: 'true'}, {type: Dropped, status: 'true'}]\n")
+        await harness.until_settled()
+        theirs = {"type": "Theirs", "status": "True", "reason": "x", "message": ""}
+        status = harness.app["status"]
+        harness.server.edit(harness.key("web", "App"), status={**status, "conditions": [theirs, *status["conditions"]]})
+        harness.stores.catch_up()
+        harness.known_conditions = frozenset({"Kept", "Dropped"})
+        harness.restart(project(ONE + "conditions: [{type: Kept, status: 'true'}]\n", a=A).rules)
+        await harness.until_settled()
+        assert [each["type"] for each in harness.app["status"]["conditions"]] == ["Theirs", "Ready", "Reconciling", "Stalled", "Kept"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "why"),
+    [
+        (Answer.FORBIDDEN, "Forbidden", "patch App/shop/web: you may not"),
+        (Answer.NO_ROLE, "Forbidden", "cannot patch apps.example.com in namespace shop: needs get, list, watch, patch"),
+        (Answer.INVALID, "ApplyFailed", "patch App/shop/web: it is invalid"),
+    ],
+)
+def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
+    async def scenario():
+        harness = one(ELSEWHERE)
+        harness.server.say("patch", "web", *[answer] * 20)
+        for _ in range(3):
+            verdict = await harness.reconcile()
+        assert verdict.failed
+        assert harness.live("a") is None, "nothing is made that the finalizer has to be there for"
+        condition = harness.condition()
+        assert condition["reason"] == reason
+        assert f"the finalizer ruleop.dev/ruleop cannot be written: {why}" in condition["message"]
+        assert harness.condition("Stalled")["status"] == "True"
+        harness.server.answers.clear()
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+
+    run(scenario())
+
+
+def test_a_finalizer_that_cannot_be_removed_is_told(run):
+    async def scenario():
+        harness = one(ELSEWHERE)
+        await harness.until_settled()
+        harness.server.edit(harness.key("web", "App"), metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        harness.stores.catch_up()
+        harness.server.say("patch", "web", *[Answer.FORBIDDEN] * 20)
+        for _ in range(4):
+            await harness.reconcile()
+        condition = harness.condition()
+        assert condition["reason"] == "Deleting"
+        assert "the finalizer ruleop.dev/ruleop cannot be written: patch " in condition["message"]
+        assert harness.condition("Stalled")["status"] == "True"
+
+    run(scenario())
+
+
+def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
+    async def scenario():
+        harness = one()
+        harness.edit_app(spec={})
+        harness.server.say("status", "web", *[Answer.FORBIDDEN] * 3)
+        for _ in range(3):
+            assert (await harness.reconcile()).failed
+        assert [each[1] for each in harness.events] == ["RenderFailed"]
+
+    run(scenario())
+
+
+PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
+
+
+def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_again_later(run):
+    async def scenario():
+        harness = one(PROJECTED)
+        harness.server.say("status", "web", Answer.INVALID)
+        await harness.until_settled()
+        condition = harness.condition()
+        assert condition["reason"] == "StatusRefused"
+        assert "watches.yaml:5:" in condition["message"]
+        assert "status App/shop/web" in condition["message"]
+        assert harness.condition("Stalled")["status"] == "True"
+        assert "said" not in harness.app["status"]
+        assert harness.live("a")["data"] == {"v": "1"}, "the children go on"
+        assert ("Warning", "StatusRefused") in [each[:2] for each in harness.events]
+        tries = harness.server.log.count(("status", "web"))
+        verdict = await harness.reconcile()
+        assert not verdict.failed
+        assert 0 < verdict.again <= STATUS_REFUSED_FOR
+        assert harness.server.log.count(("status", "web")) == tries, "nothing is asked in between"
+        harness.time += STATUS_REFUSED_FOR
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+        assert harness.app["status"]["said"] == "1"
+
+    run(scenario())
+
+
+def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
+    async def scenario():
+        harness = one("reconcilePeriod: 5s\n" + PROJECTED)
+        harness.server.say("status", "web", Answer.INVALID)
+        verdict = await harness.until_settled()
+        assert harness.condition()["reason"] == "StatusRefused"
+        assert (verdict.again, verdict.why) == (5.0, "resync")
+
+    run(scenario())
+
+
+def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields_stay_until_then(run):
+    async def scenario():
+        harness = one(PROJECTED)
+        await harness.until_settled()
+        harness.server.say("status", "web", Answer.INVALID)
+        harness.edit_app(spec={"v": "2"})
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "StatusRefused"
+        assert harness.app["status"]["said"] == "1"
+        harness.edit_app(spec={"v": "3"})
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+        assert harness.app["status"]["said"] == "3"
+
+    run(scenario())
+
+
+def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
+    async def scenario():
+        harness = one(PROJECTED)
+        harness.edit_app(spec={})
+        harness.server.say("status", "web", *[Answer.INVALID] * 4)
+        for _ in range(4):
+            verdict = await harness.reconcile()
+        assert verdict.failed
+        assert [each[1] for each in harness.events] == ["RenderFailed"]
+
+    run(scenario())
+
+
+def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_what_the_server_quotes(run):
+    async def scenario():
+        harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+        harness.server.say("create", "s", *[Answer.NO_ROLE] * 2)
+        await harness.reconcile()
+        message = "cannot create secrets in namespace shop: needs get, list, watch, create, patch, delete"
+        assert (harness.condition()["reason"], harness.condition()["message"].partition(": ")[2]) == (
+            "Forbidden",
+            f"templates/s.yaml:1: {message}",
+        )
+        harness.server.answers.clear()
+        await harness.until_settled()
+        assert harness.condition()["status"] == "True"
+
+    run(scenario())
+
+
+def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run):
+    async def scenario():
+        harness = one()
+        harness.server.say("status", "web", Answer.NO_ROLE)
+        with capture_logs() as lines:
+            await harness.reconcile()
+        (line,) = [line for line in lines if line["event"] == "status not written"]
+        assert line["grant"] == "patch on apps.example.com/status in namespace shop"
+
+    run(scenario())
+
+
+def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_words_are_told(run):
+    async def scenario():
+        generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
+        body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
+        harness = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
+        harness.server.say("create", "a", Answer.INVALID)
+        await harness.reconcile()
+        assert harness.writes()[:2] == [("create", "s"), ("create", "a")]
+        assert harness.condition()["reason"] == "ApplyFailed"
+        assert "it is invalid: spec.x: Invalid value: 7" in harness.condition()["message"]
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "s"}
+
+    run(scenario())
+
+
+def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
+    async def scenario():
+        harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+        harness.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
+        await harness.reconcile()
+        assert harness.condition()["reason"] == "Forbidden"
+        assert "create Secret/shop/s: rejected by the API server" in harness.condition()["message"]
+
+    run(scenario())

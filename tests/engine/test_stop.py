@@ -1,0 +1,40 @@
+"""The operator stops when it is asked to, and when one of its tasks fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+from structlog.testing import capture_logs
+
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
+from tests.engine.test_start import RULES, unreachable
+
+__all__ = ["unreachable"]
+
+
+def manager_of(unreachable, tmp_path):
+    return Manager(RULES, tmp_path, Options(kubeconfig=str(unreachable), metrics_address="0", health_address="0"))
+
+
+def test_stopping_before_the_start_is_complete_is_in_order(run, unreachable, tmp_path):
+    async def asked():
+        manager = manager_of(unreachable, tmp_path)
+        ending = asyncio.create_task(manager.run())
+        await asyncio.sleep(0.05)
+        manager.stopping.set()
+        return await ending
+
+    assert run(asked()) is True
+
+
+def test_a_failed_task_stops_the_operator_and_is_logged(run, unreachable, tmp_path, monkeypatch):
+    async def fail(_watchdog):
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr(LoopWatchdog, "run", fail)
+    with capture_logs() as lines:
+        assert run(manager_of(unreachable, tmp_path).run()) is False
+    (line,) = (line for line in lines if line["log_level"] == "error")
+    assert (line["event"], line["task"]) == ("a task failed with an internal error; exiting", "loop_watchdog")

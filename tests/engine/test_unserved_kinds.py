@@ -1,0 +1,107 @@
+"""A kind that the cluster does not serve is logged once, and once more when it is served."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.manager.inventory import InventoryEntry
+from ruleop.kinds import GroupKind, Kind
+from ruleop.kube.watch.store import State
+from tests.engine.controller_set_harness import ControllerSetHarness, watch
+
+APP, CONFIG = Kind("example.com", "v1", "App"), Kind("", "v1", "ConfigMap")
+MISSING = ("warning", "watched kind is not served; install its CRD", str(APP))
+WAITS = ("warning", "kind is not served; children that need it wait", str(CONFIG))
+OPTIONAL = watch().replace("{object:", "{optional: true, object:")
+
+
+class Cluster:
+    """An operator whose watches have the states that the test sets."""
+
+    def __init__(self, *watches):
+        self.operator = ControllerSetHarness()
+        self.operator.informers.state = State.PENDING
+        self.watches = watches
+
+    async def __aenter__(self):
+        self.operator.start(*self.watches)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.operator.controller_set.stop()
+
+    def set_state(self, kind, state):
+        """Sets the state of the watches of a kind, one after the other; returns what is logged."""
+        with capture_logs() as lines:
+            for informer in [informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind]:
+                informer.state = state
+                self.operator.controller_set.state_changed(informer)
+        return [(line["log_level"], line["event"], line["kind"]) for line in lines if "kind" in line]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind", "told"),
+    [
+        (watch(), APP, MISSING),
+        (watch(), CONFIG, WAITS),
+        (OPTIONAL, CONFIG, ("info", "kind is not served; its optional children are left out", str(CONFIG))),
+        (watch(more="observe: {x: {version: v1, kind: ConfigMap, name: a}}", children="Secret"), CONFIG, WAITS),
+        (watch(more="observe: {x: {group: example.com, version: v1, kind: App, name: a}}"), APP, MISSING),
+    ],
+    ids=["watched", "child", "optional child", "observed", "watched and observed"],
+)
+def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, rules, kind, told):
+    async def scenario():
+        async with Cluster(rules) as cluster:
+            assert cluster.set_state(kind, State.UNSERVED) == [told]
+            for _ in range(3):
+                assert cluster.set_state(kind, State.UNSERVED) == []
+                cluster.operator.controller_set.update_watches()
+            assert cluster.set_state(kind, State.PENDING) == [], "it is being listed, which may fail yet"
+            assert cluster.set_state(kind, State.UNSERVED) == []
+            assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
+            assert cluster.set_state(kind, State.SYNCED) == []
+            assert cluster.set_state(kind, State.UNSERVED) == [told], "its CRD was deleted"
+
+    run(scenario())
+
+
+def test_a_kind_that_is_served_from_the_start_is_not_logged(run):
+    async def scenario():
+        async with Cluster(watch()) as cluster:
+            assert [cluster.set_state(kind, State.SYNCED) for kind in (APP, CONFIG)] == [[], []]
+
+    run(scenario())
+
+
+def test_a_forbidden_kind_counts_as_served(run):
+    async def scenario():
+        async with Cluster(watch()) as cluster:
+            cluster.set_state(CONFIG, State.UNSERVED)
+            assert cluster.set_state(CONFIG, State.FORBIDDEN) == [("info", "kind is served; resumed", str(CONFIG))]
+
+    run(scenario())
+
+
+def test_a_kind_that_the_rules_dropped_and_need_again_is_logged_again(run):
+    async def scenario():
+        async with Cluster(watch(children="ConfigMap Secret")) as cluster:
+            assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS]
+            cluster.operator.start(watch(children="Secret"))
+            assert cluster.set_state(CONFIG, State.SYNCED) == []
+
+    run(scenario())
+
+
+def test_a_kind_that_only_the_inventory_names_is_not_logged(run):
+    async def scenario():
+        async with Cluster(watch(children="Secret")) as cluster:
+            await cluster.operator.inventory.ensure(
+                GroupKind("example.com", "App"), InventoryEntry(frozenset({GroupKind("", "ConfigMap")}))
+            )
+            cluster.operator.controller_set.update_watches()
+            assert any(need.kind == CONFIG for need in cluster.operator.informers.informers)
+            assert cluster.set_state(CONFIG, State.UNSERVED) == []
+
+    run(scenario())
