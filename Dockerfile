@@ -6,13 +6,10 @@ WORKDIR /src
 COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
-# Of the package kubernetes, ruleop imports kubernetes.aio.config and nothing else (ruleop/kube/auth/kubernetes_config.py). The generated
-# client is 120 MB, and these packages are requirements of that client alone.
-RUN /opt/ruleop/bin/pip uninstall --yes --quiet \
-      aiohttp-retry annotated-types certifi charset-normalizer durationpy oauthlib pydantic pydantic-core python-dateutil \
-      requests requests-oauthlib typing-inspection tzdata urllib3 websocket-client \
- && cd /opt/ruleop/lib/python3*/site-packages/kubernetes \
- && find . -mindepth 1 -not -path ./__init__.py -not -path ./aio -not -path './aio/config*' -delete
+# Of the package kubernetes, ruleop imports kubernetes.config, and only to read a kubeconfig (ruleop/kube/auth/kubeconfig.py). Importing
+# it needs no generated model and no generated API: 120 MB.
+RUN cd /opt/ruleop/lib/python3*/site-packages/kubernetes \
+ && find . \( -path '*/client/models/*' -o -path '*/client/api/*' \) -not -name __init__.py -delete
 COPY pyproject.toml README.md LICENSE ./
 COPY ruleop ruleop
 RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \

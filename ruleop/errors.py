@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 
@@ -21,6 +22,16 @@ class Site:
         if not self.line:
             return self.path
         return f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that the API server finds wrong with an object."""
+
+    field: str
+    reason: str = ""  # the API's word for it: FieldValueInvalid
+    message: str = dataclasses.field(default="", repr=False)  # may quote the field's value
+    mutable: frozenset[str] = frozenset()  # names below the field that may change, where the server lists them
 
 
 class RuleError(RuleopError):

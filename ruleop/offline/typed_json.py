@@ -9,6 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
+from ruleop.errors import Cause
 from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.merge.learned import Answers, Learned
 from ruleop.planning.drift import Reverted
@@ -22,6 +23,7 @@ _CLASSES: Final[Mapping[str, Any]] = {
     each.__name__: each
     for each in (
         Answers,
+        Cause,
         ConflictingObject,
         Failed,
         Failure,

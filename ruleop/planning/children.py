@@ -13,7 +13,7 @@ from ruleop.errors import RenderError
 from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
 from ruleop.planning.apply import Applied, HeldBack, Immutable, apply, refusal
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
-from ruleop.planning.failures import changes_in_words, reason_of, told
+from ruleop.planning.failures import changes_in_words, public_message, reason_of
 from ruleop.planning.list_conflicts import conflict_in_words
 from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Observed, Served
@@ -204,7 +204,7 @@ class Children:
         if isinstance(error, HeldBack):
             self.said.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
-            message = told(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
+            message = public_message(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
         planned.spares = True
         self.mistaken = self.mistaken or (error.reason == "RenderFailed" and not alone)
         planned.state, planned.message = State.FAILED, message
@@ -258,7 +258,7 @@ class Children:
 
     def _write_failed(self, child: Child, piece: Piece, applied: Applied, failed: Failed) -> tuple[State, str]:
         key = piece.wanted.key
-        message = refused(self.rule, piece.wanted.info, key.namespace, failed.verb) if failed.verb else told(child, failed)
+        message = refused(self.rule, piece.wanted.info, key.namespace, failed.verb) if failed.verb else public_message(child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.errors import Cause
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.actions import Action
 
@@ -31,7 +32,8 @@ class Failed:
     failure: Failure
     message: str
     wanted: str = ""
-    request: str = ""  # verb and resource, which anybody may read whatever the message holds
+    redacted: str = ""  # the message for an object that holds data of a Secret
+    causes: tuple[Cause, ...] = ()
     managed: tuple[Mapping[str, Any], ...] = ()  # managedFields of an object whose change was invalid: who set its items
     verb: str = ""  # that no Role grants: the server refused it, and no admission policy
 

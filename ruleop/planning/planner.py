@@ -18,7 +18,7 @@ from ruleop.planning.children import Children
 from ruleop.planning.conditions import Conditions, condition_of
 from ruleop.planning.deletion import hidden, plan_deletion
 from ruleop.planning.events import WELL, transition
-from ruleop.planning.failures import reason_of
+from ruleop.planning.failures import public_message, reason_of
 from ruleop.planning.history import History
 from ruleop.planning.marks import Owner, is_paused
 from ruleop.planning.period import reconcile_period
@@ -164,10 +164,11 @@ class _Planner:
             if failed is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
-            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else failed.message
+            words = public_message(self.rule.children.get(action.child), failed)
+            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
             child, message, reason = action.child or "pruning", f"{action.key} could not be deleted: {why}", reason_of(failed.failure)
             if reason is None:
-                self.children.said.wait(child, f"{action.key} to be deleted: {failed.message}", why="deletion")
+                self.children.said.wait(child, f"{action.key} to be deleted: {words}", why="deletion")
             else:
                 self.children.said.problem(child, reason, message)
 

@@ -165,7 +165,7 @@ def test_a_missing_kubeconfig_is_reported(project, process, monkeypatch):
     started = process("run", *ADDRESSES)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (2, "")
-    assert err.startswith("ruleop: no cluster to talk to: there is no ")
+    assert err.startswith("ruleop: no cluster configured: ")
     assert len(err.splitlines()) == 1
 
 
@@ -180,8 +180,8 @@ def test_an_unknown_context_is_reported(project, ended):
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "it ended with 3: log in first")])
-def test_a_missing_or_failing_exec_plugin_is_reported(project, ended, command, why):
+@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")])
+def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
     user = {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1",

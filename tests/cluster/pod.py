@@ -122,4 +122,4 @@ class Pod(Operator):
         return f"/apis/coordination.k8s.io/v1/namespaces/{self.home}/leases/ruleop"
 
     def is_standby(self) -> bool:
-        return not any(line["event"] == "this process leads" for line in self.log())
+        return not any(line["event"] == "became leader" for line in self.log())

@@ -144,7 +144,7 @@ def test_without_permission_for_the_lease_the_operator_stands_by(fresh: Fresh, n
     fresh.revoke("leases", fresh.home)
     fresh.arguments = ("--leader-elect",)
     fresh.launch()
-    said = fresh.wait_for_log("the lease cannot be had; trying again")
+    said = fresh.wait_for_log("cannot acquire or renew the lease; will retry")
     assert "leases" in said["error"]
     assert said["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {fresh.home}"
     role = f"{RBAC}/namespaces/{fresh.home}/roles/{fresh.name}"
@@ -152,7 +152,7 @@ def test_without_permission_for_the_lease_the_operator_stands_by(fresh: Fresh, n
     live_example = LiveExample(APP, fresh, namespace, kubectl)
     live_example.apply()
     live_example.wait_until_settled()
-    assert [line["event"] for line in fresh.warnings()] == ["the lease cannot be had; trying again"]
+    assert [line["event"] for line in fresh.warnings()] == ["cannot acquire or renew the lease; will retry"]
     fresh.check()
 
 
@@ -193,6 +193,6 @@ def test_without_permission_for_the_watched_kind_the_operator_waits(
         live_example.apply()
         operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.permissions.rules()}, "somebody")
         live_example.wait_until_settled()
-        operator.wait_for_log("watch goes on")
+        operator.wait_for_log("watch resumed")
         assert len(operator.warnings()) == 1
         operator.check()

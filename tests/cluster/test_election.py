@@ -44,7 +44,7 @@ def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_p
             names = ("lease-duration", "renew-deadline", "retry-period")
             flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
             leader = stack.enter_context(Pod(control_plane, APP.project, APP.permissions, tmp_path / "one" / "log", *flags))
-            leader.wait_for_log("this process leads")
+            leader.wait_for_log("became leader")
             standby = stack.enter_context(
                 Pod(control_plane, APP.project, APP.permissions, tmp_path / "two" / "log", *flags, home=leader.home)
             )
@@ -74,7 +74,7 @@ def test_a_stopped_leader_hands_over_to_a_standby_with_synced_caches(at_work: St
     assert [described(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
     mark = standby.mark()
     assert leader.terminate() == 0
-    standby.wait_for_log("this process leads")  # long before a lease of five minutes would be over
+    standby.wait_for_log("became leader")  # long before a lease of five minutes would be over
     edited(live_example)
     since = standby.requests(mark)
     assert [described(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
@@ -88,7 +88,7 @@ def test_a_stopped_leader_hands_over_to_a_standby_with_synced_caches(at_work: St
 def test_the_lease_of_a_killed_leader_expires(at_work: Start) -> None:
     leader, standby, live_example = at_work(SHORT)
     leader.kill()
-    standby.wait_for_log("this process leads")
+    standby.wait_for_log("became leader")
     edited(live_example)
     assert claims(standby)[0] - claims(leader)[-1] > 6, "the dead leader might not have been dead"
     standby.check()
@@ -100,8 +100,8 @@ def test_a_leader_that_loses_its_lease_exits_and_clocks_may_differ(at_work: Star
     theirs = {"holderIdentity": "somebody", "renewTime": "2099-01-01T00:00:00.000000Z", "leaseDurationSeconds": 6}
     leader.admin.merge(leader.lease_path, {"spec": theirs}, "somebody")
     assert leader.wait_for_exit() == 1
-    assert leader.wait_for_log("the lease is lost; this process ends")["holder"] == "somebody"
-    standby.wait_for_log("this process leads")
+    assert leader.wait_for_log("lease lost; exiting")["holder"] == "somebody"
+    standby.wait_for_log("became leader")
     edited(live_example)
     leader.check()
     standby.check()
@@ -111,12 +111,12 @@ def test_a_leader_that_cannot_renew_its_lease_exits_before_another_leads(at_work
     leader, standby, live_example = at_work(SHORT)
     leader.revoke("leases", leader.home)
     assert leader.wait_for_exit() == 1
-    complaint = leader.wait_for_log("the lease cannot be had; trying again")
+    complaint = leader.wait_for_log("cannot acquire or renew the lease; will retry")
     assert complaint["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {leader.home}"
     assert "leases" in complaint["error"]
     assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
-    leader.wait_for_log("the lease is lost; this process ends")
-    standby.wait_for_log("this process leads")
+    leader.wait_for_log("lease lost; exiting")
+    standby.wait_for_log("became leader")
     edited(live_example)
     late = [described(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
     assert late == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ruleop.engine.reconcile.executor import AT_ONCE
 from ruleop.kube.client.client import CONCURRENCY
-from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.errors import answer_error
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
 from tests.engine.executor_harness import OURS, OWNER, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import Answer, child
@@ -231,13 +231,12 @@ def test_a_secret_is_refused_without_its_value(run):
     harness = ExecutorHarness()
 
     async def refuse(obj):
-        raise ApiError(
-            Problem.FORBIDDEN, verb="create", resource="secrets shop/a", text="a webhook denies hunter2", status=403, reason="Forbidden"
-        )
+        raise answer_error(403, b'{"kind": "Status", "message": "a webhook denies hunter2"}', verb="create", resource="secrets shop/a")
 
     harness.server.create = refuse
     outcomes = run(harness.execute(harness.create()))
-    assert outcomes.failed[harness.key("a")].message == "create secrets shop/a: 403 Forbidden"
+    failed = outcomes.failed[harness.key("a")]
+    assert failed.message == failed.redacted == "create secrets shop/a: rejected by the API server (403)"
 
 
 # -- all at once -------------------------------------------------------------------------------------------------------

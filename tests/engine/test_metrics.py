@@ -339,7 +339,7 @@ def test_internal_errors_are_counted(run):
 
 def test_events_are_counted_by_outcome():
     harness = WorkersHarness()
-    harness.recorder.sent, harness.recorder.dropped, harness.recorder._book.suppressed = 3, 2, 1
+    harness.recorder.sent, harness.recorder.dropped, harness.recorder._correlator.suppressed = 3, 2, 1
     now = samples(harness.metrics)
     assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
         "sent": 3,

@@ -45,7 +45,7 @@ class Watch:
     def brings(self, *names):
         """The API server answers with a list of these objects."""
         reflector = self.watcher.reflector
-        reflector._forget()
+        reflector._restart()
         reflector.next(self.clock())
         reflector.opened(self.clock())
         objects = [{"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}} for name in names]

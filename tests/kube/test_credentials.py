@@ -1,6 +1,6 @@
 """Each way of saying who we are is really said: a server of our own notes what arrives. (One release of `kubernetes` dropped tokens.)
 
-These are also the contract tests of what ruleop uses of `kubernetes.aio` beyond its documented face.
+These are also the contract tests of what ruleop uses of `kubernetes.config` beyond its documented face.
 """
 
 from __future__ import annotations
@@ -101,6 +101,13 @@ def test_nobody(tmp_path: Path) -> None:
     assert "authorization" not in arrives(tmp_path, {}).headers
 
 
+def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
+    content = {"current-context": "one", "contexts": [{"name": "one", "context": {"cluster": "c"}}]}
+    (tmp_path / "config").write_text(yaml.safe_dump({**content, "clusters": [{"name": "c", "cluster": {"server": "https://a"}}]}))
+    access = asyncio.run(Kubeconfig(str(tmp_path / "config"), "", {}).load())
+    assert (access.server, access.authorization) == ("https://a", "")
+
+
 def test_oidc(tmp_path: Path) -> None:
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 4102444800}).encode()).decode().rstrip("=")
     token = f"head.{claims}.signature"
@@ -151,6 +158,62 @@ def test_a_refresh_token_is_not_given_to_whoever_answers(tmp_path: Path, certifi
             return issuer.seen
 
     assert asyncio.run(run()) == []
+
+
+def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, certificates: Certificates) -> None:
+    """A provider may accept each of them only once. Nothing is written to the kubeconfig, so the login keeps it."""
+    given = iter(["r2", "r3"])
+
+    async def provider(exchange: Exchange) -> None:
+        if exchange.method == "GET":
+            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+        else:
+            answer = {"id_token": id_token(ends=1), "refresh_token": next(given)}
+            await exchange.answer(answer, Content_Type="application/json")
+
+    async def run() -> list[Exchange]:
+        async with serving(provider, certificates.server_context()) as issuer:
+            user = oidc_user(issuer.address, certificates.authority.read_bytes())
+            credentials = Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {})
+            await credentials.load()
+            await credentials.load(forced=True)
+            return issuer.seen
+
+    sent = [each.body for each in asyncio.run(run()) if each.method == "POST"]
+    assert [b"refresh_token=r1" in sent[0], b"refresh_token=r2" in sent[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"refresh-token": ""}, "oidc: the id token is missing or has expired, and there is no refresh-token"),
+        ({"id-token": "", "refresh-token": ""}, "oidc: the id token is missing or has expired, and there is no refresh-token"),
+        ({"id-token": "opaque"}, "oidc: the id-token is not a JWT"),
+        ({"id-token": "a.b.c"}, "oidc: the id-token is not a JWT"),
+        ({"id-token": "a.W10.c"}, "oidc: the id-token is not a JWT"),
+        ({"idp-issuer-url": ""}, "oidc: idp-issuer-url is missing in the kubeconfig"),
+        ({"idp-certificate-authority-data": "x"}, "oidc: the CA of the provider cannot be read"),
+        ({"idp-certificate-authority": "/none/ca.crt"}, "No such file"),
+    ],
+)
+def test_a_login_that_cannot_be_renewed_says_why(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
+    user = oidc_user("https://127.0.0.1:1", None)
+    user["auth-provider"]["config"].update(changes)
+    assert problem in complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
+
+
+@pytest.mark.parametrize("answer", [[], {"id_token": 5, "token_endpoint": None}, {"error": "no"}])
+def test_an_answer_of_a_provider_that_is_none_is_a_failed_login(tmp_path: Path, certificates: Certificates, answer: Any) -> None:
+    async def provider(exchange: Exchange) -> None:
+        await exchange.answer(answer, Content_Type="application/json")
+
+    async def run() -> None:
+        async with serving(provider, certificates.server_context()) as issuer:
+            user = oidc_user(issuer.address, certificates.authority.read_bytes())
+            with pytest.raises(CredentialsError, match="oidc: "):
+                await ask(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("at", ["GET", "POST"])
@@ -328,7 +391,7 @@ def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("\n")
     cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
     said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **cluster), "", {}))
-    assert "the file of the authority is empty" in said
+    assert "the file of the CA is empty" in said
     cluster = {"certificate-authority-data": "=!"}
     assert "certificate-authority-data is not base64" in complaint(
         Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **cluster), "", {})
@@ -441,6 +504,37 @@ def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
     assert asyncio.run(run()) == ["Bearer of-the-pod", "Bearer rotated"]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "environ", "problem"),
+    [
+        ("token", b"\n", {}, "the token file is empty"),
+        ("token", b"\xff", {}, "codec can't decode"),
+        ("ca.crt", b"", {}, "the file of the CA is empty"),
+        ("ca.crt", b"nonsense", {}, "the certificates cannot be read"),
+        ("ca.crt", None, {}, "No such file or directory"),
+        ("token", b"x", {"KUBERNETES_SERVICE_PORT": ""}, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set"),
+    ],
+)
+def test_a_service_account_that_cannot_be_used_says_why(
+    tmp_path: Path, certificates: Certificates, name: str, content: bytes | None, environ: dict[str, str], problem: str
+) -> None:
+    (tmp_path / "token").write_text("x")
+    (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
+    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1", **environ}
+    said = complaint(ServiceAccount(tmp_path, environ))
+    assert said.startswith(f"the pod's service account in {tmp_path}: ")
+    assert problem in said
+
+
+def test_the_address_of_a_pods_api_server(tmp_path: Path, certificates: Certificates) -> None:
+    (tmp_path / "token").write_text("x")
+    (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
+    for host, server in (("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")):
+        environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
+        assert asyncio.run(ServiceAccount(tmp_path, environ).load()).server == server
+
+
 def test_a_proxy_is_used(tmp_path: Path) -> None:
     async def run() -> Exchange:
         async with serving(fine) as proxy:
@@ -494,16 +588,16 @@ def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", unknown)
-    with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no ~/\.kube/config"):
+    with pytest.raises(CredentialsError, match=r"no cluster configured: ~/\.kube/config does not exist"):
         find_credentials(environ={})
 
 
 def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificates) -> None:
     config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
-    with pytest.raises(CredentialsError, match=r"no cluster to talk to: there is no .*/\.kube/config.*use --kubeconfig"):
+    with pytest.raises(CredentialsError, match=r"no cluster configured: .*/\.kube/config does not exist.*use --kubeconfig"):
         find_credentials(environ={"HOME": str(tmp_path)})
-    assert "there is no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
-    assert "there is no such kubeconfig" in complaint(Kubeconfig("~nobody-of-this-name/config", "", {}))
+    assert ": no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
+    assert ": no such kubeconfig" in complaint(Kubeconfig("~nobody-of-this-name/config", "", {}))
     assert "no context 'three'; there are: one, two" in complaint(Kubeconfig(config, "three", {}))
     (tmp_path / "contexts").write_text(yaml.safe_dump({"contexts": [{"name": "one", "context": {"cluster": "c"}}]}))
     said = complaint(Kubeconfig(str(tmp_path / "contexts"), "", {}))
@@ -512,7 +606,9 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     (tmp_path / "bad").write_text("a: [")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "bad"), "", {}))
     (tmp_path / "empty").write_text("")
-    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
+    assert "file is empty" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
+    (tmp_path / "list").write_text("{contexts: [{name: one}], clusters: 5}")
+    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(Kubeconfig(str(tmp_path / "list"), "", {}))
     (tmp_path / "other").write_text("hello")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
     said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"exec": "plugin"}), "", {}))

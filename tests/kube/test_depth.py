@@ -8,7 +8,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.client.json_depth import folded, written
+from ruleop.kube.client.json_depth import dump_json, fold
 from ruleop.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
 
@@ -23,12 +23,12 @@ def test_what_is_written_is_what_orjson_would_write(value: Any, levels: int) -> 
     expected = b"[" * levels + orjson.dumps(value) + b"]" * levels
     for _ in range(levels):
         value = [value]
-    assert written(value) == expected
+    assert dump_json(value) == expected
 
 
 @given(value=JSON, depth=st.integers(0, 4))
 def test_what_is_folded_can_be_unfolded(value: Any, depth: int) -> None:
-    shell, inner = folded(orjson.dumps(value), depth)
+    shell, inner = fold(orjson.dumps(value), depth)
     text = orjson.dumps(value)
     assert all(orjson.loads(each) is not None for each in inner)
     assert len(shell) + sum(map(len, inner)) - sum(len(b"%d" % number) for number in range(len(inner))) == len(text)

@@ -127,12 +127,12 @@ def test_messages_name_verb_resource_and_causes() -> None:
     assert [(cause.field, cause.reason) for cause in causes] == [("spec.x", "FieldValueInvalid")]
 
 
-def test_values_of_secrets_stay_out() -> None:
-    causes = [{"field": "data[password]", "reason": "FieldValueInvalid", "message": 'Invalid value: "hunter2": field is immutable'}]
-    error = refused(422, "Invalid", 'Secret "x" is invalid: "hunter2"', resource="secrets prod/x", causes=causes)
-    assert "hunter2" not in str(error)
-    assert "data[password]" in str(error)
-    assert error.immutable
+def test_names_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
+    message = "Forbidden: updates to statefulset spec for fields other than 'replicas', 'template' and 'minReadySeconds' are forbidden"
+    (found,) = refused(422, "Invalid", causes=[cause(message, reason="FieldValueForbidden")]).causes
+    assert found.mutable == {"replicas", "template", "minReadySeconds"}
+    (found,) = refused(422, "Invalid", causes=[cause("Invalid value: 'replicas': field is immutable")]).causes
+    assert found.mutable == frozenset()
 
 
 def test_when_to_come_back() -> None:

@@ -102,7 +102,7 @@ def test_a_token_and_a_certificate(tmp_path: Path) -> None:
         answer("{'token': 't', 'clientCertificateData': 'c', 'clientKeyData': 'k', 'expirationTimestamp': '2100-01-01T00:00:00Z'}"),
     )
     assert (said.token, said.identity.certificate, said.identity.key) == ("t", b"c", b"k")
-    assert said.ends == dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
+    assert said.expires == dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
     assert "'t'" not in repr(said)
     assert "b'k'" not in repr(said)
 
@@ -113,24 +113,24 @@ def test_a_token_and_a_certificate(tmp_path: Path) -> None:
 )
 def test_it_is_called_again_before_its_credential_ends_but_not_all_the_time(left: float, fresh_for: float) -> None:
     ends = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=left)
-    assert Credential("t", ends=ends).fresh_for == pytest.approx(fresh_for, abs=5)
+    assert Credential("t", expires=ends).fresh_for == pytest.approx(fresh_for, abs=5)
     assert Credential("t").fresh_for is None
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("print('hello')", "what it said is not JSON"),
-        ("print('[]')", f"what it said is no ExecCredential of {VERSION}"),
-        ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'other/v1'}))", f"no ExecCredential of {VERSION}"),
-        (answer("None"), "it gave no credentials"),
-        (answer("{}"), "it gave no credentials: a token"),
-        (answer("{'token': 1}"), "it gave no credentials: a token"),
-        (answer("{'clientCertificateData': 'c'}"), "it gave no credentials: a token"),
-        (answer("{'token': 't', 'clientKeyData': 'k'}"), "it gave no credentials: a token"),
+        ("print('hello')", "its output is not JSON"),
+        ("print('[]')", f"its output is not an ExecCredential of {VERSION}"),
+        ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'other/v1'}))", f"not an ExecCredential of {VERSION}"),
+        (answer("None"), "its output has no credentials"),
+        (answer("{}"), "its output has no credentials: a token"),
+        (answer("{'token': 1}"), "its output has no credentials: a token"),
+        (answer("{'clientCertificateData': 'c'}"), "its output has no credentials: a token"),
+        (answer("{'token': 't', 'clientKeyData': 'k'}"), "its output has no credentials: a token"),
         (answer("{'token': 't', 'expirationTimestamp': 'soon'}"), "its expirationTimestamp is 'soon'"),
-        ("sys.exit('log in first: \\xe9')", "it ended with 1: log in first: \xe9"),
-        ("sys.exit(3)", "it ended with 3: and said nothing"),
+        ("sys.exit('log in first: \\xe9')", "exit status 1: log in first: \xe9"),
+        ("sys.exit(3)", "exit status 3: no message"),
     ],
 )
 def test_what_is_no_credential_is_said(tmp_path: Path, line: str, why: str) -> None:
@@ -149,7 +149,7 @@ def test_a_declaration_that_makes_no_sense_is_an_error(tmp_path: Path, declared:
 
 def test_it_asks_nobody_where_nobody_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(PluginError, match=r"wants to ask a person \(interactiveMode: Always\), and there is no terminal"):
+    with pytest.raises(PluginError, match=r"it is interactive \(interactiveMode: Always\), and there is no terminal"):
         called(tmp_path, answer("{'token': 't'}"), interactiveMode="Always")
     assert word(tmp_path, answer("{'token': str(sys.stdin.read() == '')}"), interactiveMode="IfAvailable") == "True"
 

@@ -274,7 +274,7 @@ def test_a_streaming_list_that_stalls_is_noticed(reflector: Reflector) -> None:
     reflector.lines([line("ADDED", widget("a", 9))], 30.0)
     assert reflector.deadline == 90.0
     reflector.silent(90.0)
-    assert "neither an object nor the end of the list came for 60 s" in reflector._sink.problem
+    assert "neither an object nor the end of the list received for 60 s" in reflector._sink.problem
 
 
 def unmarked_end(reflector: Reflector, how: str) -> float:
@@ -332,7 +332,7 @@ def test_an_answer_that_is_no_list_is_a_failure(reflector: Reflector, store: Sto
         reflector.page(body, 0.0)
     reflector.failed(raised.value, 0.0)
     assert isinstance(reflector.next(0.0), Rest)
-    assert "no list" in store.problem
+    assert "not a list" in store.problem
 
 
 # -- whether what is known may be the past -----------------------------------------------------------------------------------------------

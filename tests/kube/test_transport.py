@@ -23,7 +23,7 @@ from ruleop.kube.client.session import Session
 from ruleop.kube.http import connection as http
 from ruleop.kube.http import pool
 from ruleop.kube.http.access import Access
-from ruleop.kube.http.tls import trusting
+from ruleop.kube.http.tls import trusting_context
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
@@ -73,7 +73,7 @@ class World:
 
     @property
     def resting(self) -> int:
-        return len(self.session._current._resting)
+        return len(self.session._current._idle)
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -82,7 +82,7 @@ def play(request: pytest.FixtureRequest, certificates: Certificates) -> Callable
         async def main() -> None:
             tls = request.param == "tls"
             async with serving(handler, certificates.server_context() if tls else None) as server:
-                context = trusting(certificates.authority.read_bytes()) if tls else None
+                context = trusting_context(certificates.authority.read_bytes()) if tls else None
                 session = await Session.open(Given(Access(server.address, tls=context)))
                 try:
                     async with asyncio.timeout(60):
@@ -143,7 +143,7 @@ def test_a_connection_that_the_server_ends_with_its_answer_is_not_used_again(pla
 
 
 @pytest.mark.parametrize("how", ["closes", "says something"])
-def test_a_resting_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
+def test_a_idle_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         writer = world.connections[0]
@@ -165,12 +165,12 @@ def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[...,
     async def story(world: World) -> None:
         await world.client.send(READ)
         world.connections[0].transport.abort()
-        (connection,) = world.session._current._resting
-        found = connection.rested_well()
+        (connection,) = world.session._current._idle
+        found = connection.is_usable()
         while found:  # no turn of this loop, so the client has read nothing: the server is of the same loop, and closes in its turn
             connection.transport.pause_reading()
             await asyncio.sleep(0.005)
-            found = connection.rested_well()
+            found = connection.is_usable()
         assert world.resting == 1, "what the loop knows of it"
         await world.client.send(WRITE)
         assert len(set(world.connections)) == 2
@@ -267,8 +267,8 @@ def test_a_read_on_a_new_connection_that_breaks_is_not_sent_again(play: Callable
     ("said", "told"),
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "not an answer in HTTP/1.1: 'SSH-2.0-OpenSSH_9.6"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "no proper length: '-1'"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "a chunk of the answer has no proper length"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "Invalid character in Content-Length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "Invalid character in chunk size"),
     ],
 )
 @pytest.mark.parametrize("asked", [READ, WRITE])
@@ -405,7 +405,7 @@ def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_conn
     async def story(world: World) -> None:
         nonlocal task
         await world.client.send(READ)
-        (connection,) = world.session._current._resting
+        (connection,) = world.session._current._idle
         connection.__class__ = Cancelling
         task = asyncio.ensure_future(world.client.send(READ))
         with pytest.raises(asyncio.CancelledError):
@@ -422,7 +422,7 @@ def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certi
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(READ))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -449,7 +449,7 @@ def test_a_handshake_that_does_not_end_was_no_connection(certificates: Certifica
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             error = await problem_of(Client(session).send(WRITE))
             assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
@@ -467,7 +467,7 @@ def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificate
 
     async def main() -> None:
         async with listening(plain) as port:
-            access = Access(f"https://127.0.0.1:{port}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{port}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             error = await problem_of(Client(session).send(WRITE))
             assert f"no TLS connection with {access.server}: " in error.text
@@ -485,7 +485,7 @@ def over_tls(
         for name, value in options.items():
             setattr(context, name, value)
         async with serving(handler, context) as server:
-            session = await Session.open(Given(Access(server.address, tls=trusting(certificates.authority.read_bytes()))))
+            session = await Session.open(Given(Access(server.address, tls=trusting_context(certificates.authority.read_bytes()))))
             try:
                 async with asyncio.timeout(60):
                     await story(World(server, session))
@@ -562,7 +562,7 @@ def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) 
 def test_closing_the_session_ends_what_still_connects(certificates: Certificates) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -589,7 +589,7 @@ def test_closing_the_session_ends_what_is_connected_at_that_moment(certificates:
 
         monkeypatch.setattr(loop, "create_connection", held)
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting(certificates.authority.read_bytes()))
+            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             await begun.wait()
@@ -828,7 +828,7 @@ def test_a_token_that_would_be_more_than_a_header_is_not_sent_and_not_told(token
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "/ä", "/a?b c"])
 def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
-    assert "is not the address of anything" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
+    assert "is not a valid request path" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
 
 
 @pytest.mark.parametrize(
@@ -836,7 +836,7 @@ def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
 )
 def test_what_is_no_server_is_told(server: str) -> None:
     error = refused(Access(server))
-    assert error.text == f"{server} is not the address of a server"
+    assert error.text == f"{server} is not a valid server URL"
     assert error.problem is Problem.UNREACHABLE
 
 
@@ -926,7 +926,7 @@ def through(
     async def main() -> list[Exchange]:
         async with listening(proxy, tls=tls) as port, serving(fine, certificates.server_context()) as server:
             address = f"{'https' if tls else 'http'}://{login}127.0.0.1:{port}"
-            context = trusting(certificates.authority.read_bytes())
+            context = trusting_context(certificates.authority.read_bytes())
             session = await Session.open(Given(Access(server.address, "Bearer x", tls=context, proxy=address)))
             try:
                 for _ in range(times):
@@ -966,7 +966,7 @@ def test_a_proxy_with_a_password(certificates: Certificates) -> None:
     ],
 )
 def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certificates, says: bytes, told: str) -> None:
-    with pytest.raises(ApiError, match=rf"the proxy refuses to connect to https://127.0.0.1:[0-9]+: {told}") as caught:
+    with pytest.raises(ApiError, match=rf"the proxy rejected the connection to https://127.0.0.1:[0-9]+: {told}") as caught:
         through(Proxy(says), certificates)
     assert caught.value.problem is Problem.UNREACHABLE
 

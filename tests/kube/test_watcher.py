@@ -68,8 +68,8 @@ def test_a_server_that_asks_to_wait_is_no_warning() -> None:
     """A kind that was defined a moment ago is like that."""
     lines = refused(429, 1)
     assert [(line["log_level"], line["event"]) for line in lines] == [
-        ("info", "watch waits, as the server asks"),
-        ("info", "watch goes on"),
+        ("info", "watch throttled"),
+        ("info", "watch resumed"),
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_missing_right_is_told_once_and_which() -> None:
     assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; will retry")
     assert first["grant"] == "get, list, watch on configmaps in all namespaces"
     assert "configmaps" in first["error"]
-    assert [line["event"] for line in others] == ["watch goes on"]
+    assert [line["event"] for line in others] == ["watch resumed"]
 
 
 def test_of_a_kind_that_is_not_served_the_engine_speaks_and_not_each_watch() -> None:
@@ -88,7 +88,7 @@ def test_of_a_kind_that_is_not_served_the_engine_speaks_and_not_each_watch() -> 
 @pytest.mark.parametrize("status", [500, 503])
 def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int) -> None:
     lines = refused(status, 3)
-    assert [line["event"] for line in lines] == ["watch interrupted", "watch goes on"]
+    assert [line["event"] for line in lines] == ["watch interrupted", "watch resumed"]
 
 
 def test_a_stream_of_something_else_is_a_warning_once() -> None:
@@ -117,8 +117,8 @@ def test_a_stream_of_something_else_is_a_warning_once() -> None:
         asyncio.run(run())
     first, *others = lines
     assert (first["log_level"], first["event"]) == ("warning", "watch interrupted")
-    assert "a line that is no event" in first["error"]
-    assert {line["event"] for line in others} <= {"watch goes on"}
+    assert "a line is not an event" in first["error"]
+    assert {line["event"] for line in others} <= {"watch resumed"}
 
 
 @pytest.mark.parametrize(("status", "times"), [(500, 1), (503, 1), (403, 0), (429, 0)])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 
 import pytest
 
+from ruleop.errors import Cause
 from ruleop.kinds import ObjectKey
 from ruleop.merge import Learned, decode
 from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
@@ -582,7 +584,8 @@ def grown(apply: str = "{}", **more: object) -> World:
     world.change(DB_KEY, {"spec": {"volumeClaimTemplates": list(map(as_the_server_keeps, claims))}})
     world.settle()
     world.edit({"v": "2Gi", **more})
-    world.refuse[DB_KEY] = Failed(Failure.IMMUTABLE, DB_SAYS)
+    mutable = frozenset(re.findall(r"'(\w+)'", DB_SAYS))
+    world.refuse[DB_KEY] = Failed(Failure.IMMUTABLE, DB_SAYS, causes=(Cause("spec", "FieldValueForbidden", DB_SAYS, mutable),))
     world.step()
     return world
 
@@ -612,7 +615,11 @@ def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
     world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"p": "aHVudGVyMg=="}})
     world.settle()
     world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
-    world.refuse[A_KEY] = Failed(Failure.IMMUTABLE, 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set')
+    world.refuse[A_KEY] = Failed(
+        Failure.IMMUTABLE,
+        'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set',
+        causes=(Cause("data", "FieldValueForbidden"),),
+    )
     world.step()
     assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
     assert not any(word in world.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))

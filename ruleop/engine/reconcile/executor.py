@@ -15,7 +15,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ruleop.engine.reconcile.failures import told
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError
@@ -328,9 +327,9 @@ class _Run:
 
     def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
         wanted = "" if isinstance(action, Delete | FinalizerAction) else action.wanted
-        request = f"{error.verb} {error.resource}" if isinstance(error, ApiError) else ""
+        redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
-        self.outcome.failed[action.key] = Failed(failure, told(error), wanted, request, managed, verb)
+        self.outcome.failed[action.key] = Failed(failure, str(error), wanted, redacted, causes, managed, verb)
         return False
 
 

@@ -15,7 +15,6 @@ from ruleop.engine.cache.expectations import Expectations
 from ruleop.engine.cache.index import Index
 from ruleop.engine.cache.snapshot import Snapshot
 from ruleop.engine.queue.result import AT_ONCE, Result
-from ruleop.engine.reconcile.failures import told
 from ruleop.engine.reconcile.live_reads import LiveReads
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.reconcile.status_debounce import CHANGED, WRITTEN
@@ -314,7 +313,7 @@ class Reconciler:
         failure, retry_after = self.executor.classify(error)
         assert planned.status is not None
         if failure is Failure.INVALID and planned.status.projected:
-            current.history = current.history.status_refused(planned, told(error), self.clock.monotonic())
+            current.history = current.history.status_refused(planned, str(error), self.clock.monotonic())
             return Result(again=AT_ONCE, why="the status was rejected")
         if failure is not None and failure is not Failure.OTHER:
             granted = {"grant": self._status_grant(current, planned)} if failure is Failure.FORBIDDEN else {}

@@ -1,7 +1,7 @@
 """Credentials from a command that the kubeconfig names ("exec plugin"), called as client-go calls it.
 
-`kubernetes` calls them, too (37.0), but it logs a failure and goes on as nobody, does not say which cluster it is about, keeps from a
-person at the terminal what the plugin asks, and leaves the keys that it gets in files.
+`kubernetes` calls them, too (37.0), but it logs a failure and continues anonymously, does not pass the cluster, hides
+the plugin's questions from a user at the terminal, and leaves keys in files.
 """
 
 from __future__ import annotations
@@ -21,46 +21,59 @@ from ruleop.kube.http.access import Identity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The plugin is called again this long before its credential ends, so that no request carries one that ends on the way,
+# The plugin is called again this long before its credential expires, so that no request carries an expired one,
 EXPIRY_MARGIN = 30.0
-# but not more often than this: many give what they have until it has really ended.
+# but not more often than this: many return the same credential until it has expired.
 CALL_AGAIN = 10.0
 
 _EXTENSION = "client.authentication.k8s.io/exec"
-_FOR_PLUGINS = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url", "disable-compression")
+_FOR_PLUGINS = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority-data",
+    "proxy-url",
+    "disable-compression",
+)
 
 
 class PluginError(ValueError):
-    """It could not be called, or what it said is no credential."""
+    """The plugin could not be called, or its output is not a credential."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
     token: str = field(default="", repr=False)
     identity: Identity = field(default_factory=Identity)
-    ends: dt.datetime | None = None
+    expires: dt.datetime | None = None
 
     @property
     def fresh_for(self) -> float | None:
-        """Seconds until the next call; None: until it is refused."""
-        return None if self.ends is None else max((self.ends - dt.datetime.now(dt.UTC)).total_seconds() - EXPIRY_MARGIN, CALL_AGAIN)
+        """Seconds until the next call; None: until it is rejected."""
+        return (
+            None
+            if self.expires is None
+            else max((self.expires - dt.datetime.now(dt.UTC)).total_seconds() - EXPIRY_MARGIN, CALL_AGAIN)
+        )
 
 
 class Plugin:
-    """`declared` is the kubeconfig's `exec`, `folder` where that kubeconfig is, `cluster` what it says of the cluster."""
+    """`declared` is the kubeconfig's `exec`, `folder` that of the kubeconfig, `cluster` its section of the cluster."""
 
     def __init__(self, declared: Mapping[str, Any], folder: Path, cluster: Mapping[str, Any]) -> None:
         self._declared, self._folder, self._cluster = declared, folder, cluster
 
     async def credential(self) -> Credential:
-        """Raises PluginError. Who gives up waiting ends the command with it."""
+        """Raises PluginError. Cancelling ends the command."""
         try:
-            return self._credential(await self._said())
+            return self._credential(await self._output())
         except PluginError as error:
             hint = str(self._declared.get("installHint") or "").strip()
-            raise PluginError(f"exec plugin {self._declared.get('command')}: {error}{f' ({hint})' if hint else ''}") from error
+            raise PluginError(
+                f"exec plugin {self._declared.get('command')}: {error}{f' ({hint})' if hint else ''}"
+            ) from error
 
-    async def _said(self) -> bytes:
+    async def _output(self) -> bytes:
         interactive = self._interactive()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -75,19 +88,24 @@ class Plugin:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            said, complaint = await asyncio.gather(process.stdout.read(), _heard(process.stderr, shown=interactive))
+            output, stderr = await asyncio.gather(
+                process.stdout.read(), _read_stderr(process.stderr, shown=interactive)
+            )
             code = await process.wait()
         finally:
-            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - ends it, whoever else may hold its pipes
+            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - kills it, even if another process holds its pipes
             await process.wait()
         if code != 0:
-            raise PluginError(f"it ended with {code}: {complaint.decode(errors='replace').strip() or 'and said nothing'}")
-        return said
+            raise PluginError(f"exit status {code}: {stderr.decode(errors='replace').strip() or 'no message'}")
+        return output
 
     def _interactive(self) -> bool:
-        mode, terminal = self._declared.get("interactiveMode") or "IfAvailable", sys.stdin is not None and sys.stdin.isatty()
+        mode, terminal = (
+            self._declared.get("interactiveMode") or "IfAvailable",
+            sys.stdin is not None and sys.stdin.isatty(),
+        )
         if mode == "Always" and not terminal:
-            raise PluginError("it wants to ask a person (interactiveMode: Always), and there is no terminal")
+            raise PluginError("it is interactive (interactiveMode: Always), and there is no terminal")
         return terminal and mode != "Never"
 
     def _command(self) -> list[str]:
@@ -116,24 +134,38 @@ class Plugin:
                 info["config"] = each.get("extension")
         return info
 
-    def _credential(self, said: bytes) -> Credential:
+    def _credential(self, output: bytes) -> Credential:
         version = self._declared.get("apiVersion")
         try:
-            answer = json.loads(said)
+            answer = json.loads(output)
         except ValueError as error:
-            raise PluginError(f"what it said is not JSON: {error}") from error
-        if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != version:
-            raise PluginError(f"what it said is no ExecCredential of {version}")
+            raise PluginError(f"its output is not JSON: {error}") from error
+        if (
+            not isinstance(answer, dict)
+            or answer.get("kind") != "ExecCredential"
+            or answer.get("apiVersion") != version
+        ):
+            raise PluginError(f"its output is not an ExecCredential of {version}")
         status = answer.get("status")
         if not isinstance(status, dict):
-            raise PluginError("it gave no credentials")
-        token, certificate, key = (status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData"))
-        if not all(isinstance(each, str) for each in (token, certificate, key)) or bool(certificate) != bool(key) or not (token or key):
-            raise PluginError("it gave no credentials: a token, or a clientCertificateData and its clientKeyData")
-        return Credential(token, Identity(certificate.encode(), key.encode()), _moment(status.get("expirationTimestamp")))
+            raise PluginError("its output has no credentials")
+        token, certificate, key = (
+            status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData")
+        )
+        if (
+            not all(isinstance(each, str) for each in (token, certificate, key))
+            or bool(certificate) != bool(key)
+            or not (token or key)
+        ):
+            raise PluginError(
+                "its output has no credentials: a token, or a clientCertificateData and its clientKeyData"
+            )
+        return Credential(
+            token, Identity(certificate.encode(), key.encode()), _parse_expiry(status.get("expirationTimestamp"))
+        )
 
 
-def _moment(text: object) -> dt.datetime | None:
+def _parse_expiry(text: object) -> dt.datetime | None:
     if not text:
         return None
     try:
@@ -142,12 +174,12 @@ def _moment(text: object) -> dt.datetime | None:
         raise PluginError(f"its expirationTimestamp is {text!r}") from error
 
 
-async def _heard(stream: asyncio.StreamReader, *, shown: bool) -> bytes:
-    """What a plugin says beside its answer: the reason of a failure, or where a person is to log in."""
-    heard = b""
+async def _read_stderr(stream: asyncio.StreamReader, *, shown: bool) -> bytes:
+    """The plugin's stderr: the reason of a failure, or where to log in."""
+    text = b""
     while piece := await stream.read(1 << 12):
-        heard += piece
+        text += piece
         if shown:
             sys.stderr.write(piece.decode(errors="replace"))
             sys.stderr.flush()
-    return heard
+    return text

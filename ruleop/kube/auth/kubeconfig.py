@@ -1,7 +1,8 @@
-"""A context of one kubeconfig, or of several that are merged as $KUBECONFIG has them.
+"""A context of one kubeconfig, or of several that are merged as $KUBECONFIG lists them.
 
-`kubernetes.aio.config` reads files, tokens, passwords and logins by OIDC. What it does not do as kubectl does, or leaves in files (keys
-that stand in the kubeconfig itself), is taken out of what it is given to read, and done here.
+`kubernetes.config` merges the files and reads tokens, passwords and paths. What it does not do as kubectl does (exec
+plugins, logins by OIDC), or would copy to temporary files (keys that stand in the kubeconfig itself), is taken out of
+the data before it reads them, and done here.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import base64
 import binascii
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import yaml
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from ruleop.kube.auth.exec_plugin import Plugin
-from ruleop.kube.auth.kubernetes_config import official
+from ruleop.kube.auth.oidc import OidcLogin
 from ruleop.kube.http.access import REREAD, Access, Configuration, CredentialsError, Identity
 
 if TYPE_CHECKING:
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 TIMEOUT = 120.0
 
 
-def at_home(path: str) -> Path:
-    """With the home that ~ means; as it is where there is none, for which Path's own would raise."""
+def expand_home(path: str) -> Path:
+    """Expands a leading ~. Without a home directory the path stays as it is, where Path.expanduser would raise."""
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
@@ -37,99 +41,141 @@ class Kubeconfig:
 
     def __init__(self, paths: str, context: str, environ: Mapping[str, str]) -> None:
         self._paths, self._context, self._environ = paths, context, environ
-        self._opened: _Opened | None = None
+        self._user: _User | None = None
 
     @property
     def namespace(self) -> str:
         try:
-            return str(self._open().loader.current_context["context"].get("namespace") or "default")
+            return self._open().namespace
         except CredentialsError:
             return "default"
 
     async def load(self, *, forced: bool = False) -> Access:
-        # An OIDC provider hands out a new refresh token with each use, and only the loader that got it has it.
-        if self._opened is None or (forced and self._opened.loader.provider != "oidc"):
-            self._opened = self._open()
+        # An OIDC provider may issue a new refresh token at each renewal, and only the login that got it knows it.
+        if self._user is None or (forced and self._user.oidc is None):
+            self._user = self._open()
         try:
             async with asyncio.timeout(TIMEOUT):
-                return await self._opened.access(self._environ)
+                return await self._user.access(self._environ)
         except TimeoutError as error:
-            raise CredentialsError(f"{self._described}: no credentials within {TIMEOUT:.0f} s") from error
-        except (official().config_exception.ConfigException, OSError, ValueError, KeyError) as error:
-            raise CredentialsError(f"{self._described}: {_sentence(error)}") from error
+            raise CredentialsError(f"{self._description}: no credentials within {TIMEOUT:.0f} s") from error
+        except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+            raise CredentialsError(f"{self._description}: {_on_one_line(error)}") from error
 
-    def _open(self) -> _Opened:
-        if not any(path and at_home(path).exists() for path in self._paths.split(os.pathsep)):
-            raise CredentialsError(f"{self._paths}: there is no such kubeconfig")
-        theirs = official()
+    def _open(self) -> _User:
+        if not any(path and expand_home(path).exists() for path in self._paths.split(os.pathsep)):
+            raise CredentialsError(f"{self._paths}: no such kubeconfig")
         try:
-            merger = theirs.kube_config.KubeConfigMerger(self._paths)
-            # As for everything else, the first file that says something counts.
-            current = next((config["current-context"] for config in merger.config_files.values() if config.get("current-context")), None)
-            context = self._context or current
+            merger = KubeConfigMerger(self._paths)  # type: ignore[no-untyped-call]
+            # As for everything else, the first file that has one counts.
+            contexts = (config.get("current-context") for config in merger.config_files.values())
+            name = self._context or next(filter(None, contexts), None)
             known = [each["name"] for each in merger.config.value["contexts"]]
-            if context not in known:
-                wrong = f"no context {context!r}" if context else "no current context; name one with --context"
+            if name not in known:
+                wrong = f"no context {name!r}" if name else "no current context; name one with --context"
                 raise CredentialsError(f"{self._paths}: {wrong}; there are: {', '.join(sorted(known)) or 'none'}")
-            return _Opened(theirs.kube_config.KubeConfigLoader(config_dict=merger.config, active_context=context, config_base_path=None))
-        except theirs.config_exception.ConfigException as error:
-            raise CredentialsError(f"{self._paths}: {_sentence(error)}") from error
+            return _User(KubeConfigLoader(merger.config, active_context=name, config_base_path=None))  # type: ignore[no-untyped-call]
         except (AttributeError, TypeError, KeyError) as error:
             raise CredentialsError(
                 f"{self._paths}: not a kubeconfig (it has no contexts, clusters and users as kubectl writes them)"
             ) from error
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise CredentialsError(f"{self._paths}: not a kubeconfig ({_sentence(error)})") from error
+        except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+            raise CredentialsError(f"{self._paths}: not a kubeconfig ({_on_one_line(error)})") from error
 
     @property
-    def _described(self) -> str:
+    def _description(self) -> str:
         return f"{self._paths} (context {self._context})" if self._context else self._paths
 
 
-class _Opened:
-    """A loader of `kubernetes`, and what it is not given to read. Raises ValueError for what cannot be used."""
+class _User:
+    """The user and the cluster of a context. Raises ValueError for what cannot be used."""
 
     def __init__(self, loader: Any) -> None:
         # The contract tests guard what is private here.
         cluster_node, user_node = loader._cluster, loader._user  # noqa: SLF001
         cluster: dict[str, Any] = cluster_node.value
         user: dict[str, Any] = user_node.value if user_node is not None else {}
-        if not isinstance(user.get("exec") or {}, dict):
-            raise ValueError("exec is not a mapping")  # noqa: TRY004 - it is a text that is wrong
-        self.loader = loader
-        self._plugin = Plugin(user["exec"], Path(user_node.path).parent, _absolute(cluster_node)) if user.get("exec") else None
-        self._authority = _taken(cluster, "certificate-authority-data") or None
-        self._identity = Identity(_taken(user, "client-certificate-data"), _taken(user, "client-key-data"))
+        self._loader = loader
+        declared = _mapping(user, "exec")
+        folder = Path(user_node.path).parent if user_node is not None else Path()
+        self._plugin = Plugin(declared, folder, _with_absolute_paths(cluster_node)) if declared else None
+        self.oidc = _take_oidc_login(user)
+        self._authority = _take_data(cluster, "certificate-authority-data") or None
+        certificate, key = (_take_data(user, name) for name in ("client-certificate-data", "client-key-data"))
+        self._identity = Identity(certificate, key)
         self._impersonation = _impersonation(user)
-        self._rereads = bool(user.get("tokenFile")) or loader.provider == "oidc"
+        self._rereads = bool(user.get("tokenFile")) or self.oidc is not None
         user.pop("exec", None)
         if user.get("tokenFile"):
-            user.pop("token", None)  # what it was when the file was not there yet
+            user.pop("token", None)  # the file goes first
+
+    @property
+    def namespace(self) -> str:
+        return str(self._loader.current_context["context"].get("namespace") or "default")
 
     async def access(self, environ: Mapping[str, str]) -> Access:
-        configuration = Configuration(authority=self._authority, identity=self._identity, impersonation=self._impersonation)
-        await self.loader.load_and_set(configuration)
+        configuration = self._configuration()
         fresh_for = REREAD if self._rereads else None
+        if self.oidc is not None:
+            configuration.authorization = f"Bearer {await self.oidc.token()}"
         if self._plugin is not None:
             credential = await self._plugin.credential()
             if credential.token:
-                configuration.api_key["BearerToken"] = f"Bearer {credential.token}"
+                configuration.authorization = f"Bearer {credential.token}"
             if credential.identity.certificate:
                 configuration.identity = credential.identity
             fresh_for = credential.fresh_for
         return configuration.access(environ, fresh_for=fresh_for)
 
+    def _configuration(self) -> Configuration:
+        """With the files read as they are now."""
+        loaded = SimpleNamespace(host="", ssl_ca_cert=None, cert_file=None, key_file=None, api_key={})
+        loaded.verify_ssl, loaded.tls_server_name, loaded.proxy = True, None, None
+        self._loader.load_and_set(loaded)
+        authority, identity = self._authority, self._identity
+        if authority is None and loaded.ssl_ca_cert:
+            authority = Path(loaded.ssl_ca_cert).read_bytes()
+        if not identity.certificate and loaded.cert_file:
+            key = Path(loaded.key_file).read_bytes() if loaded.key_file else b""
+            identity = Identity(Path(loaded.cert_file).read_bytes(), key)
+        return Configuration(
+            server=loaded.host,
+            authorization=loaded.api_key.get("BearerToken", ""),
+            authority=authority,
+            identity=identity,
+            impersonation=self._impersonation,
+            verify=bool(loaded.verify_ssl),
+            server_hostname=loaded.tls_server_name or "",
+            proxy=loaded.proxy or "",
+        )
 
-def _absolute(cluster: Any) -> dict[str, Any]:
-    """What a kubeconfig says of a cluster, for somebody who does not know where that kubeconfig is."""
-    said: dict[str, Any] = {**cluster.value}
-    if said.get("certificate-authority"):
-        said["certificate-authority"] = str(Path(cluster.path).absolute().parent / said["certificate-authority"])
-    return said
+
+def _mapping(section: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = section.get(name) or {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not a mapping")  # noqa: TRY004 - the text of a file is invalid
+    return value
 
 
-def _taken(section: dict[str, Any], name: str) -> bytes:
-    """What stands in the kubeconfig itself."""
+def _take_oidc_login(user: dict[str, Any]) -> OidcLogin | None:
+    provider = _mapping(user, "auth-provider")
+    if provider.get("name") != "oidc":
+        return None
+    del user["auth-provider"]
+    return OidcLogin(_mapping(provider, "config"))
+
+
+def _with_absolute_paths(cluster: Any) -> dict[str, Any]:
+    """The section of a cluster, for a program that does not know in which folder the kubeconfig is."""
+    section: dict[str, Any] = {**cluster.value}
+    if section.get("certificate-authority"):
+        folder = Path(cluster.path).absolute().parent
+        section["certificate-authority"] = str(folder / section["certificate-authority"])
+    return section
+
+
+def _take_data(section: dict[str, Any], name: str) -> bytes:
+    """Removes and decodes a value that stands in the kubeconfig itself."""
     try:
         return base64.b64decode(section.pop(name, None) or "", validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
@@ -142,10 +188,11 @@ def _impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     headers += [("Impersonate-Uid", str(user["as-uid"]))] if user.get("as-uid") else []
     headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
     for key, values in (user.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{quote(str(key).lower(), safe='')}", str(value)) for value in values]
+        name = f"Impersonate-Extra-{quote(str(key).lower(), safe='')}"
+        headers += [(name, str(value)) for value in values]
     return tuple(headers)
 
 
-def _sentence(error: BaseException) -> str:
+def _on_one_line(error: BaseException) -> str:
     words = " ".join((str(error) or type(error).__name__).split())
     return words if len(words) <= 400 else f"{words[:400]}..."

@@ -1,7 +1,8 @@
-"""Sends prepared requests. It keeps what is sent at once within bounds, makes every failure an `ApiError`, and retries nothing: who
-decides that needs to know what else was written, and that is the engine.
+"""Sends prepared requests.
 
-(One exception, in the session: a request refused with 401 is sent again with new credentials, because it was not done.)
+It limits the requests under way, turns every failure into an `ApiError`, and retries nothing: whether to retry depends
+on what else was written, which only the engine knows. (One exception, in the session: a request that is rejected with
+401 is sent again with new credentials.)
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ if TYPE_CHECKING:
     from ruleop.kube.http.request import Request
     from ruleop.kube.http.response_parser import AnswerParser
 
-# API priority and fairness gives a service account a fair share of some 245 seats; 16 of them keep an API server busy without
-# being a bad neighbour, and more do not make it faster.
+# API priority and fairness gives a service account a fair share of some 245 seats. 16 requests at once use an API
+# server well; more are not faster.
 CONCURRENCY = 16
-# The headers of a watch come at once; those of a list in a stream when the server has brought its cache up to date.
+# The head of a watch arrives at once; that of a streaming list when the server's cache is up to date.
 OPEN_TIMEOUT = 60.0
 
 
 class LineSplitter:
-    """Makes lines of chunks that end anywhere, also inside a character. A line of a megabyte is joined once, not for each chunk."""
+    """Splits chunks, which may end anywhere, into lines. A line of a megabyte is joined once, not for each chunk."""
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []
+        self._partial: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that the chunk completes."""
         if b"\n" not in chunk:
-            self._begun.append(chunk)
+            self._partial.append(chunk)
             return []
         lines = chunk.split(b"\n")
-        if self._begun:
-            self._begun.append(lines[0])
-            lines[0] = b"".join(self._begun)
+        if self._partial:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
         rest = lines.pop()
-        self._begun = [rest] if rest else []
+        self._partial = [rest] if rest else []
         return [line for line in lines if line]
 
 
 class Stream:
-    """The answer to a watch. It ends with None, like a file; a line that is not complete by then never counts."""
+    """The answer to a watch. It ends with None; an incomplete last line is dropped."""
 
     def __init__(self, connection: Connection, request: Request) -> None:
         self._connection = connection
@@ -61,7 +62,7 @@ class Stream:
         self._splitter = LineSplitter()
 
     async def lines(self, until: float) -> list[bytes] | None:
-        """What arrived: some lines, none if the time (by the loop's clock, time.monotonic) is over, or None at the end."""
+        """The lines that arrived; empty if the time (by the loop's clock, time.monotonic) is over, None at the end."""
         try:
             while chunk := await self._connection.read(until):
                 if lines := self._splitter.feed(chunk):
@@ -72,7 +73,7 @@ class Stream:
 
 
 class Client:
-    """One per API server. `observe` is told of each request: verb, status (0 without an answer) and seconds."""
+    """One per API server. `observe` is called for each request: verb, status (0 without an answer) and seconds."""
 
     def __init__(
         self,
@@ -95,14 +96,14 @@ class Client:
     async def send(self, request: Request) -> Any:
         """The answer as JSON. Raises ApiError."""
         body, _ = await self.fetch(request)
-        return decoded(body, request)
+        return parse_object(body, request)
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
-        """The answer's bytes and its ETag; no bytes if what was asked for has not changed since the request's ETag."""
+        """The answer's bytes and its ETag; no bytes if the document has not changed since the request's ETag."""
         async with self._slots:
             if self._pause:
                 await self._wait_for_turn()
-            begun, status = time.perf_counter(), 0
+            started, status = time.perf_counter(), 0
             try:
                 connection = await self._session.exchange(request, request.timeout)
                 answer = connection.answered
@@ -110,7 +111,7 @@ class Client:
                 connection.release()
             finally:
                 if self._observe is not None:
-                    self._observe(request.verb, status, time.perf_counter() - begun)
+                    self._observe(request.verb, status, time.perf_counter() - started)
         if status < 300:
             return body, answer.header(b"etag") or ""
         if status == 304:
@@ -119,22 +120,22 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """Opens a watch. It takes none of the slots: it lasts for minutes. Leaving the context closes its connection."""
-        begun, status = time.perf_counter(), 0
+        """Opens a watch. It takes no slot, because it lasts for minutes. Leaving the context closes its connection."""
+        started, status = time.perf_counter(), 0
         try:
             connection = await self._session.exchange(request, OPEN_TIMEOUT, whole=False)
             status = connection.answered.status
         finally:
             if self._observe is not None:
-                self._observe(request.verb, status, time.perf_counter() - begun)
+                self._observe(request.verb, status, time.perf_counter() - started)
         try:
             if status != 200:
-                raise _refusal(request, connection.answered, await self._rest(connection, request))
+                raise _refusal(request, connection.answered, await self._read_body(connection, request))
             yield Stream(connection, request)
         finally:
             connection.release()
 
-    async def _rest(self, connection: Connection, request: Request) -> bytes:
+    async def _read_body(self, connection: Connection, request: Request) -> bytes:
         try:
             return await connection.rest(time.monotonic() + OPEN_TIMEOUT)
         except FAILURES as error:
@@ -148,16 +149,21 @@ class Client:
             await asyncio.sleep(start - now)
 
 
-def decoded(body: bytes, request: Request) -> dict[str, Any]:
-    """Raises ApiError: it was a proxy, or a page to log in on, that said yes. Of a Secret nothing may be quoted."""
+def parse_object(body: bytes, request: Request) -> dict[str, Any]:
+    """Parses a JSON object. Raises ApiError for anything else, such as a proxy's login page; the answer is not quoted,
+    because it may hold a Secret."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         answer = None
     if isinstance(answer, dict):
         return answer
-    raise ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200)
+    raise ApiError(
+        Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200
+    )
 
 
 def _refusal(request: Request, answer: AnswerParser, body: bytes) -> ApiError:
-    return answer_error(answer.status, body, verb=request.verb, resource=request.resource, retry_after=answer.header(b"retry-after"))
+    return answer_error(
+        answer.status, body, verb=request.verb, resource=request.resource, retry_after=answer.header(b"retry-after")
+    )

@@ -1,13 +1,13 @@
-"""Which kinds the cluster serves, and how their objects look.
+"""Which kinds the cluster serves, and their schemas.
 
-Two requests tell all kinds of all groups (aggregated discovery), and cost nothing when nothing changed (ETag). Nothing here polls: who
-sees a CRD change, or a 404 where there should be a kind, says `refresh`.
+Two requests list all kinds of all groups (aggregated discovery), and are nearly free when nothing changed (ETag).
+Nothing here polls: call `refresh` when a CRD changes, or when a kind is answered with 404.
 
-An aggregated API server that does not answer makes its own group versions stale, and no others: what was known of them stays, so that
-a failing metrics server deletes nobody's kind.
+An aggregated API server that does not answer makes only its own group versions stale: their kinds stay as they were, so
+that a failing metrics server removes no kind.
 
-How objects look is in the OpenAPI documents, one per group version, up to a megabyte each. They are fetched when they are asked for, and
-named by a hash: the same hash is never fetched twice. For the built-in kinds the packaged table says the same for nothing.
+Schemas are in the OpenAPI documents, one per group version, up to a megabyte each. They are fetched on demand and named
+by a hash: the same hash is never fetched twice. Built-in kinds are in the packaged table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import decoded
+from ruleop.kube.client.client import parse_object
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from ruleop.kube.client.client import Client
 
-AGGREGATED = ", ".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1"))
+AGGREGATED = ", ".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What was served at one moment."""
+    """The kinds that were served at one moment."""
 
     kinds: Mapping[Kind, Served] = field(default_factory=dict)
     preferred: Mapping[GroupKind, Served] = field(default_factory=dict)
@@ -56,7 +58,8 @@ class Catalogue:
 
 
 def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Catalogue:
-    """The catalogue of the APIGroupDiscoveryLists of /api and /apis. `before` fills in for servers that do not answer."""
+    """The catalogue of the APIGroupDiscoveryLists of /api and /apis, with kinds of `before` for servers that do not
+    answer."""
     kinds: dict[Kind, Served] = {}
     preferred: dict[GroupKind, Served] = {}
     stale: set[tuple[str, str]] = set()
@@ -66,9 +69,17 @@ def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Cat
             for version in group.get("versions") or ():
                 if version.get("freshness") == "Stale":
                     stale.add((name, version["version"]))
-                    found = [served for kind, served in before.kinds.items() if (kind.group, kind.version) == (name, version["version"])]
+                    found = [
+                        served
+                        for kind, served in before.kinds.items()
+                        if (kind.group, kind.version) == (name, version["version"])
+                    ]
                 else:
-                    found = [_served(name, version["version"], each) for each in version.get("resources") or () if each.get("responseKind")]
+                    found = [
+                        _served(name, version["version"], each)
+                        for each in version.get("resources") or ()
+                        if each.get("responseKind")
+                    ]
                 for served in found:
                     kind = served.info.kind
                     # Versions come in the server's order of preference.
@@ -88,7 +99,7 @@ def _served(group: str, version: str, resource: Mapping[str, Any]) -> Served:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a refresh found. A kind that changed (scope, plural, subresources) needs a new watch."""
+    """The outcome of a refresh. A kind that changed (scope, plural, subresources) needs a new watch."""
 
     appeared: frozenset[Kind] = frozenset()
     changed: frozenset[Kind] = frozenset()
@@ -126,7 +137,7 @@ class Discovery:
         return self.catalogue.get(kind)
 
     async def refresh(self) -> Difference:
-        """Looks again. Raises ApiError, and keeps what it knew, when the server does not answer."""
+        """Reads the catalogue again. Raises ApiError, and keeps the old one, if the server does not answer."""
         async with self._one_at_a_time:
             documents = [await self._document(path) for path in ("/api", "/apis")]
             before, self.catalogue = self.catalogue, read_catalogue(documents, self.catalogue)
@@ -134,10 +145,10 @@ class Discovery:
             return difference(before, self.catalogue)
 
     async def openapi(self, group: str, version: str) -> OpenApi | None:
-        """The schemas of a group version; None if the server publishes none. The server is some seconds late with those of a new CRD.
+        """The schemas of a group version; None if the server publishes none, as in the first seconds of a new CRD.
 
-        Asks the server only after a `refresh`, and fetches the document only if its hash is new. A document that is slow to come holds no
-        other.
+        Asks the server only after a `refresh`, and fetches the document only if its hash is new. A slow document delays
+        no other.
         """
         async with self._index_lock:
             if self._index_due or self._index is None:
@@ -163,7 +174,7 @@ class Discovery:
         request = requests.document("/openapi/v3", etag=self._index_etag)
         body, etag = await self._client.fetch(request)
         if body:
-            paths = decoded(body, request).get("paths") or {}
+            paths = parse_object(body, request).get("paths") or {}
             self._index = {name: entry["serverRelativeURL"] for name, entry in paths.items()}
         self._index_etag = etag
 
@@ -178,7 +189,7 @@ class Discovery:
             raise
         if not body:
             return known
-        document = decoded(body, request)
+        document = parse_object(body, request)
         if document.get("kind") != "APIGroupDiscoveryList":
             raise _too_old(self._client.server)
         self._documents[path] = (document, etag)

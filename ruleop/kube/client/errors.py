@@ -1,21 +1,23 @@
-"""What the API server's refusals mean, and what to do about them.
+"""What the API server's errors mean, and how to react.
 
-A caller never looks at a status code: `problem` is one of a dozen words, each with one way to go on. Two questions cut across them:
+A caller never checks a status code: `problem` is one of a dozen words, each with one reaction. Two questions apply to
+all of them:
 
-- `retryable`: may the same request succeed later although nobody changes anything? A conflict is not retryable: it wants a new reading.
-- `outcome_unknown`: was it a write that may have happened although no good answer came? Then only a live read can tell.
+- `retryable`: may the same request succeed later without a change? A conflict is not retryable: the object has to be
+  read again.
+- `outcome_unknown`: was it a write that may have happened although no valid answer arrived? Only a live read can show.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.errors import RuleopError
+from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.redaction import holds_secret, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,22 +26,22 @@ READS = frozenset({"get", "list", "watch", "discover"})
 
 
 class Problem(Enum):
-    """What went wrong, in the order of what a reader should do."""
+    """What went wrong, and the reaction to it."""
 
-    CONFLICT = "conflict"  # somebody else wrote in between: read again, think again
-    EXISTS = "exists"  # the name is taken, perhaps by ourselves: read it
-    FORBIDDEN = "forbidden"  # a right is missing: say which, look again now and then
-    INVALID = "invalid"  # the object is wrong: nothing helps but another object
+    CONFLICT = "conflict"  # another client wrote in between: read and plan again
+    EXISTS = "exists"  # the name is taken, perhaps by ruleop: read the object
+    FORBIDDEN = "forbidden"  # a permission is missing: report it, retry now and then
+    INVALID = "invalid"  # the object is invalid: only another object helps
     NOT_FOUND = "not found"  # no such object, or no such kind
     GONE = "gone"  # the resourceVersion is too old: list again
-    THROTTLED = "throttled"  # later: `retry_after` says when
-    TOO_LARGE = "too large"  # no server will ever take it
-    UNSUPPORTED = "unsupported"  # this server cannot do that: use another way
-    UNAUTHORIZED = "unauthorized"  # the credentials are not accepted, fresh ones neither
-    SERVER = "server"  # its own trouble: later
+    THROTTLED = "throttled"  # retry after `retry_after`
+    TOO_LARGE = "too large"  # no server will accept the object
+    UNSUPPORTED = "unsupported"  # the server does not support the request: use another one
+    UNAUTHORIZED = "unauthorized"  # the credentials are rejected, also new ones
+    SERVER = "server"  # an internal error of the server: retry later
     UNREACHABLE = "unreachable"  # no connection, so nothing was sent
-    UNTRUSTED = "untrusted"  # the same, because the other side could not show that it is the API server
-    TIMEOUT = "timeout"  # sent, and no answer came
+    UNTRUSTED = "untrusted"  # the same, because the server's certificate was not accepted
+    TIMEOUT = "timeout"  # sent, and no answer arrived
 
 
 _BY_STATUS: Mapping[int, Problem] = {
@@ -57,14 +59,16 @@ _BY_STATUS: Mapping[int, Problem] = {
     429: Problem.THROTTLED,
 }
 
-_RETRYABLE = frozenset({Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.UNTRUSTED, Problem.TIMEOUT})
+_RETRYABLE = frozenset(
+    {Problem.THROTTLED, Problem.UNAUTHORIZED, Problem.SERVER, Problem.UNREACHABLE, Problem.UNTRUSTED, Problem.TIMEOUT}
+)
 
 _TOO_LARGE = ("request is too large", "trying to send message larger than max")
 
-# There is no reason or cause that says "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
-# usual rules in CRDs. What holds for a time only ("cannot be changed during ...") would not be helped by another object.
+# No reason or cause means "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
+# usual rules in CRDs. Against a temporary rule ("cannot be changed during ...") another object would not help.
 _IMMUTABLE = re.compile(
-    r"(?:(?!\b(?:if|unless|when|while)\b).)*?"  # what comes before is no condition
+    r"(?:(?!\b(?:if|unless|when|while)\b).)*?"  # no condition before it
     r"(?:"
     r"\b(?:is|are) (?:an )?immutable\b(?! (?:if|unless|while|during|until|because)\b)"
     r"|\bimmutable fields?\b"
@@ -73,34 +77,34 @@ _IMMUTABLE = re.compile(
     r"|\bupdates may not change fields other than"
     r"|\bmay not (?:be changed|change) once set"
     r"|\bcannot change roleRef"
-    r"|\b(?:can ?not|may not) be (?:changed|modified|updated)\b(?! (?:if|unless|when|while|during|until|because|to|by)\b)"
+    r"|\b(?:can ?not|may not) be (?:changed|modified|updated)\b"
+    r"(?! (?:if|unless|when|while|during|until|because|to|by)\b)"
     r")",
     re.IGNORECASE,
 )
 _BY_AUTHORIZER = re.compile(r'\bUser "[^"]*" cannot [a-z]+ (?:resource|path) "')
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value, or a name
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value or a name
 _WHAT = re.compile(r"[^\n]{0,400}? is invalid: ")
-_BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})  # of a policy, or a webhook, causes have no reason
+_FIELDS_OTHER_THAN = re.compile(r"fields other than (.+?) are forbidden")
+_NAME_IN_QUOTES = re.compile(r"'([A-Za-z]\w*)'")
+_BY_VALIDATION = frozenset(
+    {"FieldValueInvalid", "FieldValueForbidden"}
+)  # causes of policies and webhooks have no reason
 
 
 def _never_changes(complaint: str) -> bool:
-    """Whether it says in its own words, not in those that it quotes, that a field can never change. Below the first line it may show a
-    difference between two objects."""
+    """Whether the sentence, without the values that it quotes, says that a field can never change. Lines after the
+    first may show a difference between two objects."""
     words = _QUOTED.sub("", complaint.partition("\n")[0])
     return '"' not in words and _IMMUTABLE.match(words) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One thing that is wrong with an object: the field, and why. `message` may quote the field's value."""
-
-    field: str
-    reason: str
-    message: str
-
-
 class ApiError(RuleopError):
-    """A request that the API server refused or did not answer. `status` is 0 where there was no answer."""
+    """A request that the API server rejected or did not answer.
+
+    As text it is what may be logged: where the request wrote a Secret, the server's words are left out. `redacted` is
+    the same for any request: for objects that hold data of a Secret.
+    """
 
     def __init__(
         self,
@@ -109,86 +113,85 @@ class ApiError(RuleopError):
         verb: str,
         resource: str,
         text: str,
+        redacted: str = "",
         status: int = 0,
-        reason: str = "",
         causes: tuple[Cause, ...] = (),
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{verb} {resource}: {text}")
+        """`redacted` replaces a text that may quote what was written. `status` is 0 without an answer."""
+        request = f"{verb} {resource}"
+        self.redacted = f"{request}: {redacted or text}"
+        self.text = (redacted or text) if holds_secret(resource) else text
+        super().__init__(f"{request}: {self.text}")
         self.problem = problem
         self.verb = verb
         self.resource = resource
-        self.text = text
         self.status = status
-        self.reason = reason
         self.causes = causes
         self.retry_after = retry_after
+        self._answer = text
 
     @property
     def retryable(self) -> bool:
-        """The same request may succeed later, although nobody changes anything."""
+        """The same request may succeed later without a change."""
         return self.problem in _RETRYABLE
 
     @property
     def outcome_unknown(self) -> bool:
-        """A write that may have happened all the same. A server that says 500 or 504 may have stored the object before it failed."""
+        """A write that may have happened. A server that answers 500 or 504 may have stored the object before it
+        failed."""
         return self.verb not in READS and self.problem in {Problem.TIMEOUT, Problem.SERVER}
 
     @property
     def immutable(self) -> bool:
-        """The object is refused because it changes what may not change, and for nothing else: a new object could have it, and no other."""
+        """The object is rejected only because it changes immutable fields: a new object could have these values."""
         if self.problem is not Problem.INVALID or self.status != 422:
             return False
         if self.causes:
             return all(cause.reason in _BY_VALIDATION and _never_changes(cause.message) for cause in self.causes)
-        complaint = _WHAT.sub("", self.text, count=1)
+        complaint = _WHAT.sub("", self._answer, count=1)
         return not complaint.startswith("[") and "denied" not in complaint and _never_changes(complaint)
 
     @property
     def not_permitted(self) -> bool:
-        """No Role grants the request. What else is Forbidden is an admission policy's or a quota's no, which no Role helps against."""
-        return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self.text) is not None
+        """No Role grants the request. Any other Forbidden comes from an admission policy or a quota, and a Role would
+        not help."""
+        return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self._answer) is not None
 
     @property
     def namespace_terminating(self) -> bool:
-        """Nothing new is taken in a namespace that is being deleted."""
+        """The namespace is being deleted and accepts no new objects."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
 
-def _discreet(status: int, reason: str, causes: tuple[Cause, ...]) -> str:
-    fields = sorted({f"{cause.field} ({cause.reason})" if cause.reason else cause.field for cause in causes if cause.field})
-    text = f"{status} {reason}".strip()
-    return f"{text}: {', '.join(fields)}" if fields else text
-
-
 def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_after: str | None = None) -> ApiError:
-    """What a refusing answer means. The body is a Status, unless a proxy in between wrote it."""
-    said = _status_of(body)
-    details = said.get("details") or {}
-    causes = tuple(
-        Cause(str(cause.get("field") or ""), str(cause.get("reason") or ""), str(cause.get("message") or ""))
-        for cause in details.get("causes") or ()
-    )
-    reason = str(said.get("reason") or "")
-    message = str(said.get("message") or "")
+    """The error for an answer. Its body is a Status, unless a proxy wrote it."""
+    answer = _status_of(body)
+    details = answer.get("details") or {}
+    causes = tuple(_cause(each) for each in details.get("causes") or ())
+    reason, message = str(answer.get("reason") or ""), str(answer.get("message") or "")
     problem = _problem(status, reason, message, causes)
-    text = message or body[:200].decode(errors="replace").strip() or "no explanation"
-    if resource.partition(" ")[0] == "secrets" and status in {400, 422}:
-        text = f"refused ({_discreet(status, reason, causes)})"
-    elif str(status) not in text:
+    text = (
+        message or ("" if holds_secret(resource) else body[:200].decode(errors="replace").strip()) or "no explanation"
+    )
+    if str(status) not in text:
         text = f"{text} ({status}{f' {reason}' if reason else ''})"
-    if problem is Problem.TOO_LARGE:
-        text = f"the object is too large: {text}"
     return ApiError(
         problem,
         verb=verb,
         resource=resource,
-        text=text,
+        text=f"the object is too large: {text}" if problem is Problem.TOO_LARGE else text,
+        redacted="" if verb in READS else redacted(status, reason, causes),
         status=status,
-        reason=reason,
         causes=causes,
         retry_after=_seconds(retry_after, details.get("retryAfterSeconds")),
     )
+
+
+def _cause(cause: Mapping[str, Any]) -> Cause:
+    field, reason, message = (str(cause.get(name) or "") for name in ("field", "reason", "message"))
+    mutable = (name for names in _FIELDS_OTHER_THAN.findall(message) for name in _NAME_IN_QUOTES.findall(names))
+    return Cause(field, reason, message, frozenset(mutable))
 
 
 def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiError:
@@ -202,21 +205,23 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
         return Problem.EXISTS
     if reason in {"Expired", "Gone"}:
         return Problem.GONE
-    # Of etcd, and of the API server's connection to it. Neither has a reason of its own.
-    if status == 500 and any(each in text for text in (message, *(cause.message for cause in causes)) for each in _TOO_LARGE):
+    # Errors of etcd, and of the API server's connection to it. They have no reason of their own.
+    if status == 500 and any(
+        each in text for text in (message, *(cause.message for cause in causes)) for each in _TOO_LARGE
+    ):
         return Problem.TOO_LARGE
     return _BY_STATUS.get(status) or (Problem.SERVER if status >= 500 else Problem.INVALID)
 
 
 def _status_of(body: bytes) -> Mapping[str, Any]:
     try:
-        said = orjson.loads(body)
+        answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
-    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+    return answer if isinstance(answer, dict) and answer.get("kind") == "Status" else {}
 
 
 def _seconds(header: str | None, detail: Any) -> float | None:
-    if header is not None and header.isdigit():  # Kubernetes sends seconds; the other form, a date, would need the server's clock
+    if header is not None and header.isdigit():  # in seconds; a date would need the server's clock
         return float(header)
     return float(detail) if isinstance(detail, int) and detail > 0 else None

@@ -1,7 +1,8 @@
-"""Tells people what happened to an object, as Events (events.k8s.io/v1), which `kubectl describe` shows.
+"""Reports what happened to an object as Events (events.k8s.io/v1), which `kubectl describe` shows.
 
-Events are for people, so they are few: the caller says only what is new, the same thing said again becomes a count on the first one, an
-object has 25 of them at once and then one in five minutes, and what cannot be sent is dropped. Nothing ever waits for an event.
+Events are for people, so they are few: the caller reports only changes, a repeated event becomes a count on the first
+one, an object gets 25 of them at once and then one in five minutes, and an event that cannot be sent is dropped.
+Nothing ever waits for an event.
 """
 
 from __future__ import annotations
@@ -32,21 +33,24 @@ log = structlog.get_logger(__name__)
 
 EVENTS = ResourceInfo("events", namespaced=True, status_subresource=False, kind=Kind("events.k8s.io", "v1", "Event"))
 
-# As in client-go: a burst for an object, then a trickle.
+# As in client-go: a burst for an object, then one event in REFILL seconds.
 BURST, REFILL = 25, 300.0
-# The same thing within this time is counted; after it, it is news again.
+# A repeated event within this time is counted; after it, it is a new one.
 SERIES = 360.0
-KNOWN = 4096  # objects and series that are remembered
+KNOWN = 4096  # objects and series that are kept
 QUEUE = 1000
-NOTE, REASON = 1024, 128  # longer ones are refused by the server
+NOTE, REASON = 1024, 128  # the server rejects longer ones
 SEND_TIMEOUT = 10.0
-HOLD, HOLD_LOOK = 5.0, 0.1  # seconds that an event makes way for what is more urgent, and between looks whether it has to
+HOLD, HOLD_INTERVAL = (
+    5.0,
+    0.1,
+)  # seconds that an event yields to urgent work, and between two checks
 PAUSE_AFTER_FAILURE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What happened. `note` is shown to everybody who may read events: no values of Secrets."""
+    """What happened to an object. `note` is public: no values of Secrets."""
 
     regarding: ObjectKey
     version: str  # of the API: apps.example.com's v1
@@ -66,15 +70,16 @@ class _Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A request to send: a new event, or the count of one."""
+class EventRequest:
+    """A request that creates an event, or raises its count."""
 
     request: Request
     happening: Happening
 
 
-class EventBook:
-    """What was said about whom, and what may still be said. No I/O; `now` is seconds, `wall` what people read."""
+class EventCorrelator:
+    """Counts repeated events and limits those of each object. No I/O; `now` is in seconds, `wall` is the time in the
+    event."""
 
     def __init__(self, reporter: str, instance: str) -> None:
         self.suppressed = 0
@@ -82,48 +87,62 @@ class EventBook:
         self._series: OrderedDict[tuple[Any, ...], _Series] = OrderedDict()
         self._tokens: OrderedDict[tuple[ObjectKey, str], tuple[float, float]] = OrderedDict()
 
-    def write(self, happening: Happening, now: float, wall: datetime) -> Letter | None:
-        """The request that says it; None if enough was said about this object. What is not said is counted, and said with the next."""
-        same = (happening.regarding, happening.uid, happening.reason, happening.warning, happening.action, happening.note)
-        series = self._series.get(same)
+    def correlate(self, happening: Happening, now: float, wall: datetime) -> EventRequest | None:
+        """The request for this event; None if the object has had too many. The next one carries the count."""
+        identity = (
+            happening.regarding,
+            happening.uid,
+            happening.reason,
+            happening.warning,
+            happening.action,
+            happening.note,
+        )
+        series = self._series.get(identity)
         known = series is not None and now - series.last < SERIES
         if known:
             assert series is not None
             series.count += 1
             series.last = now
-            self._series.move_to_end(same)
-        if not self._may_speak(happening, now):
+            self._series.move_to_end(identity)
+        if not self._is_allowed(happening, now):
             self.suppressed += 1
             return None
         if known:
             assert series is not None
-            return Letter(self._count(series, wall), happening)
-        series = _Series(self._name(same, wall), happening.regarding.namespace or "default", 1, now)
-        self._series[same] = series
-        self._series.move_to_end(same)
+            return EventRequest(self._count(series, wall), happening)
+        series = _Series(self._name(identity, wall), happening.regarding.namespace or "default", 1, now)
+        self._series[identity] = series
+        self._series.move_to_end(identity)
         if len(self._series) > KNOWN:
             self._series.popitem(last=False)
-        return Letter(self._new(happening, series, wall), happening)
+        return EventRequest(self._new(happening, series, wall), happening)
 
     def forget(self, happening: Happening) -> None:
-        """The event is not there (any longer), so it cannot be counted on."""
-        same = (happening.regarding, happening.uid, happening.reason, happening.warning, happening.action, happening.note)
-        self._series.pop(same, None)
+        """The event does not exist (any longer), so its count cannot be raised."""
+        identity = (
+            happening.regarding,
+            happening.uid,
+            happening.reason,
+            happening.warning,
+            happening.action,
+            happening.note,
+        )
+        self._series.pop(identity, None)
 
-    def _may_speak(self, happening: Happening, now: float) -> bool:
-        whom = (happening.regarding, happening.uid)
-        tokens, since = self._tokens.get(whom, (float(BURST), now))
+    def _is_allowed(self, happening: Happening, now: float) -> bool:
+        target = (happening.regarding, happening.uid)
+        tokens, since = self._tokens.get(target, (float(BURST), now))
         tokens = min(float(BURST), tokens + (now - since) / REFILL)
-        self._tokens[whom] = (tokens - 1 if tokens >= 1 else tokens, now)
-        self._tokens.move_to_end(whom)
+        self._tokens[target] = (tokens - 1 if tokens >= 1 else tokens, now)
+        self._tokens.move_to_end(target)
         if len(self._tokens) > KNOWN:
             self._tokens.popitem(last=False)
         return tokens >= 1
 
-    def _name(self, same: tuple[Any, ...], wall: datetime) -> str:
-        # Unlike a random name, this one makes a repeated create (after a lost answer) a conflict instead of a second event.
-        digest = hashlib.sha256(repr((self._instance, same, wall.isoformat())).encode()).hexdigest()[:16]
-        return f"{same[0].name[:200]}.{digest}"
+    def _name(self, identity: tuple[Any, ...], wall: datetime) -> str:
+        # With a random name, a repeated create (after a lost answer) would be a second event instead of a conflict.
+        digest = hashlib.sha256(repr((self._instance, identity, wall.isoformat())).encode()).hexdigest()[:16]
+        return f"{identity[0].name[:200]}.{digest}"
 
     def _new(self, happening: Happening, series: _Series, wall: datetime) -> Request:
         key = happening.regarding
@@ -143,7 +162,7 @@ class EventBook:
             "type": "Warning" if happening.warning else "Normal",
             "reason": happening.reason[:REASON],
             "action": happening.action[:REASON],
-            "note": _fit(happening.note),
+            "note": _truncate(happening.note),
             "regarding": regarding,
         }
         return requests.create(EVENTS, event)
@@ -153,8 +172,8 @@ class EventBook:
         return requests.merge_patch(EVENTS, key, {"series": {"count": series.count, "lastObservedTime": _stamp(wall)}})
 
 
-def _fit(note: str) -> str:
-    data = note.encode()  # the limit counts bytes
+def _truncate(note: str) -> str:
+    data = note.encode()  # the limit is in bytes
     return note if len(data) <= NOTE else data[: NOTE - 3].decode(errors="ignore") + "..."
 
 
@@ -163,22 +182,27 @@ def _stamp(wall: datetime) -> str:
 
 
 class EventRecorder:
-    """Sends in the background, one at a time, and after what is more urgent, so that events never compete with the work. Started by
-    `start`; `stop` sends what waits."""
+    """Sends events in the background, one at a time and after more urgent requests. `stop` sends those that wait."""
 
     def __init__(
-        self, client: Client, *, reporter: str, instance: str, clock: Callable[[], float], busy: Callable[[], bool] = lambda: False
+        self,
+        client: Client,
+        *,
+        reporter: str,
+        instance: str,
+        clock: Callable[[], float],
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.sent = self.dropped = 0
         self._client = client
-        self._book = EventBook(reporter, instance)
+        self._correlator = EventCorrelator(reporter, instance)
         self._clock = clock
         self._busy = busy
         self._waiting: deque[tuple[float, Happening]] = deque()
         self._arrived = asyncio.Event()
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._trouble: Problem | None = None  # with the last one
+        self._trouble: Problem | None = None  # of the last event
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
@@ -186,13 +210,13 @@ class EventRecorder:
     def record(self, happening: Happening) -> None:
         """Returns at once, and never raises."""
         if len(self._waiting) >= QUEUE:
-            self._waiting.popleft()  # the newest news are worth most
+            self._waiting.popleft()  # the newest events are worth most
             self.dropped += 1
         self._waiting.append((self._clock(), happening))
         self._arrived.set()
 
     async def stop(self, grace: float = 2.0) -> None:
-        """Gives what still waits a moment to be sent."""
+        """Sends the waiting events, for `grace` seconds at most."""
         if self._task is None:
             return
         with contextlib.suppress(TimeoutError):
@@ -204,44 +228,52 @@ class EventRecorder:
             await self._task
 
     def statistics(self) -> dict[str, int]:
-        return {"waiting": len(self._waiting), "sent": self.sent, "dropped": self.dropped, "suppressed": self._book.suppressed}
+        return {
+            "waiting": len(self._waiting),
+            "sent": self.sent,
+            "dropped": self.dropped,
+            "suppressed": self._correlator.suppressed,
+        }
 
     async def _run(self) -> None:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while True:
-                await self._make_way()
+                await self._yield_to_work()
                 sent = await self._send_next()
                 if sent is None:
                     break
                 if not sent:
                     await asyncio.sleep(PAUSE_AFTER_FAILURE)
 
-    async def _make_way(self) -> None:
-        """While there is something more urgent, but for no event longer than `HOLD`."""
+    async def _yield_to_work(self) -> None:
+        """Waits while there are more urgent requests, for each event at most `HOLD`."""
         while self._waiting and self._busy() and self._clock() - self._waiting[0][0] < HOLD:  # noqa: ASYNC110 - a look now and then
-            await asyncio.sleep(HOLD_LOOK)
+            await asyncio.sleep(HOLD_INTERVAL)
 
     async def _send_next(self) -> bool | None:
-        """None when nothing waits, and nothing is on its way."""
+        """None if no event waits or is being sent."""
         async with self._sending:
             return await self._send(self._waiting.popleft()[1]) if self._waiting else None
 
     async def _send(self, happening: Happening) -> bool:
-        """False if the server has other worries now."""
+        """False if the next event should wait: the server is away or busy."""
         try:
-            letter = self._book.write(happening, self._clock(), datetime.now(UTC))
-            if letter is not None:
-                await self._client.fetch(replace(letter.request, timeout=SEND_TIMEOUT))
+            event = self._correlator.correlate(happening, self._clock(), datetime.now(UTC))
+            if event is not None:
+                await self._client.fetch(replace(event.request, timeout=SEND_TIMEOUT))
                 self.sent += 1
                 self._trouble = None
         except ApiError as error:
-            self._book.forget(happening)
+            self._correlator.forget(happening)
             if error.problem is Problem.NOT_FOUND and error.verb == "patch":
-                return await self._send(happening)  # events are deleted after an hour: say it anew
+                return await self._send(happening)  # the server deletes events after an hour
             self.dropped += 1
-            news, self._trouble = self._trouble is not error.problem, error.problem  # of many that fail alike, the first is told
+            news, self._trouble = (
+                self._trouble is not error.problem,
+                error.problem,
+            )  # only the first of a row is a warning
             (log.warning if news else log.debug)(
                 "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
             )
@@ -251,5 +283,9 @@ class EventRecorder:
             log.warning("event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error))
         except Exception:
             self.dropped += 1
-            log.exception("event dropped in a way that ruleop did not expect", regarding=str(happening.regarding), reason=happening.reason)
+            log.exception(
+                "event dropped: internal error",
+                regarding=str(happening.regarding),
+                reason=happening.reason,
+            )
         return True

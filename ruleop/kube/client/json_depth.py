@@ -1,7 +1,7 @@
-"""JSON that is nested deeper than orjson goes: it reads 1024 levels, and writes 254.
+"""JSON that is nested deeper than orjson allows: it reads 1024 levels and writes 254.
 
-The API server takes ten thousand, and whoever may make one such object must not stop the reading of all others. So an answer that cannot
-be read is cut into the objects that it brings, each for itself; and what was read can be written, however deep. Nothing here recurses.
+The API server takes ten thousand, and one such object must not prevent the reading of all others. So an answer that
+cannot be parsed is split into its objects, and every value that was read can be written. Nothing here recurses.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import orjson
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
-def folded(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
-    """The text with a number in place of each mapping and list that is nested deeper; and these, by their numbers."""
+def fold(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
+    """The text with a number in place of each mapping and list that is nested deeper, and these by number."""
     pieces: list[bytes] = []
     inner: list[bytes] = []
     level = start = at = 0
@@ -34,26 +34,29 @@ def folded(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:
     return b"".join([*pieces, data[at:]]), inner
 
 
-def written(value: Any) -> bytes:
-    """As orjson writes it."""
+def dump_json(value: Any) -> bytes:
+    """The value as JSON, of any depth."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _written(value)
+        return _dump_deep(value)
 
 
-def _written(value: Any) -> bytes:
+def _dump_deep(value: Any) -> bytes:
     out = bytearray()
-    todo: list[tuple[bytes, Any]] = [(b"", value)]  # what stands before a value, and the value; none: an end
-    while todo:
-        before, item = todo.pop()
+    stack: list[tuple[bytes, Any]] = [(b"", value)]  # bytes before a value, and the value or _END
+    while stack:
+        before, item = stack.pop()
         out += before
         if isinstance(item, dict) and item:
-            parts = [((b"," if number else b"{") + orjson.dumps(key) + b":", each) for number, (key, each) in enumerate(item.items())]
-            todo += [(b"}", _END), *reversed(parts)]
+            parts = [
+                ((b"," if number else b"{") + orjson.dumps(key) + b":", each)
+                for number, (key, each) in enumerate(item.items())
+            ]
+            stack += [(b"}", _END), *reversed(parts)]
         elif isinstance(item, list) and item:
             parts = [(b"," if number else b"[", each) for number, each in enumerate(item)]
-            todo += [(b"]", _END), *reversed(parts)]
+            stack += [(b"]", _END), *reversed(parts)]
         elif item is not _END:
             out += orjson.dumps(item)
     return bytes(out)

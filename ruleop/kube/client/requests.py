@@ -1,13 +1,13 @@
-"""Requests, prepared: pure functions from what is wanted to the bytes that say it. `Client.send` and `Client.stream` do the rest.
+"""Prepares requests: pure functions, without I/O. `Client.send` and `Client.stream` send them.
 
-Three ways to write, and when each is right:
+Three ways to write:
 
 1. `create` and `replace` send a whole object; the server compares its resourceVersion.
-2. `merge_patch` and `json_patch` send a difference; put metadata.resourceVersion (a merge patch), or a `test` of it (a JSON patch), in it
-   to have it refused when the object changed in between.
-3. `apply` sends the fields that the manager wants, and the server keeps the books.
+2. `merge_patch` and `json_patch` send a difference. With metadata.resourceVersion (merge patch), or a `test` of it
+   (JSON patch), the server rejects it if the object changed in between.
+3. `apply` sends the fields that the manager owns, and the server tracks the managers.
 
-Every write of an object's body asks for strict validation: a field that the server would drop without a word becomes an error.
+Every write requests strict validation: a field that the server would drop silently becomes an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.json_depth import written
+from ruleop.kube.client.json_depth import dump_json
 from ruleop.kube.http.request import JSON_TYPE, Request
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ LIST_TIMEOUT = 90.0  # a page of 500 objects of a megabyte over a slow line
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one watch follows: a kind, in one namespace ('' for all), narrowed by selectors; as a whole or its metadata only."""
+    """What one watch covers: a kind, in one namespace ('' for all), narrowed by selectors; whole objects or metadata
+    only."""
 
     resource: ResourceInfo
     namespace: str = ""
@@ -49,18 +50,18 @@ class Source:
     metadata_only: bool = False
 
     def __str__(self) -> str:
-        return _called(self.resource, self.namespace)
+        return _describe(self.resource, self.namespace)
 
 
 def get(resource: ResourceInfo, key: ObjectKey, *, metadata_only: bool = False) -> Request:
-    """Reads what is true now: without a resourceVersion, the server asks its database."""
+    """A consistent read: without a resourceVersion, the server reads from etcd."""
     accept = ONE_PARTIAL if metadata_only else JSON_TYPE
-    return Request("GET", _item(resource, key), "get", _called(resource, key.namespace, key.name), accept=accept)
+    return Request("GET", _item(resource, key), "get", _describe(resource, key.namespace, key.name), accept=accept)
 
 
 def list_page(source: Source, *, limit: int, token: str = "") -> Request:
-    """One page of a consistent list; `limit` 0 asks for all at once."""
-    query = _narrowed(source)
+    """One page of a consistent list; `limit` 0 requests everything at once."""
+    query = _selectors(source)
     if limit:
         query.append(("limit", str(limit)))
     if token:
@@ -77,8 +78,8 @@ def list_page(source: Source, *, limit: int, token: str = "") -> Request:
 
 
 def watch(source: Source, *, version: str, seconds: int) -> Request:
-    """Changes since `version`; without one, first all objects there are and then the changes (a streaming list)."""
-    query = [*_narrowed(source), ("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]
+    """Changes since `version`; without one, first all objects and then the changes (a streaming list)."""
+    query = [*_selectors(source), ("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]
     if version:
         query.append(("resourceVersion", version))
     else:
@@ -96,27 +97,29 @@ def watch(source: Source, *, version: str, seconds: int) -> Request:
 def create(resource: ResourceInfo, obj: Object, *, manager: str = MANAGER) -> Request:
     metadata = obj.get("metadata") or {}
     namespace = metadata.get("namespace") or ""
-    called = _called(resource, namespace, metadata.get("name") or "")
+    described = _describe(resource, namespace, metadata.get("name") or "")
     return Request(
         "POST",
         _collection(resource, namespace),
         "create",
-        called,
-        query=_written(manager),
-        body=_body(obj, "create", called),
+        described,
+        query=_write_query(manager),
+        body=_body(obj, "create", described),
         content_type=JSON_TYPE,
     )
 
 
-def replace(resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER) -> Request:
-    called = _called(resource, key.namespace, key.name, subresource)
+def replace(
+    resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER
+) -> Request:
+    described = _describe(resource, key.namespace, key.name, subresource)
     return Request(
         "PUT",
         _item(resource, key, subresource),
         "update",
-        called,
-        query=_written(manager),
-        body=_body(obj, "update", called),
+        described,
+        query=_write_query(manager),
+        body=_body(obj, "update", described),
         content_type=JSON_TYPE,
     )
 
@@ -124,62 +127,84 @@ def replace(resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource:
 def merge_patch(
     resource: ResourceInfo, key: ObjectKey, patch: Mapping[str, Any], *, subresource: str = "", manager: str = MANAGER
 ) -> Request:
-    return _patch(resource, key, patch, MERGE_PATCH, subresource=subresource, query=_written(manager))
+    return _patch(resource, key, patch, MERGE_PATCH, subresource=subresource, query=_write_query(manager))
 
 
 def json_patch(
-    resource: ResourceInfo, key: ObjectKey, operations: Sequence[Mapping[str, Any]], *, subresource: str = "", manager: str = MANAGER
+    resource: ResourceInfo,
+    key: ObjectKey,
+    operations: Sequence[Mapping[str, Any]],
+    *,
+    subresource: str = "",
+    manager: str = MANAGER,
 ) -> Request:
-    return _patch(resource, key, operations, JSON_PATCH, subresource=subresource, query=_written(manager))
+    return _patch(resource, key, operations, JSON_PATCH, subresource=subresource, query=_write_query(manager))
 
 
 def apply(
-    resource: ResourceInfo, key: ObjectKey, obj: Object, *, subresource: str = "", manager: str = MANAGER, force: bool = False
+    resource: ResourceInfo,
+    key: ObjectKey,
+    obj: Object,
+    *,
+    subresource: str = "",
+    manager: str = MANAGER,
+    force: bool = False,
 ) -> Request:
-    """Server-side apply. A refusal's causes name the other managers; `force` takes the fields from them."""
-    query = _written(manager) + ("&force=true" if force else "")
+    """Server-side apply. The causes of a conflict name the other managers; `force` takes the fields from them."""
+    query = _write_query(manager) + ("&force=true" if force else "")
     return _patch(resource, key, obj, APPLY_PATCH, subresource=subresource, query=query)
 
 
-def delete(resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "", propagation: str = "Background") -> Request:
-    """Deletes this very object: the uid is not optional, because a name may have a new owner since it was read."""
+def delete(
+    resource: ResourceInfo, key: ObjectKey, *, uid: str, version: str = "", propagation: str = "Background"
+) -> Request:
+    """Deletes the object with this uid: by now another object may have the name."""
     preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": propagation}
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions,
+        "propagationPolicy": propagation,
+    }
     return Request(
         "DELETE",
         _item(resource, key),
         "delete",
-        _called(resource, key.namespace, key.name),
+        _describe(resource, key.namespace, key.name),
         body=orjson.dumps(options),
         content_type=JSON_TYPE,
     )
 
 
 def document(path: str, *, accept: str = JSON_TYPE, etag: str = "") -> Request:
-    """What is not a resource: discovery and OpenAPI. `path` may have a query of its own."""
+    """Discovery and OpenAPI documents. `path` may have a query."""
     bare, _, query = path.partition("?")
     return Request("GET", bare, "discover", bare, query=query, accept=accept, etag=etag)
 
 
-def _patch(resource: ResourceInfo, key: ObjectKey, patch: Any, content_type: str, *, subresource: str, query: str) -> Request:
-    called = _called(resource, key.namespace, key.name, subresource)
+def _patch(
+    resource: ResourceInfo, key: ObjectKey, patch: Any, content_type: str, *, subresource: str, query: str
+) -> Request:
+    described = _describe(resource, key.namespace, key.name, subresource)
     return Request(
         "PATCH",
         _item(resource, key, subresource),
         "patch",
-        called,
+        described,
         query=query,
-        body=_body(patch, "patch", called),
+        body=_body(patch, "patch", described),
         content_type=content_type,
     )
 
 
-def _body(value: Any, verb: str, called: str) -> bytes:
-    """However deep it is: what others wrote into an object may be in it."""
+def _body(value: Any, verb: str, described: str) -> bytes:
+    """Of any depth, because it may contain what others wrote into an object."""
     try:
-        return written(value)
+        return dump_json(value)
     except TypeError as error:  # half of a surrogate pair
-        raise ApiError(Problem.INVALID, verb=verb, resource=called, text=f"cannot be written as JSON ({error})") from None
+        raise ApiError(
+            Problem.INVALID, verb=verb, resource=described, text=f"cannot be written as JSON ({error})"
+        ) from None
 
 
 def _collection(resource: ResourceInfo, namespace: str) -> str:
@@ -191,12 +216,12 @@ def _collection(resource: ResourceInfo, namespace: str) -> str:
 
 
 def _item(resource: ResourceInfo, key: ObjectKey, subresource: str = "") -> str:
-    # A name is never trusted to be one, it may come from a template: without a name, DELETE would mean all of them.
+    # A name may come from a template and is not trusted: without a name, DELETE would delete the collection.
     if key.name in {"", ".", ".."} or (resource.namespaced and not key.namespace):
         raise ApiError(
             Problem.INVALID,
             verb="use",
-            resource=_called(resource, key.namespace),
+            resource=_describe(resource, key.namespace),
             text=f"{key.namespace}/{key.name} is not the name of an object",
         )
     # Names of roles have colons.
@@ -204,15 +229,17 @@ def _item(resource: ResourceInfo, key: ObjectKey, subresource: str = "") -> str:
     return f"{path}/{subresource}" if subresource else path
 
 
-def _narrowed(source: Source) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in (("labelSelector", source.labels), ("fieldSelector", source.fields)) if value]
+def _selectors(source: Source) -> list[tuple[str, str]]:
+    return [
+        (name, value) for name, value in (("labelSelector", source.labels), ("fieldSelector", source.fields)) if value
+    ]
 
 
-def _written(manager: str) -> str:
+def _write_query(manager: str) -> str:
     return f"fieldManager={quote(manager, safe='')}&fieldValidation=Strict"
 
 
-def _called(resource: ResourceInfo, namespace: str, name: str = "", subresource: str = "") -> str:
+def _describe(resource: ResourceInfo, namespace: str, name: str = "", subresource: str = "") -> str:
     kind = resource.kind
     plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
     text = f"{plural}.{kind.group}" if kind.group else plural

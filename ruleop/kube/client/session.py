@@ -1,9 +1,9 @@
-"""The way to one API server: a pool of connections, which carry the credentials of the moment.
+"""The connections to one API server, with the current credentials.
 
-Credentials are loaded again before they end and once when they are refused, once for all requests. Those that end soon are good until
-then: a plugin or a provider of logins that takes its time holds up nothing but requests that were refused, and these only as long as
-they would have waited for an answer. Certificates belong to connections: when they change, new requests get new connections, and the
-old ones end with the last request on them.
+Credentials are loaded again before they expire, and once when they are rejected, for all requests together. Until they
+expire they are used: a slow plugin or OIDC provider delays only requests that were rejected, and these no longer than
+their timeout. Certificates belong to connections: when they change, new requests get new connections, and the old ones
+are closed after their last request.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 RELOAD_AGAIN = 10.0
-# Mostly new credentials are there at once, and then also those have them who asked meanwhile.
+# New credentials mostly arrive at once; requests wait this long for them.
 PATIENCE = 1.0
-# What `connection_error` makes a sentence of.
+# What `connection_error` converts.
 FAILURES = (NotConnectedError, BrokenError, TimeoutError)
 
 
 class _Loading(NamedTuple):
     task: asyncio.Task[None]
     forced: bool
-    begun: float
+    started: float
 
 
 class Session:
@@ -45,13 +45,13 @@ class Session:
     def __init__(self, credentials: Credentials, access: Access) -> None:
         self._credentials = credentials
         self._current = Pool(access)
-        self._due = _due(access)  # when it is to be loaded again
+        self._due = _due(access)  # when the credentials are loaded again
         self._loading: _Loading | None = None
         self._retired: list[Pool] = []
 
     @classmethod
     async def open(cls, credentials: Credentials) -> Session:
-        """Raises CredentialsError; does not talk to the API server yet."""
+        """Raises CredentialsError. Sends no request."""
         return cls(credentials, await credentials.load())
 
     @property
@@ -67,11 +67,11 @@ class Session:
         self._retired.clear()
 
     async def exchange(self, request: Request, seconds: float, *, whole: bool = True) -> Connection:
-        """Sends the request and gives the connection with the answer, or with its head, whatever its status; the time is for that.
+        """Sends the request and returns the connection with the answer, or (not `whole`) its head, whatever the status.
 
-        Who gets the connection releases it. 401 is tried again once, if there are other credentials now. Raises ApiError.
+        The caller releases the connection. A 401 is retried once, if there are other credentials. Raises ApiError.
         """
-        access, connection = await self._once(request, seconds, whole=whole)
+        access, connection = await self._send(request, seconds, whole=whole)
         if connection.answered.status == 401:
             try:
                 renewed = await self._renewed(access, request, seconds)
@@ -80,27 +80,27 @@ class Session:
                 raise
             if renewed:
                 connection.release()
-                _, connection = await self._once(request, seconds, whole=whole)
+                _, connection = await self._send(request, seconds, whole=whole)
         return connection
 
-    async def _once(self, request: Request, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
-        pool = await self._fresh()
+    async def _send(self, request: Request, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
+        pool = await self._pool()
         access = pool.access
         try:
             return access, await pool.exchange(request, time.monotonic() + seconds, whole=whole)
         except FAILURES as error:
             raise connection_error(error, request) from error
 
-    async def _fresh(self) -> Pool:
+    async def _pool(self) -> Pool:
         now = time.monotonic()
         if self._loading is None and self._due is not None and now >= self._due:
             self._load(forced=False)
-        if self._loading is not None and (patience := self._loading.begun + PATIENCE - now) > 0:
+        if self._loading is not None and (patience := self._loading.started + PATIENCE - now) > 0:
             await asyncio.wait({self._loading.task}, timeout=patience)
         return self._current
 
     async def _renewed(self, refused: Access, request: Request, seconds: float) -> bool:
-        """Whether there are other credentials than those that were just refused."""
+        """Whether there are other credentials than those that were just rejected."""
         try:
             async with asyncio.timeout(seconds):
                 while self._current.access is refused:
@@ -111,26 +111,36 @@ class Session:
         except (CredentialsError, TimeoutError) as error:
             why = str(error) or f"none came within {seconds:g} s"
             raise ApiError(
-                Problem.UNAUTHORIZED, verb=request.verb, resource=request.resource, text=f"401, and no new credentials: {why}", status=401
+                Problem.UNAUTHORIZED,
+                verb=request.verb,
+                resource=request.resource,
+                text=f"401, and no new credentials: {why}",
+                status=401,
             ) from error
         now = self._current.access
         return (now.authorization, now.tls_digest) != (refused.authorization, refused.tls_digest)
 
     def _load(self, *, forced: bool) -> _Loading:
-        """Begins to look for credentials; whoever wants to know what came of it waits for the task."""
-        loading = _Loading(asyncio.get_running_loop().create_task(self._reload(forced=forced)), forced, time.monotonic())
+        """Starts to load credentials. The task has the outcome."""
+        loading = _Loading(
+            asyncio.get_running_loop().create_task(self._reload(forced=forced)), forced, time.monotonic()
+        )
         self._loading = loading
         return loading
 
     async def _reload(self, *, forced: bool) -> None:
-        """Raises CredentialsError where the old ones were refused and there are no others."""
+        """Raises CredentialsError if the old ones were rejected and there are no others."""
         try:
             access = await self._credentials.load(forced=forced)
         except CredentialsError as error:
             if forced:
                 raise
-            # The old ones may still be good; the server says so if they are not.
-            log.warning("no new credentials; those that end soon are used on", error=str(error), again_in=RELOAD_AGAIN)
+            # The old ones may still be valid; else the server rejects them.
+            log.warning(
+                "could not refresh credentials; using the current ones until they expire",
+                error=str(error),
+                again_in=RELOAD_AGAIN,
+            )
             self._due = time.monotonic() + RELOAD_AGAIN
             return
         finally:
@@ -150,7 +160,8 @@ def _due(access: Access) -> float | None:
 
 
 def connection_error(error: BaseException, request: Request) -> ApiError:
-    """Three cases: there was no connection, so nothing was sent; there was one and no good answer came; and that for a mere read."""
+    """Three cases: no connection, so nothing was sent; no valid answer to a read; no valid answer to a write, whose
+    outcome is unknown."""
     if isinstance(error, NotConnectedError):
         problem = Problem.UNTRUSTED if error.untrusted else Problem.UNREACHABLE
         return ApiError(problem, verb=request.verb, resource=request.resource, text=str(error))

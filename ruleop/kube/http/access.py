@@ -1,4 +1,5 @@
-"""Where the API server is and who we are to it, at one moment: what a source of credentials gives and a connection needs."""
+"""The address of the API server and the credentials for it, at one moment: from a source of credentials to a
+connection."""
 
 from __future__ import annotations
 
@@ -8,40 +9,39 @@ import os
 import ssl
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ruleop.errors import RuleopError
 from ruleop.kube.http.proxies import proxy_for
-from ruleop.kube.http.tls import trusting
+from ruleop.kube.http.tls import trusting_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# The kubelet replaces a pod's token when 80 % of its hour are over, and any file may be replaced: as often as client-go looks.
+# The kubelet replaces a pod's token after 80 % of its hour, and any file may be replaced. As often as client-go.
 REREAD = 60.0
 
 
 class CredentialsError(RuleopError):
-    """There is no way to the API server: no kubeconfig, no such context, a plugin that fails."""
+    """There are no usable credentials: no kubeconfig, no such context, a plugin that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a connection needs, at one moment."""
+    """All that a connection needs."""
 
     server: str
     authorization: str = field(default="", repr=False)
-    impersonation: tuple[tuple[str, str], ...] = ()  # headers that say as whom we act, where that is another
+    impersonation: tuple[tuple[str, str], ...] = ()  # headers that impersonate another user
     tls: ssl.SSLContext | None = field(default=None, repr=False)
-    tls_digest: str = ""  # of certificates and keys: connections made with others are not used any longer
+    tls_digest: str = ""  # of certificates and keys: connections that were made with others are closed
     proxy: str = field(default="", repr=False)  # may hold a password
     server_hostname: str = ""
-    fresh_for: float | None = None  # seconds until they are to be loaded again; None: when they are refused
+    fresh_for: float | None = None  # seconds until the next load; None: when they are rejected
 
 
 class Credentials(Protocol):
-    """A source of access. `forced`: the last ones were refused, so nothing that is remembered counts."""
+    """A source of access. `forced`: the last credentials were rejected, so none may come from a cache."""
 
     @property
     def namespace(self) -> str: ...
@@ -51,75 +51,68 @@ class Credentials(Protocol):
 
 @dataclass(slots=True)
 class Identity:
-    """A certificate and its key as PEM, in bytes: a key that is written to a file stays there when the process is killed."""
+    """A certificate and its key as PEM. Never in a file, where a key would stay when the process is killed."""
 
     certificate: bytes = b""
     key: bytes = field(default=b"", repr=False)
 
     def present_in(self, context: ssl.SSLContext) -> None:
-        """Raises ssl.SSLError, or ValueError for a key that a person would have to unlock."""
+        """Raises ssl.SSLError, or ValueError for a key with a passphrase."""
         if self.certificate:
-            with _as_file(self.certificate + b"\n" + self.key) as name:  # OpenSSL takes them from nowhere else
-                context.load_cert_chain(name, password=_nobody_is_asked)
+            with _as_file(self.certificate + b"\n" + self.key) as name:  # OpenSSL reads them from files only
+                context.load_cert_chain(name, password=_no_passphrase)
 
 
 @dataclass(slots=True)
 class Configuration:
-    """What the loaders of `kubernetes` fill in, and what else a kubeconfig can say."""
+    """What a kubeconfig or a service account says, before it becomes an `Access`."""
 
-    host: str = ""
-    ssl_ca_cert: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    verify_ssl: bool = True
-    tls_server_name: str | None = None
-    proxy: str | None = None
-    api_key: dict[str, str] = field(default_factory=dict, repr=False)
-
-    authority: bytes | None = None  # before `ssl_ca_cert`
-    identity: Identity = field(default_factory=Identity)  # before `cert_file` and `key_file`
+    server: str
+    authorization: str = field(default="", repr=False)
+    authority: bytes | None = None
+    identity: Identity = field(default_factory=Identity)
     impersonation: tuple[tuple[str, str], ...] = ()
+    verify: bool = True
+    server_hostname: str = ""
+    proxy: str = field(default="", repr=False)
 
     def access(self, environ: Mapping[str, str], *, fresh_for: float | None) -> Access:
         """Raises ValueError or OSError."""
-        if not self.host:
+        if not self.server:
             raise ValueError("the cluster has no server")
-        authority, identity = self.authority, self.identity
-        if authority is None and self.ssl_ca_cert:
-            authority = Path(self.ssl_ca_cert).read_bytes()
-        if not identity.certificate and self.cert_file:
-            identity = Identity(Path(self.cert_file).read_bytes(), Path(self.key_file).read_bytes() if self.key_file else b"")
-        scheme, _, token = self.api_key.get("BearerToken", "").partition(" ")
+        scheme, _, token = self.authorization.partition(" ")
         return Access(
-            server=self.host,
-            authorization=f"{scheme.capitalize()} {token.strip()}" if token.strip() else "",
+            server=self.server,
+            authorization=f"{scheme} {token.strip()}" if token.strip() else "",
             impersonation=self.impersonation,
-            tls=self._tls(authority, identity) if self.host.startswith("https") else None,
-            tls_digest=hashlib.sha256((authority or b"") + identity.certificate + identity.key).hexdigest(),
-            proxy=self.proxy or proxy_for(self.host, environ),
-            server_hostname=self.tls_server_name or "",
+            tls=self._tls() if self.server.startswith("https") else None,
+            tls_digest=hashlib.sha256(
+                (self.authority or b"") + self.identity.certificate + self.identity.key
+            ).hexdigest(),
+            proxy=self.proxy or proxy_for(self.server, environ),
+            server_hostname=self.server_hostname,
             fresh_for=fresh_for,
         )
 
-    def _tls(self, authority: bytes | None, identity: Identity) -> ssl.SSLContext:
+    def _tls(self) -> ssl.SSLContext:
         try:
-            context = trusting(authority)
-            identity.present_in(context)
+            context = trusting_context(self.authority)
+            self.identity.present_in(context)
         except (ssl.SSLError, ValueError) as error:
             raise ValueError(f"the certificates cannot be read: {error}") from error
-        if not self.verify_ssl:
+        if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
 
 
-def _nobody_is_asked() -> str:
+def _no_passphrase() -> str:
     raise ValueError("the client's key is locked with a password")
 
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A file's name for this moment. Where the system can, the file is in memory alone, also where no folder may be written to."""
+    """The name of a temporary file. Where the system can, it is in memory only, which needs no writable folder."""
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("ruleop"), "wb") as file:  # noqa: PTH123 - it has no path
             file.write(content)

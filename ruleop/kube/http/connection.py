@@ -1,8 +1,8 @@
 """One connection that speaks HTTP/1.1: one exchange at a time, on the loop's transports, with TLS or without.
 
-It is made for many small exchanges: a request is one write, an answer wakes its task once, and one timer serves all exchanges of a
-connection and the time between them. Whatever ends an exchange in its middle (a time limit, a cancelled task, an answer that is none)
-ends the connection, so that nobody ever reads the rest of somebody else's answer.
+It is made for many small exchanges: a request is one write, an answer wakes its task once, and one timer serves all
+exchanges of a connection and the time between them. An exchange that ends early (a time limit, a cancelled task, a
+malformed answer) ends the connection, so that no request ever reads the rest of another one's answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 1 << 30  # bytes of an answer that is read as a whole; a page of objec
 
 
 class BrokenError(Exception):
-    """The connection ended, or what came is no answer. `answered`: not without a part of an answer."""
+    """The connection ended, or the answer is malformed. `answered`: a part of an answer had arrived."""
 
     def __init__(self, why: str, *, answered: bool) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class BrokenError(Exception):
 
 
 class Wire(Protocol):
-    """What carries a connection: a transport of the loop, or TLS on one."""
+    """The transport of a connection: one of the loop, or TLS on one."""
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
     def get_extra_info(self, name: str, default: Any = None) -> Any: ...
@@ -40,16 +40,16 @@ class Wire(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Belongs to one exchange from `ask` until its answer is done; `reusable` then says whether it may have another one."""
+    """Belongs to one exchange from `ask` until its answer is done; `reusable` is whether it may have another one."""
 
     __slots__ = (
         "_deadline",
         "_gone",
-        "_heard",
         "_incoming",
         "_loop",
         "_paused",
         "_problem",
+        "_received",
         "_released",
         "_timer",
         "_transport",
@@ -59,9 +59,13 @@ class Connection(asyncio.Protocol):
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, released: Callable[[Connection], None], gone: Callable[[Connection], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        released: Callable[[Connection], None],
+        gone: Callable[[Connection], None],
     ) -> None:
-        """`released` gets it when its user is done with it, and `gone` when its socket is closed."""
+        """`released` is called when the exchange is over, and `gone` when the socket is closed."""
         self.answer: AnswerParser | None = None
         self._loop = loop
         self._released = released
@@ -71,12 +75,12 @@ class Connection(asyncio.Protocol):
         self._problem: Exception | None = None  # why it has ended
         self._waiter: asyncio.Future[None] | None = None
         self._whole = False
-        self._heard = False
+        self._received = False
         self._paused = False
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    # For who uses it
+    # For the user of the connection
 
     @property
     def transport(self) -> Wire:
@@ -102,19 +106,20 @@ class Connection(asyncio.Protocol):
         return self._problem is None and (self.answer is None or (self.answer.done and self.answer.reusable))
 
     async def ask(self, request: bytes, deadline: float, *, whole: bool = True, tunnel: bool = False) -> AnswerParser:
-        """Sends the request and gives its answer, all of it or (not `whole`) when its head is there. Raises BrokenError, TimeoutError."""
+        """Sends the request and returns its answer when it is complete or, not `whole`, when its head is. Raises
+        BrokenError, TimeoutError."""
         answer = self.answer = AnswerParser(tunnel=tunnel)
-        self._whole, self._heard = whole, False
+        self._whole, self._received = whole, False
         if self._problem is None:
             self.transport.write(request)
             await self._wait(deadline)
-        else:  # a pool was closed while this was on its way
+        else:  # the pool was closed while the connection was made
             self.abort()
             self._raise(self._problem)
         return answer
 
     async def rest(self, deadline: float) -> bytes:
-        """The body of an answer of which only the head was waited for."""
+        """The body, after `ask` that was not `whole`."""
         assert self.answer is not None, "something was asked"
         self._whole = True
         self._resume()
@@ -123,7 +128,8 @@ class Connection(asyncio.Protocol):
         return self.answer.take()
 
     async def read(self, until: float) -> bytes | None:
-        """What has come of the body; nothing if the time is over, which harms nothing, and None at the end."""
+        """The part of the body that has arrived; empty if the time is over, which keeps the connection, and None at the
+        end."""
         answer = self.answer
         assert answer is not None, "something was asked"
         while True:
@@ -138,24 +144,24 @@ class Connection(asyncio.Protocol):
                 return b""
 
     def release(self) -> None:
-        """Said once by who asked, with the answer read or not."""
+        """Called once after `ask`, whether the answer was read or not."""
         self._released(self)
 
-    def rests(self, until: float) -> None:
-        """Its answer is done. Without another request until then it closes."""
+    def keep(self, until: float) -> None:
+        """Keeps the connection for another request, until then."""
         self.answer = None
         self._resume()
-        self._arm(until)
+        self._set_timer(until)
 
-    def rested_well(self) -> bool:
-        """Whether a request may be sent on it: it is not over its time, and the other side has said nothing, so not goodbye either.
+    def is_usable(self) -> bool:
+        """Whether a request may be sent: the time is not over, and the other side has sent nothing, so no close either.
 
-        The kernel is asked, because on a busy loop the goodbye may wait for its turn to be read.
+        The kernel is asked, because on a busy loop a close may not have been read yet.
         """
         return self._problem is None and self._deadline > self._loop.time() and not self._incoming.poll(0)
 
     def abort(self) -> None:
-        """Closes at once, without the goodbyes of TLS: they would hold the socket for as long as the other side likes."""
+        """Closes at once, without a close_notify of TLS: waiting for its answer would hold the socket."""
         self._end(ConnectionAbortedError("closed from this side"))
         if self._transport is not None:
             self._transport.abort()
@@ -170,9 +176,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         answer = self.answer
         if answer is None or self._problem is not None:
-            self.abort()  # nobody asked
+            self.abort()  # no request was sent
             return
-        self._heard = True
+        self._received = True
         try:
             answer.feed(data)
         except MalformedError as error:
@@ -199,14 +205,14 @@ class Connection(asyncio.Protocol):
         self._end(error)
         self._gone(self)
 
-    # Between the two
+    # Waiting and ending
 
     async def _wait(self, deadline: float, *, harmless: bool = False) -> None:
-        """Until somebody wakes us. All that goes wrong ends the connection, but for a deadline that is `harmless`."""
+        """Waits until woken. Every failure ends the connection, except a deadline that is `harmless`."""
         if self._problem is not None:
             self._raise(self._problem)
         waiter = self._waiter = self._loop.create_future()
-        self._arm(deadline)
+        self._set_timer(deadline)
         try:
             await waiter
         except TimeoutError:
@@ -231,16 +237,17 @@ class Connection(asyncio.Protocol):
                 self.transport.resume_reading()
 
     def _end(self, error: Exception | None) -> None:
-        """No more comes; without an error, the other side has said so. An answer that ends by that is done; any other is broken."""
+        """Nothing more arrives; without an error, because the other side closed. That completes an answer without a
+        length; any other is broken."""
         if self._problem is not None:
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         answer = self.answer
-        if answer is not None and error is None:
+        if answer is not None:
             try:
-                answer.end()
+                answer.end() if error is None else answer.drop()
             except MalformedError as cut:
                 error = cut
         self._problem = error or ConnectionResetError("the other side has closed it")
@@ -248,30 +255,30 @@ class Connection(asyncio.Protocol):
         if answer is None or waiter is None or waiter.done():
             return
         if answer.done or (answer.pieces and not self._whole):
-            waiter.set_result(None)  # what has come counts, and the next look finds the end
+            waiter.set_result(None)  # what has arrived counts; the next read finds the end
         else:
-            waiter.set_exception(self._said(self._problem))
+            waiter.set_exception(self._broken(self._problem))
 
-    def _said(self, problem: Exception) -> BrokenError:
+    def _broken(self, problem: Exception) -> BrokenError:
         text = str(problem) if isinstance(problem, MalformedError) else f"{type(problem).__name__}: {problem}"
-        return BrokenError(text, answered=self._heard)
+        return BrokenError(text, answered=self._received)
 
     def _raise(self, problem: Exception) -> None:
-        raise self._said(problem) from problem
+        raise self._broken(problem) from problem
 
-    def _arm(self, deadline: float) -> None:
+    def _set_timer(self, deadline: float) -> None:
         self._deadline = deadline
         timer = self._timer
         if timer is None or timer.when() > deadline:
             if timer is not None:
                 timer.cancel()
-            self._timer = self._loop.call_at(deadline, self._look)
+            self._timer = self._loop.call_at(deadline, self._on_timer)
 
-    def _look(self) -> None:
-        """The timer: set for some deadline, and by now there may be a later one."""
+    def _on_timer(self) -> None:
+        """The timer fired; by now there may be a later deadline."""
         self._timer = None
         if self._deadline > self._loop.time():
-            self._arm(self._deadline)
+            self._set_timer(self._deadline)
         elif self._waiter is not None:
             if not self._waiter.done():
                 self._waiter.set_exception(TimeoutError())

@@ -1,7 +1,7 @@
-"""The connections to one server by one way: those that rest between two requests, those in use, and how a new one is made.
+"""The connections to one server: the idle ones, those in use, and how a new one is made.
 
-The way is an `Access`: the server's address, TLS or none, and perhaps a proxy, which tunnels TLS (CONNECT) and is told the whole address
-of anything else. A failure to get a connection is never a failure of what was to be sent on it: `NotConnectedError` says that nothing was.
+An `Access` has the server's address, TLS or none, and perhaps a proxy, which tunnels TLS (CONNECT) and gets the whole
+URL otherwise. `NotConnectedError` means that there was no connection, so that the request was not sent.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ruleop.kube.http.connection import BrokenError, Connection
-from ruleop.kube.http.tls import Tls, trusting
+from ruleop.kube.http.tls import Tls, trusting_context
 
 if TYPE_CHECKING:
     from ruleop.kube.http.access import Access
     from ruleop.kube.http.request import Request
 
 CONNECT_TIMEOUT = 10.0
-HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried beside the one that has not answered
-# A balancer that forgets an idle connection says nothing to either side: probe before it forgets (AWS 350 s, Azure 240 s), and have
-# data that nobody acknowledges end the connection after a minute instead of the kernel's quarter of an hour.
+HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried in parallel
+# A load balancer drops an idle connection silently (AWS after 350 s, Azure after 240 s), so probes come before that.
+# Data that is not acknowledged ends the connection after a minute instead of the kernel's quarter of an hour.
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, UNACKNOWLEDGED = 30, 15, 4, 60_000
-# An idle connection is given up here before the API server (or a balancer) gives it up, so that no write is sent into a closing one.
+# An idle connection is closed before the API server or a balancer does, so that no write is sent into a closing one.
 IDLE = 30.0
-RECEIVED = 1 << 16  # bytes that are taken from a socket at once
-GOODBYES = 20  # turns of the loop, at most, until closed connections are gone
+RECEIVED = 1 << 16  # bytes read from a socket at once
+GOODBYES = 20  # iterations of the loop, at most, until closed connections are gone
 AGENT = f"ruleop/{version('ruleop')}"
 
 
 class NotConnectedError(Exception):
-    """There is no connection, so nothing was sent. `untrusted`: because the other side could not show that it is the server."""
+    """There is no connection, so nothing was sent. `untrusted`: the server's certificate was not accepted."""
 
     def __init__(self, why: str, *, untrusted: bool = False) -> None:
         super().__init__(why)
@@ -44,7 +44,7 @@ class NotConnectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """What a URL says."""
+    """The parts of a URL."""
 
     host: str
     port: int
@@ -53,13 +53,13 @@ class _Address:
     login: str  # the value of an authorization header, where the URL has a user
 
     @property
-    def place(self) -> str:
-        """As CONNECT wants it."""
+    def authority(self) -> str:
+        """As in a CONNECT request."""
         return f"{self._host}:{self.port}"
 
     @property
     def header(self) -> str:
-        return self._host if self.port == (443 if self.tls else 80) else self.place
+        return self._host if self.port == (443 if self.tls else 80) else self.authority
 
     @property
     def _host(self) -> str:
@@ -67,13 +67,13 @@ class _Address:
 
 
 class Pool:
-    """Belongs to an event loop. The `access` may be replaced by one that differs in nothing but who we are."""
+    """Belongs to an event loop. `use` replaces the credentials; another server or certificate needs another pool."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
         self._loop = asyncio.get_running_loop()
         self._heads: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        self._resting: list[Connection] = []  # the one that was used last is used next, so those that are too many grow old
+        self._idle: list[Connection] = []  # last in, first out, so that spare ones expire
         self._buffer = bytearray(RECEIVED)
         self._open: set[Connection] = set()
         self._retired = False
@@ -84,16 +84,17 @@ class Pool:
 
     @property
     def in_use(self) -> bool:
-        return len(self._open) > len(self._resting)
+        return len(self._open) > len(self._idle)
 
     async def exchange(self, request: Request, deadline: float, *, whole: bool) -> Connection:
-        """The connection on which the answer (or, not `whole`, its head) has come; to be released.
+        """Returns the connection with the answer (or, not `whole`, its head). The caller releases it.
 
-        Raises NotConnectedError, BrokenError, TimeoutError. A kept connection that breaks before any answer was most likely closed by the
-        other side while the request was on its way. A read is sent again, once, on a new connection; of a write nobody knows.
+        Raises NotConnectedError, BrokenError, TimeoutError. An idle connection that breaks before any answer was most
+        likely closed by the other side before it got the request. A read is sent again, once, on a new connection; the
+        outcome of a write is unknown.
         """
         data = self._bytes(request)
-        connection = self._rested()
+        connection = self._idle_connection()
         if connection is not None:
             try:
                 await connection.ask(data, deadline, whole=whole)
@@ -107,11 +108,11 @@ class Pool:
         return connection
 
     def retire(self) -> None:
-        """Closes what rests now, and the others when they are released."""
+        """Closes idle connections now, and the others when they are released."""
         self._retired = True
-        for connection in self._resting:
+        for connection in self._idle:
             connection.abort()
-        self._resting.clear()
+        self._idle.clear()
 
     async def close(self) -> None:
         self._retired = True
@@ -123,27 +124,27 @@ class Pool:
                 return
             await asyncio.sleep(0)
 
-    def _rested(self) -> Connection | None:
-        while self._resting:
-            connection = self._resting.pop()
-            if connection.rested_well():
+    def _idle_connection(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable():
                 return connection
             connection.abort()
         return None
 
     def _release(self, connection: Connection) -> None:
         if connection.reusable and not self._retired:
-            connection.rests(self._loop.time() + IDLE)
-            self._resting.append(connection)
+            connection.keep(self._loop.time() + IDLE)
+            self._idle.append(connection)
         else:
             connection.abort()
 
     def _gone(self, connection: Connection) -> None:
         self._open.discard(connection)
-        if connection in self._resting:
-            self._resting.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
 
-    # What is sent
+    # Requests
 
     def _bytes(self, request: Request) -> bytes:
         kind = (request.accept, request.content_type)
@@ -152,7 +153,7 @@ class Pool:
         if request.etag and _is_line(request.etag):
             head = b"%sIf-None-Match: %s\r\n" % (head, request.etag.encode())
         if not _is_path(target):
-            raise NotConnectedError(f"{target!r} is not the address of anything on a server")
+            raise NotConnectedError(f"{target!r} is not a valid request path")
         line = b"%s %s%s" % (request.method.encode(), begin, target.encode())
         if request.body is not None:
             return b"%s%sContent-Length: %d\r\n\r\n%s" % (line, head, len(request.body), request.body)
@@ -161,7 +162,7 @@ class Pool:
         return b"%s%s\r\n" % (line, head)
 
     def _head(self, kind: tuple[str, str]) -> tuple[bytes, bytes]:
-        """What stands before and behind a path, in all requests that send and accept such content."""
+        """The bytes before and after the path, in all requests with these content types."""
         accept, content_type = kind
         server, proxy = self._server(), self._proxy()
         begin = server.path
@@ -173,7 +174,9 @@ class Pool:
             headers["Proxy-Authorization"] = proxy.login
         lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
         if not all(map(_is_line, lines)):
-            raise NotConnectedError(f"{self.access.server}: the token, the password or a name has characters that no header can carry")
+            raise NotConnectedError(
+                f"{self.access.server}: the token, the password or a user name has characters that no header can carry"
+            )
         made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
         self._heads[kind] = made
         return made
@@ -182,17 +185,19 @@ class Pool:
         try:
             return _address(self.access.server)
         except ValueError as error:
-            raise NotConnectedError(f"{self.access.server} is not the address of a server") from error
+            raise NotConnectedError(f"{self.access.server} is not a valid server URL") from error
 
     def _proxy(self) -> _Address | None:
         if not self.access.proxy:
             return None
         try:
             return _address(self.access.proxy)
-        except ValueError as error:  # its password is nobody's business
-            raise NotConnectedError("the proxy cannot be used: its address is not http://HOST:PORT or https://HOST:PORT") from error
+        except ValueError as error:  # without its password
+            raise NotConnectedError(
+                "the proxy cannot be used: its address is not http://HOST:PORT or https://HOST:PORT"
+            ) from error
 
-    # How it is connected
+    # Connecting
 
     async def _connect(self, deadline: float) -> Connection:
         server, proxy = self._server(), self._proxy()
@@ -213,9 +218,11 @@ class Pool:
                     await self._secure(connection, self.access.server_hostname or server.host, self.access.server)
         except BaseException as error:
             connection.abort()
-            self._open.discard(connection)  # one that never had a socket is not told of its end
+            self._open.discard(connection)  # without a socket there is no connection_lost
             if isinstance(error, TimeoutError):
-                raise NotConnectedError(f"{self.access.server} cannot be reached: no connection within {seconds:.3g} s") from error
+                raise NotConnectedError(
+                    f"{self.access.server} cannot be reached: no connection within {seconds:.3g} s"
+                ) from error
             raise
         return connection
 
@@ -235,13 +242,13 @@ class Pool:
             ("TCP_KEEPCNT", KEEPALIVE_PROBES),
             ("TCP_USER_TIMEOUT", UNACKNOWLEDGED),
         ):
-            if hasattr(socket, option):  # macOS, where people try things out, lacks some
+            if hasattr(socket, option):  # macOS lacks some
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     async def _secure(self, connection: Connection, host: str, name: str) -> None:
         if connection.problem is not None:  # the pool was closed while it connected: nothing would end the handshake
             raise NotConnectedError(f"no TLS connection with {name}: {connection.problem}")
-        context = self.access.tls or trusting(None)
+        context = self.access.tls or trusting_context(None)
         tls = Tls(connection.transport, self._buffer)
         try:
             await tls.shake_hands(connection, context, host.rstrip("."))
@@ -253,14 +260,20 @@ class Pool:
 
     async def _tunnel(self, connection: Connection, server: _Address, proxy: _Address) -> None:
         login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""
-        request = f"CONNECT {server.place} HTTP/1.1\r\nHost: {server.place}\r\nUser-Agent: {AGENT}\r\n{login}\r\n"
+        request = (
+            f"CONNECT {server.authority} HTTP/1.1\r\nHost: {server.authority}\r\nUser-Agent: {AGENT}\r\n{login}\r\n"
+        )
         try:
-            answer = await connection.ask(request.encode(), self._loop.time() + CONNECT_TIMEOUT, whole=False, tunnel=True)
+            answer = await connection.ask(
+                request.encode(), self._loop.time() + CONNECT_TIMEOUT, whole=False, tunnel=True
+            )
         except BrokenError as error:
-            raise NotConnectedError(f"the proxy refuses to connect to {self.access.server}: {error}") from error
+            raise NotConnectedError(f"the proxy rejected the connection to {self.access.server}: {error}") from error
         if not answer.done or answer.status >= 300:
             reason = answer.reason.decode("latin-1")
-            raise NotConnectedError(f"the proxy refuses to connect to {self.access.server}: {answer.status} {reason}")
+            raise NotConnectedError(
+                f"the proxy rejected the connection to {self.access.server}: {answer.status} {reason}"
+            )
         connection.answer = None
 
 
@@ -271,15 +284,17 @@ def _address(url: str) -> _Address:
     if not host.isascii():
         host = host.encode("idna").decode()
     if parts.scheme not in {"http", "https"} or not host or not _is_path(host + parts.path):
-        raise ValueError("no URL of a server")
+        raise ValueError("not a server URL")
     login = ""
     if parts.username is not None:
-        login = "Basic " + base64.b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()).decode()
+        login = (
+            "Basic " + base64.b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()).decode()
+        )
     return _Address(host, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"), login)
 
 
 def _is_line(text: str) -> bool:
-    """Whether it can stand in a head and end nothing there."""
+    """Whether it is safe in the head of a request."""
     return text.isascii() and text.isprintable()
 
 

@@ -1,7 +1,7 @@
-"""Which proxy leads to the API server, by the variables that kubectl honours and in the way it reads them.
+"""The proxy to the API server, from the variables that kubectl reads and by the same rules.
 
-The standard library reads them too, but it knows no CIDR ranges in NO_PROXY, and in a cluster the API server is an IP address that
-NO_PROXY names by its range.
+The standard library reads them too, but without CIDR ranges in NO_PROXY, and in a cluster the API server is an IP
+address that NO_PROXY names by its range.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str:
-    """The proxy's URL, or '' for none. As in Go: never for the own host, and only HTTPS_PROXY counts for https."""
+    """The proxy's URL, or '' for none. As in Go: never for localhost, and only HTTPS_PROXY counts for https."""
     url = urlsplit(server)
     host, port = (url.hostname or "").rstrip("."), url.port or (443 if url.scheme == "https" else 80)
     names = ("HTTPS_PROXY", "https_proxy") if url.scheme == "https" else ("HTTP_PROXY", "http_proxy")
@@ -38,9 +38,9 @@ def _exempts(entry: str, host: str, port: int) -> bool:
         pass
     else:
         return address is not None and address in network
-    name, colon, wanted = entry.rpartition(":")
-    if colon and wanted.isdigit():
-        if int(wanted) != port:
+    name, colon, expected_port = entry.rpartition(":")
+    if colon and expected_port.isdigit():
+        if int(expected_port) != port:
             return False
         entry = name
     entry = entry.removeprefix("*")

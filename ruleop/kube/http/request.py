@@ -1,11 +1,11 @@
-"""One request to an API server, prepared: everything that a connection has to send, and what messages call it."""
+"""A prepared request to an API server: everything that a connection sends, and the names for messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 JSON_TYPE = "application/json"
-# A webhook may take 30 s by its definition. Giving up sooner would spare nothing, and leave the outcome unknown.
+# A webhook may take 30 s. A shorter timeout would save nothing and leave the outcome unknown.
 TIMEOUT = 35.0
 
 
@@ -13,7 +13,7 @@ TIMEOUT = 35.0
 class Request:
     method: str
     path: str
-    verb: str  # as RBAC and people call it
+    verb: str  # as in RBAC
     resource: str  # "deployments.apps prod/web", for messages
     query: str = ""
     body: bytes | None = None

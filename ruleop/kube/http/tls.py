@@ -1,8 +1,9 @@
-"""TLS on a connection, by OpenSSL in memory: bytes of the network go in, bytes of the other side come out.
+"""TLS on a connection, by OpenSSL in memory: bytes of the network go in, decrypted bytes come out.
 
-asyncio has it too, with a buffer of 256 KB for each connection and twice the work for each message; an operator has dozens of watches that
-are silent nearly always. What is verified, and how, is the context's business, here as there. There is no goodbye: a connection is ended by
-cutting it, and HTTP says itself where an answer ends. But one that is cut by the other side without a goodbye is broken, never complete.
+asyncio's TLS has a buffer of 256 KB for each connection, and an operator has dozens of watches that are silent most of
+the time (docs/decisions.md has the figures). The context decides what is verified, as with asyncio. Connections are
+closed without a close_notify, because HTTP marks the end of an answer itself. But a connection that the other side
+closes without one is broken, never complete.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ruleop.kube.http.connection import Connection, Wire
 
-RECORD = 1 << 14  # bytes; OpenSSL never gives more at once
+RECORD = 1 << 14  # bytes; OpenSSL never returns more at once
 
 
-def trusting(authority: bytes | None) -> ssl.SSLContext:
-    """Trusts these certificates (PEM); None: those that the system trusts. Raises ssl.SSLError or ValueError."""
-    text = None if authority is None else authority.decode("ascii", "ignore")  # comments may be in any language
+def trusting_context(authority: bytes | None) -> ssl.SSLContext:
+    """A context that trusts these certificates (PEM); None: those of the system. Raises ssl.SSLError or ValueError."""
+    text = None if authority is None else authority.decode("ascii", "ignore")  # comments may be in any encoding
     if text is not None and not text.strip():
-        raise ValueError("the file of the authority is empty")  # which must not mean the system's
+        raise ValueError("the file of the CA is empty")  # which must not mean those of the system
     context = ssl.create_default_context(cadata=text)
-    # Python 3.13 wants extensions in certificates that the CAs of many clusters lack, and that Go does not ask for.
+    # Python 3.13 requires extensions that the CAs of many clusters lack, and that Go does not require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 class Tls(asyncio.BufferedProtocol):
-    """To the connection it is the transport; to what carries it in turn, a socket's transport or the TLS to a proxy, the protocol."""
+    """The transport of a connection, and the protocol of the transport below: a socket's, or the TLS to a proxy."""
 
     def __init__(self, under: Wire, buffer: bytearray) -> None:
-        """`buffer` is for what is just being received; all connections of a loop may share one."""
+        """`buffer` is for the bytes being received; all connections of a loop may share one."""
         self._under = under
         self._above: Connection | Tls | None = None
         self._buffer = memoryview(buffer)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._shaken: asyncio.Future[None] | None = None
-        self._unwritten: list[bytes] = []  # while the server wants to speak of keys first
+        self._unwritten: list[bytes] = []  # while the server wants to exchange keys first
         self._problem: Exception | None = None
 
     async def shake_hands(self, above: Connection | Tls, context: ssl.SSLContext, host: str) -> None:
@@ -52,10 +53,10 @@ class Tls(asyncio.BufferedProtocol):
             await self._shaken
         finally:
             self._shaken = None
-        if self._incoming.pending:  # it came with the end of the handshake, and nothing else may come to have it read
+        if self._incoming.pending:  # data arrived with the end of the handshake, and nothing else may trigger a read
             self._read()
 
-    # What a connection asks of what carries it
+    # For the connection above
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         assert isinstance(protocol, Tls)
@@ -77,9 +78,9 @@ class Tls(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         self._under.resume_reading()
 
-    # What it is told by what carries it
+    # For the transport below
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as much as there is room for
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the buffer is always the same
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -107,7 +108,7 @@ class Tls(asyncio.BufferedProtocol):
             self._above.connection_lost(problem)
         self._above = None
 
-    # Between the two
+    # Between them
 
     def _shake(self) -> None:
         try:
@@ -116,7 +117,7 @@ class Tls(asyncio.BufferedProtocol):
             self._flush()
             return
         except OSError as error:
-            self._flush()  # what we have against it
+            self._flush()  # the alert that says why
             self._fail(error)
             return
         self._flush()
@@ -134,14 +135,14 @@ class Tls(asyncio.BufferedProtocol):
                     break
                 pieces.append(piece)
                 if not self._incoming.pending and len(piece) < RECORD and not self._incoming.eof:
-                    break  # asking for more would be an exception
+                    break  # another read would raise
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
             ended = True
         except OSError as error:
             self._fail(error)
-        self._write()  # an answer about keys, or what had to wait for one
+        self._write()  # key exchange, or data that waited for it
         above = self._above
         if above is None:
             return

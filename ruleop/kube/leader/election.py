@@ -1,10 +1,11 @@
 """Leader election in a thread of its own, with its own event loop and its own connection.
 
-A render, or a list of ten thousand objects, may keep the operator's event loop busy; it must not keep the lease from being renewed. And
-when the lease is lost, there must be somebody left to end the process: `lost` is called in that thread, and does not return to the work.
+A render, or a list of ten thousand objects, may keep the operator's event loop busy; it must not delay the renewal of
+the lease. And when the lease is lost, the process has to end although its loop is busy: `lost` is called in that thread
+and does not return.
 
-Nothing that the thread waits for may put that off, be it a request, new credentials, a name that is not resolved, or a connection that
-is to be closed: a timer calls it at the moment in which the lease is no longer ours.
+Nothing that the thread waits for may delay that, be it a request, new credentials, a DNS query, or a connection that is
+being closed: a timer calls it at the moment the lease expires.
 """
 
 from __future__ import annotations
@@ -36,18 +37,19 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-LEASES = ResourceInfo("leases", namespaced=True, status_subresource=False, kind=Kind("coordination.k8s.io", "v1", "Lease"))
+LEASES = ResourceInfo(
+    "leases", namespaced=True, status_subresource=False, kind=Kind("coordination.k8s.io", "v1", "Lease")
+)
 
 
 def end_process() -> None:
-    """Without cleaning up: whatever still runs would write as if it led."""
+    """Exits without cleaning up: code that still runs would write as if it led."""
     os._exit(1)
 
 
 class Election:
-    """`start`, wait for `leading`, and at a clean stop `release` when all work is done. `lost` is called at most once, in the thread.
-
-    The credentials are not shared with another loop: find them anew.
+    """Call `start`, wait for `leading`, and at a clean stop call `release` when all work is done. `lost` is called at
+    most once, in the thread. The credentials must not be shared with another loop.
     """
 
     def __init__(
@@ -71,14 +73,14 @@ class Election:
         self._woken: asyncio.Event | None = None
         self._releasing = False
         self._ended = False
-        self._timer: asyncio.TimerHandle | None = None  # of the end of the lease
+        self._timer: asyncio.TimerHandle | None = None  # ends the process when the lease expires
         self._trouble: tuple[Problem, str] | None = None  # with the last request
 
     def start(self) -> None:
         self._thread.start()
 
     def leads(self) -> bool:
-        """At this moment; safe from any thread."""
+        """Whether this process leads at this moment; safe from any thread."""
         return self._candidate.leads(time.monotonic())
 
     @property
@@ -98,15 +100,15 @@ class Election:
         await started.wait()
 
     async def release(self, *, hand_over: bool = True) -> None:
-        """Hands the lease over, if it is held, and ends the thread. Only after the last write; where that is not sure, without handing
-        over."""
+        """Releases the lease, if it is held, and ends the thread. Call it after the last write; if writes may still be
+        under way, without `hand_over`."""
         self._releasing = True
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._begin_release, hand_over)
         while True:
             await asyncio.to_thread(self._thread.join, self._timing.retry_period)
-            # What has nothing to hand over is not waited for, whatever it waits for itself.
+            # Without a lease there is nothing to wait for.
             if not self._thread.is_alive() or self._candidate.role is not Role.LEADING:
                 return
 
@@ -121,16 +123,16 @@ class Election:
     def _run(self) -> None:
         try:
             asyncio.run(self._campaign())
-        except BaseException as error:  # whatever it is: nobody renews the lease any longer
+        except BaseException as error:  # whatever it is, the lease is not renewed any longer
             log.exception("leader election failed", error=str(error))
-        self._over()
+        self._lose()
 
-    def _over(self) -> None:
-        """The lease is lost, unless it is given up."""
+    def _lose(self) -> None:
+        """The lease is lost, unless it was released."""
         if self._releasing or self._ended:
             return
         self._ended = True
-        log.error("the lease is lost; this process ends", lease=str(self._key), holder=self._candidate.holder)
+        log.error("lease lost; exiting", lease=str(self._key), holder=self._candidate.holder)
         self._lost()
 
     async def _campaign(self) -> None:
@@ -139,28 +141,28 @@ class Election:
         if session is None:
             return
         try:
-            await self._run_for_it(Client(session, concurrency=1))
+            await self._run_candidate(Client(session, concurrency=1))
         except Exception as error:
             log.exception("leader election failed", error=str(error))
-        self._over()
+        self._lose()
         await session.close()
 
-    async def _run_for_it(self, client: Client) -> None:
+    async def _run_candidate(self, client: Client) -> None:
         while (step := self._candidate.next(time.monotonic())) is not None:
             if isinstance(step, Pause):
                 await self._pause(step)
             else:
                 await self._do(client, step)
             if self._candidate.role is Role.LEADING and not self._releasing:
-                self._lead()
+                self._become_leader()
 
-    def _lead(self) -> None:
+    def _become_leader(self) -> None:
         assert self._loop is not None, "set before the first step"
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(self._candidate.leads_until - time.monotonic(), self._over)
+        self._timer = self._loop.call_later(self._candidate.leads_until - time.monotonic(), self._lose)
         if not self._started_leading.is_set():
-            log.info("this process leads", lease=str(self._key), identity=self._candidate.identity)
+            log.info("became leader", lease=str(self._key), identity=self._candidate.identity)
             self._started_leading.set()
             for listener in tuple(self._listeners):
                 listener()
@@ -170,7 +172,7 @@ class Election:
             try:
                 return await Session.open(self._credentials)
             except RuleopError as error:
-                log.warning("no credentials for leader election", error=str(error))
+                log.warning("no credentials for leader election; will retry", error=str(error))
                 await asyncio.sleep(self._timing.retry_period)
         return None
 
@@ -184,26 +186,30 @@ class Election:
             return
 
     async def _do(self, client: Client, step: Read | Write) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             if isinstance(step, Read):
                 self._candidate.read(await self._read(client), time.monotonic())
             else:
-                self._candidate.written(await client.send(self._limited(self._request(step))), begun, time.monotonic())
+                self._candidate.written(
+                    await client.send(self._limited(self._request(step))), started, time.monotonic()
+                )
             self._trouble = None
         except ApiError as error:
-            self._tell(error)
+            self._log_failure(error)
             self._candidate.failed(time.monotonic())
 
-    def _tell(self, error: ApiError) -> None:
-        """Once, and not at each of its attempts."""
+    def _log_failure(self, error: ApiError) -> None:
+        """Logs the first failure of a kind as a warning."""
         if error.problem in {Problem.CONFLICT, Problem.EXISTS}:
-            return  # somebody else was faster
+            return  # another candidate was faster
         news = self._trouble != (error.problem, error.verb)
         self._trouble = (error.problem, error.verb)
         needed = grant(LEASES.title, place(self._key.namespace), ("get", "create", "update"))
         grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
-        (log.warning if news else log.debug)("the lease cannot be had; trying again", lease=str(self._key), error=str(error), **grants)
+        (log.warning if news else log.debug)(
+            "cannot acquire or renew the lease; will retry", lease=str(self._key), error=str(error), **grants
+        )
 
     async def _read(self, client: Client) -> Any:
         try:
@@ -221,6 +227,10 @@ class Election:
         return requests.replace(LEASES, self._key, {**lease, "metadata": {**metadata, "resourceVersion": step.version}})
 
     def _limited(self, request: Request) -> Request:
-        """A request that hangs must not outlast the deadline, and leaves time for another."""
-        left = self._candidate.leads_until - time.monotonic() if self._candidate.role is Role.LEADING else self._timing.renew_deadline
+        """Limits a request so that one that hangs leaves time for another before the deadline."""
+        left = (
+            self._candidate.leads_until - time.monotonic()
+            if self._candidate.role is Role.LEADING
+            else self._timing.renew_deadline
+        )
         return replace(request, timeout=max(0.1, min(left, self._timing.renew_deadline / 2)))

@@ -1,20 +1,23 @@
 """Which of several candidates may write: a state machine over one Lease, without I/O.
 
-It promises that no two candidates both believe that they lead, as long as nobody's clock runs at another speed:
+It guarantees that no two candidates lead at the same time, as long as all clocks run at the same speed:
 
-- who leads believes it for `renew_deadline` after the *start* of the last request that renewed the lease, and not a moment longer;
-- who waits takes the lease over only when the record has not changed for `duration`, counted from its own observation of the change,
-  which is later than the start of the request that made it. What the other's clock wrote into the record is for people;
-- every write names the resourceVersion that was read, so of two that take over at once, the server refuses one.
+- a leader leads for `renew_deadline` after the *start* of the last request that renewed the lease, and not longer;
+- a waiting candidate takes the lease over only when the record has not changed for `duration`, counted from its own
+  observation of the change, which is later than the start of the request that made it. The times in the record are for
+  people;
+- every write names the resourceVersion that was read, so of two candidates that take over at once, the server rejects
+  one.
 
-This is no fence. A leader that is stopped for longer than the lease lasts (a paused machine) may still have a write on its way when it
-wakes up; that is why destructive writes name uid and resourceVersion, and why a process whose lease is lost ends at once.
+This is not a fence. A leader that is suspended for longer than the lease lasts (a paused machine) may still have a
+request under way when it resumes. That is why destructive writes name uid and resourceVersion, and why a process that
+loses its lease exits at once.
 
 A candidate is in one of three states:
 
-    WAITING   somebody else leads, or nobody knows yet
+    WAITING   another candidate leads, or the holder is unknown yet
     LEADING   this one leads, until `leads_until`
-    OVER      the lease was lost or handed over; there is no way back, only another process
+    OVER      the lease was lost or released; there is no way back, only another process
 """
 
 from __future__ import annotations
@@ -39,24 +42,25 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """As in client-go. The deadline leaves the leader a third of the lease to notice that it is over, the period three more attempts."""
+    """As in client-go. After the deadline a third of the lease is left to stop in; the period allows several
+    attempts."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        assert self.duration > self.renew_deadline > 1.2 * self.retry_period, "else a leader loses its lease in peace"
+        assert self.duration > self.renew_deadline > 1.2 * self.retry_period, "else a healthy leader loses its lease"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the lease; give it to `read`."""
+    """Read the lease and pass it to `read`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Create (where `version` is '') or replace the lease; give the answer to `written`."""
+    """Create (if `version` is '') or replace the lease, and pass the answer to `written`."""
 
     spec: dict[str, Any]
     version: str
@@ -71,57 +75,59 @@ Step: TypeAlias = Read | Write | Pause
 
 
 class Candidate:
-    """`identity` must be another one for each process, also for the next one in the same pod."""
+    """`identity` must be unique to the process, also among processes of one pod."""
 
-    def __init__(self, identity: str, *, timing: Timing | None = None, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, identity: str, *, timing: Timing | None = None, chance: Callable[[], float] = random.random
+    ) -> None:
         self.identity = identity
         self.role = Role.WAITING
-        self.holder = ""  # who leads, as far as known
+        self.holder = ""  # the last known leader
         self.leads_until = 0.0
         self._timing = timing or Timing()
         self._chance = chance
         self._record: dict[str, Any] | None = None  # the spec as last seen
         self._version = ""
         self._changed_at = 0.0  # when the record was seen to change
-        self._known = False  # whether what is known of the lease is good enough to write on
+        self._known = False  # whether the record is recent enough to write to
         self._not_before = 0.0
-        self._release = False
-        self._letting_go = False  # a step of the hand-over was given out
+        self._release_requested = False
+        self._releasing = False  # the release has started
 
     def leads(self, now: float) -> bool:
-        """Whether it may write at this moment. True only within the deadline, whatever the thread that renews is doing."""
-        return self.role is Role.LEADING and not self._release and now < self.leads_until
+        """Whether it may write at this moment. True only within the deadline, whatever the renewing thread does."""
+        return self.role is Role.LEADING and not self._release_requested and now < self.leads_until
 
     def next(self, now: float, wall: datetime | None = None) -> Step | None:
-        """What to do; None when it is over."""
+        """The next step; None when it is over."""
         if self.role is Role.LEADING and now >= self.leads_until:
             self.role = Role.OVER
         if self.role is Role.OVER:
             return None
-        if self._release:
-            return self._let_go()
+        if self._release_requested:
+            return self._release_step()
         if now < self._not_before:
             return Pause(min(self._not_before, self.leads_until) if self.role is Role.LEADING else self._not_before)
         if not self._known:
             return Read()
         if self.role is Role.WAITING and not self._is_free(now):
-            self._known = False  # look again, when the pause is over
-            self._not_before = now + self._look_again(now)
+            self._known = False  # read again after the pause
+            self._not_before = now + self._read_delay(now)
             return Pause(self._not_before)
         return Write(self._claim(wall or datetime.now(UTC)), self._version)
 
     def release(self) -> None:
-        """Hand over, at a clean stop: when nothing that the leader began is still running."""
-        self._release = True
+        """Releases the lease at a clean stop, when no work of the leader is still running."""
+        self._release_requested = True
 
     def end(self) -> None:
-        """Over without handing over, whatever the answer to a request that is under way may still say."""
+        """Ends without releasing the lease, whatever the answer to a request under way."""
         self.role = Role.OVER
 
-    # What came of it
+    # Outcomes of a step
 
     def read(self, lease: Object | None, now: float) -> None:
-        """The lease as it is, or None if there is none."""
+        """The lease, or None if it does not exist."""
         if self.role is Role.OVER:
             return
         record = dict(lease.get("spec") or {}) if lease is not None else None
@@ -131,45 +137,48 @@ class Candidate:
         self._record, self._version, self._known = record, version, True
         self.holder = str((record or {}).get("holderIdentity") or "")
         if self.role is Role.LEADING and self.holder != self.identity:
-            self.role = Role.OVER  # taken: by hand, or because the clocks run at different speeds
+            self.role = Role.OVER  # taken over: by hand, or because clocks run at different speeds
 
-    def written(self, lease: Object, begun: float, now: float) -> None:
-        """The write was accepted. `begun` is when its request was made: others may have seen the new record ever since."""
+    def written(self, lease: Object, started: float, now: float) -> None:
+        """The write was accepted. `started` is the start of its request: others may have seen the new record since
+        then."""
         if self.role is Role.OVER:
             return
         self._record, self._version = dict(lease["spec"]), str(lease["metadata"]["resourceVersion"])
         self._changed_at, self._known = now, True
         self.holder = str(self._record.get("holderIdentity") or "")
         if self.holder != self.identity:
-            self.role = Role.OVER  # handed over
+            self.role = Role.OVER  # released
             return
-        self.leads_until = begun + self._timing.renew_deadline
-        # An answer that took longer than the deadline gives nothing to lead with.
-        self.role = Role.LEADING if now < self.leads_until else (Role.OVER if self.role is Role.LEADING else Role.WAITING)
-        self._not_before = begun + self._timing.retry_period * (1 - 0.2 * self._chance())
+        self.leads_until = started + self._timing.renew_deadline
+        # An answer that took longer than the deadline leaves no time to lead.
+        self.role = (
+            Role.LEADING if now < self.leads_until else (Role.OVER if self.role is Role.LEADING else Role.WAITING)
+        )
+        self._not_before = started + self._timing.retry_period * (1 - 0.2 * self._chance())
 
     def failed(self, now: float) -> None:
-        """A request failed, was refused because somebody else was faster, or nobody knows. A read tells."""
+        """A request failed, lost a race, or has an unknown outcome. A read shows the state."""
         self._known = False
-        if self._letting_go:
-            self.role = Role.OVER  # it will run out by itself
-        # A leader has `renew_deadline` for everything, so it tries again soon.
+        if self._releasing:
+            self.role = Role.OVER  # the lease expires by itself
+        # A leader has only until `renew_deadline`, so it retries soon.
         self._not_before = now + self._timing.retry_period * (0.2 + 0.3 * self._chance())
 
     def _is_free(self, now: float) -> bool:
         if not self.holder or self.holder == self.identity:
             return True
-        return now >= self._changed_at + self._their_duration()
+        return now >= self._changed_at + self._holder_duration()
 
-    def _their_duration(self) -> float:
-        # Of another version of ruleop, perhaps: the holder's own word counts, and never less than ours.
-        theirs = (self._record or {}).get("leaseDurationSeconds")
-        return max(self._timing.duration, float(theirs)) if isinstance(theirs, int) else self._timing.duration
+    def _holder_duration(self) -> float:
+        # The holder may be another version of ruleop: its own duration counts, but never less than ours.
+        duration = (self._record or {}).get("leaseDurationSeconds")
+        return max(self._timing.duration, float(duration)) if isinstance(duration, int) else self._timing.duration
 
-    def _look_again(self, now: float) -> float:
-        # Always less than the retry period: so a leader that hands over is followed within it.
+    def _read_delay(self, now: float) -> float:
+        # Always less than the retry period, so that a released lease is acquired within it.
         wait = self._timing.retry_period * (0.5 + 0.4 * self._chance())
-        return max(0.05, min(wait, self._changed_at + self._their_duration() - now))
+        return max(0.05, min(wait, self._changed_at + self._holder_duration() - now))
 
     def _claim(self, wall: datetime) -> dict[str, Any]:
         stamp = wall.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -183,12 +192,12 @@ class Candidate:
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + (0 if mine or not before else 1),
         }
 
-    def _let_go(self) -> Step | None:
+    def _release_step(self) -> Step | None:
         if self.role is not Role.LEADING:
             self.role = Role.OVER
             return None
-        self._letting_go = True
+        self._releasing = True
         if not self._known:
             return Read()
-        # A duration of 0 is refused by the server.
+        # The server rejects a duration of 0.
         return Write({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self._version)

@@ -1,1 +1,1 @@
-"""Following a collection: the reflector decides (no I/O), the watcher asks, the store keeps."""
+"""Following a collection: the reflector decides (no I/O), the watcher sends requests, the store keeps objects."""

@@ -1,21 +1,21 @@
-"""Follows a collection of the API server: lists it, then watches, for ever. A state machine without I/O.
+"""Follows a collection of the API server: lists it, then watches it. A state machine without I/O.
 
-The driver asks `next` what to do, does it, and says what came of it. The reflector is in one of four phases:
+The driver asks `next` for a step, carries it out, and reports its outcome. The reflector is in one of four phases:
 
-    LISTING    asks for the objects page by page; they are put aside until the last page is there
-    STREAMING  the same as a stream, where the server can: the objects come as events, in no order, up to the bookmark that ends them.
-               A stream that ends without that bookmark is not tried again: there are servers that never send it
-    WATCHING   the changes come, in the order in which they happened
-    RESTING    waits before it tries again; a list begins anew, a watch goes on where the last one ended
+    LISTING    pages of objects are requested; the sink sees none of them before the last page has arrived
+    STREAMING  a streaming list: the objects arrive as events, in no order, up to the bookmark that ends them.
+               A server that ends the stream without that bookmark is not asked for one again: some never send it
+    WATCHING   changes arrive, in the order in which they happened
+    RESTING    backs off before the next try; a list restarts, a watch resumes at its last version
 
-What it holds, whatever the server and the network do:
+Invariants, whatever the server and the network do:
 
-- no deletion is lost: after every gap that the server cannot fill (410), a list replaces all that was known;
-- nothing goes back in time: lists are consistent reads, a list older than what was seen already is refused, and so are events;
-- a stream that says nothing is found: the server ends a watch after a time that we choose, bookmarks come every minute, and both are
-  waited for only so long;
-- an API server that has been away is not stormed: only a gap makes a list, and waits grow and are jittered;
-- a missing right or kind is a state, looked at again later and later, and stops nothing else.
+- No deletion is lost. After a gap that the server cannot fill (410), a list replaces everything that was known.
+- Nothing goes back in time. Lists are consistent reads; lists and events older than what was seen are rejected.
+- A silent stream is detected. The server ends a watch after a time that the reflector chooses, bookmarks arrive every
+  minute, and both have a deadline.
+- An API server that comes back is not overloaded. Only a gap causes a list, and waits grow and are jittered.
+- A missing permission or kind is a state. It is retried with growing waits and stops nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import orjson
 
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem, status_error
-from ruleop.kube.client.json_depth import folded
+from ruleop.kube.client.json_depth import fold
 from ruleop.kube.watch.store import State, parse_version
 
 if TYPE_CHECKING:
@@ -38,23 +38,24 @@ if TYPE_CHECKING:
     from ruleop.kube.client.requests import Source
     from ruleop.kube.http.request import Request
 
-# The server ends a watch after this long (less some jitter, so that thirty watches do not end together). Idle connections are forgotten
-# by balancers after 240 s at the earliest; bookmarks, one a minute, keep them in use.
+# The server ends a watch after this long (less some jitter, so that thirty watches do not end together). Load balancers
+# drop idle connections after 240 s at the earliest; bookmarks, one a minute, keep them in use.
 WATCH_SECONDS = 290
-# A close that never arrives is noticed by not having arrived.
+# How late the server's close may be before the stream counts as dead.
 CLOSE_MARGIN = 10.0
-# Once a stream has had a bookmark, it has one each minute; one may be late when the server is busy. The first does not count on it: of a
-# kind in which nothing happens it was seen to take two minutes, and the bookmark that ends a streaming list is none of these.
+# Once a stream has had a bookmark, it has one each minute; a busy server may be late. This applies from the first
+# bookmark on: for an idle kind it can take two minutes, and the bookmark that ends a streaming list is not one of
+# these.
 SILENCE = 90.0
-# Between two objects of a streaming list. The server may first have to bring its cache up to date.
+# Between two objects of a streaming list. The server may have to bring its cache up to date first.
 STREAMING_SILENCE = 60.0
-STUMBLES = 3  # so often a server is asked again for a streaming list to which it said 500 or 501
+STUMBLES = 3  # retries of a streaming list that the server answers with 500 or 501
 PAGE = 500
 FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
-# A kind that is not served is announced by its CRD; this is for those whose CRD we may not watch.
+# The CRD announces when a kind is served; this is for operators without permission to watch CRDs.
 LONGEST_UNSERVED_WAIT = 300.0
-HEALTHY = 120.0  # a stream that lasted so long ends a row of failures
-SHORT = 1.0  # a watch that ended sooner and brought nothing is a failure: else it would be opened again without a pause
+HEALTHY = 120.0  # a stream that lasted this long resets the backoff
+SHORT = 1.0  # a watch that ended sooner without an event is a failure; without a backoff it would be reopened in a loop
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -66,7 +67,7 @@ class Phase(Enum):
 
 
 class Sink(Protocol):
-    """What the reflector tells. `Store` is one."""
+    """Receives the objects. `Store` is one."""
 
     def begin_list(self) -> None: ...
     def list_object(self, obj: dict[str, Any]) -> None: ...
@@ -82,14 +83,14 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Send this, and give the answer to `page`."""
+    """Send this request and pass the answer to `page`."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Open this, say `opened`, and give what comes to `lines` while `reading`."""
+    """Open this stream, call `opened`, and pass its lines to `lines` while `reading`."""
 
     request: Request
 
@@ -103,23 +104,26 @@ Step: TypeAlias = Fetch | Follow | Rest
 
 
 class Reflector:
-    """After each step that failed, say `failed`; after a stream's end, `closed`; when `deadline` has passed in silence, `silent`.
+    """Call `failed` after a failed step, `closed` at the end of a stream, and `silent` when `deadline` passes in
+    silence.
 
-    `page` and `lines` raise ApiError for what is no answer of an API server; it is said to `failed` like another.
+    `page` and `lines` raise ApiError for an invalid answer; pass it to `failed` like any other.
     """
 
-    def __init__(self, source: Source, sink: Sink, *, chance: Callable[[], float] = random.random, highest: int = 0) -> None:
+    def __init__(
+        self, source: Source, sink: Sink, *, chance: Callable[[], float] = random.random, highest: int = 0
+    ) -> None:
         self.source = source
         self.phase = Phase.RESTING
-        self.heard_at: float | None = None  # when the server was last known to be there, for readiness
-        self.lists = 0  # how many lists were begun: in peace, one
+        self.heard_at: float | None = None  # when the server last answered, for readiness
+        self.lists = 0  # lists started: one, if there is no gap
         self.lists_done = 0
         self._sink = sink
         self._chance = chance
         self._can_stream = True
-        self._version = 0  # the watch goes on from here; 0: list first
-        self._highest = highest  # no list may be older than this
-        self._listed = False  # at least once, so that going on makes it synced again
+        self._version = 0  # the watch resumes from here; 0: list first
+        self._highest = highest  # the newest version seen; a list must not be older
+        self._listed = False  # at least once, so that a resumed watch makes it synced again
         self._token = ""
         self._list_version = 0
         self._page_size = PAGE
@@ -152,12 +156,12 @@ class Reflector:
 
     @property
     def reading(self) -> bool:
-        """Whether what the stream brings is still of interest."""
+        """Whether lines of the open stream still count."""
         return self.phase in {Phase.STREAMING, Phase.WATCHING}
 
     @property
     def deadline(self) -> float:
-        """When the open stream is given up, if nothing comes."""
+        """When the open stream counts as dead, unless something arrives."""
         if self.phase is Phase.STREAMING:
             return max(self._opened_at, self._streamed_at) + STREAMING_SILENCE  # bookmarks do not count
         heard = self.heard_at if self.heard_at is not None else self._opened_at
@@ -165,18 +169,18 @@ class Reflector:
         return min(end, heard + SILENCE) if self._bookmarked else end
 
     def overdue(self, now: float) -> bool:
-        """Whether the server should have been heard again by now: on an open stream by its deadline, else after as long as between two
-        bookmarks."""
+        """Whether the server's next sign of life is overdue: on an open stream by its deadline, else after the time
+        between two bookmarks."""
         if self.heard_at is None:
             return False
         is_open = self.reading and self.heard_at >= self._opened_at
         return now > (self.deadline if is_open else self.heard_at + SILENCE)
 
     def wake(self, now: float) -> None:
-        """There is reason to believe that it would work now: its CRD was established, a right was granted."""
+        """Retry now: the CRD was established, or a permission was granted."""
         self._not_before = min(self._not_before, now)
 
-    # What came of it
+    # Outcomes of a step
 
     def opened(self, now: float) -> None:
         self._opened_at = self.heard_at = now
@@ -188,17 +192,17 @@ class Reflector:
     def page(self, body: bytes, now: float) -> None:
         self.heard_at = now
         try:
-            answer, objects = _list_in(body)
+            answer, objects = _parse_list(body)
             metadata = answer.get("metadata") or {}
             if not self._token:
                 self._list_version = parse_version(metadata.get("resourceVersion"))
                 if self._is_older(self._list_version, now):
                     return
             for obj, problem in objects:
-                self._hand(self._sink.list_object, obj, problem)
+                self._pass_on(self._sink.list_object, obj, problem)
         except (orjson.JSONDecodeError, AttributeError, LookupError, TypeError) as error:
-            self._forget()
-            raise self._not_understood("list", "the answer is no list", error) from None
+            self._restart()
+            raise self._invalid_answer("list", "the answer is not a list", error) from None
         self._token = metadata.get("continue") or ""
         if not self._token:
             self._end_list(self._list_version)
@@ -208,22 +212,22 @@ class Reflector:
         self.heard_at = now
         for line in lines:
             if not self.reading:
-                return  # nothing counts after an ERROR
+                return  # nothing counts after an ERROR event
             try:
-                kind, obj, problem = _event_in(line)
+                kind, obj, problem = _parse_event(line)
                 self._event(kind, obj, problem, now)
             except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError) as error:
-                # Half a line, or a proxy's page. What was not understood is brought again by the next watch.
-                raise self._not_understood("watch", "a line that is no event", error) from None
+                # Half a line, or a proxy's page. The next watch brings the event again.
+                raise self._invalid_answer("watch", "a line is not an event", error) from None
 
-    def _not_understood(self, verb: str, what: str, error: Exception) -> ApiError:
+    def _invalid_answer(self, verb: str, what: str, error: Exception) -> ApiError:
         text = f"{what} ({type(error).__name__}: {error})"
         return ApiError(Problem.SERVER, verb=verb, resource=str(self.source), text=text, status=200)
 
     def closed(self, now: float) -> None:
-        """The stream ended, which is its normal end unless it was too short."""
+        """The stream ended. That is normal unless it was too short."""
         if not self.reading:
-            return  # its end was decided before
+            return  # the reflector had ended it before
         lasted = now - self._opened_at
         if self.phase is Phase.STREAMING or (lasted < SHORT and not self._eventful):
             self._rest(now, problem=f"watch {self.source}: the stream ended after {lasted:.1f} s")
@@ -239,35 +243,35 @@ class Reflector:
                 what, since = "neither an object nor the end of the list", self.deadline - STREAMING_SILENCE
             else:
                 what, since = "nothing", self.heard_at or self._opened_at
-            self._rest(now, problem=f"watch {self.source}: {what} came for {now - since:.0f} s")
+            self._rest(now, problem=f"watch {self.source}: {what} received for {now - since:.0f} s")
 
     def failed(self, error: ApiError, now: float) -> None:
-        """A request, or a stream, failed. What to do depends on what it says, and never on how often."""
+        """A request or a stream failed. The reaction depends on the error, never on how often it happened."""
         problem = error.problem
         if problem is Problem.FORBIDDEN:
             self._sink.set_state(State.FORBIDDEN, str(error))
             self._rest(now, problem=str(error))
         elif problem is Problem.NOT_FOUND:
-            self._forget()
+            self._restart()
             self._sink.set_state(State.UNSERVED, str(error))
             self._rest(now, problem=str(error), longest=LONGEST_UNSERVED_WAIT)
         elif problem is Problem.GONE and self._token:
-            # The pages took longer than the server keeps a version. All at once is heavier, and cannot expire.
-            self._forget(page_size=0)
+            # The pages took longer than the server keeps a version. A list in one page is heavier and cannot expire.
+            self._restart(page_size=0)
             self._rest(now, problem=str(error))
         elif self.phase is Phase.STREAMING and problem in {Problem.INVALID, Problem.UNSUPPORTED}:
-            self._can_stream = False  # an older server, or an aggregated one
+            self._can_stream = False  # an older or an aggregated server
             self.phase = Phase.RESTING
         elif self.phase is Phase.STREAMING and error.status in {500, 501} and self._failures >= STUMBLES:
-            self._can_stream = False  # it may be this that an aggregated one stumbles over
+            self._can_stream = False  # some aggregated servers fail on it
             self._rest(now, problem=str(error))
         elif error.retryable and not any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
-            # The server is away or busy. The watch goes on from where it was: no list.
-            # Asked to wait, it is there again, and says itself for how long; what failed before does not count.
+            # The server is away or busy. The watch resumes at its last version: no list.
+            # A server that throttles is back and names the wait itself; earlier failures do not count.
             longest = error.retry_after if problem is Problem.THROTTLED and error.retry_after else LONGEST_WAIT
             self._rest(now, problem=str(error), longest=longest, retry_after=error.retry_after)
         else:
-            self._forget()
+            self._restart()
             self._rest(now, problem=str(error), retry_after=error.retry_after)
 
     def _event(self, kind: str, obj: dict[str, Any], problem: str, now: float) -> None:
@@ -275,13 +279,13 @@ class Reflector:
             self.failed(status_error(obj, verb="watch", resource=str(self.source)), now)
             return
         if kind not in {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}:
-            return  # of a newer server; what it means to say will be in the next list
+            return  # an event type of a newer server; the next list has its effect
         metadata = obj["metadata"]
         version = parse_version(metadata.get("resourceVersion"))
         if self.phase is Phase.STREAMING:
             self._initial_event(kind, obj, problem, now)
         elif 0 < version <= self._version:
-            # Said before. An old ADDED must not bring back what was deleted since.
+            # Seen before. An old ADDED must not bring back an object that was deleted since.
             self._bookmarked = self._bookmarked or kind == "BOOKMARK"
         else:
             if kind == "BOOKMARK":
@@ -291,7 +295,7 @@ class Reflector:
                 self._sink.delete(obj)
                 self._eventful = True
             else:
-                self._hand(self._sink.apply, obj, problem)
+                self._pass_on(self._sink.apply, obj, problem)
                 self._eventful = True
             if version:
                 self._version = self._highest = max(version, self._highest)
@@ -301,18 +305,18 @@ class Reflector:
             self._sink.unlist_object(obj)
             self._streamed_at = now
         elif kind != "BOOKMARK":
-            self._hand(self._sink.list_object, obj, problem)
+            self._pass_on(self._sink.list_object, obj, problem)
             self._streamed_at = now
         elif (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
-            self.phase = Phase.WATCHING  # it ended as it should, whatever it told
+            self.phase = Phase.WATCHING  # the stream is complete, even if it is too old
             version = parse_version(obj["metadata"].get("resourceVersion"))
             if self._is_older(version, now):
                 return
             self._end_list(version)
             self._eventful = True
 
-    def _hand(self, take: Callable[[dict[str, Any]], None], obj: dict[str, Any], problem: str) -> None:
-        """What cannot be read is not taken, and not gone either."""
+    def _pass_on(self, take: Callable[[dict[str, Any]], None], obj: dict[str, Any], problem: str) -> None:
+        """An object that cannot be read is not stored, and does not count as deleted."""
         if problem:
             self._sink.leave_out(obj, problem)
         else:
@@ -330,21 +334,27 @@ class Reflector:
         self._token, self._page_size = "", PAGE
 
     def _is_older(self, version: int, now: float) -> bool:
-        """A consistent read older than what was seen: a backup was restored, or another API server is wrong about the present."""
+        """A consistent read older than an earlier one: a backup was restored, or an API server of several lags
+        behind."""
         if version >= self._highest and version:
             return False
-        self._give_up(f"list {self.source}: the server's state {version} is older than what it showed before ({self._highest})", now)
+        self._reject_list(
+            f"list {self.source}: the server's state {version} is older than an earlier one ({self._highest})",
+            now,
+        )
         return True
 
-    def _give_up(self, problem: str, now: float) -> None:
-        self._forget()
+    def _reject_list(self, problem: str, now: float) -> None:
+        self._restart()
         self._rest(now, problem=problem)
 
-    def _forget(self, *, page_size: int = PAGE) -> None:
-        """A list is needed. What of one is there already does not count."""
+    def _restart(self, *, page_size: int = PAGE) -> None:
+        """Restarts with a list. Pages that have arrived do not count."""
         self._version, self._token, self._page_size = 0, "", page_size
 
-    def _rest(self, now: float, *, problem: str, longest: float = LONGEST_WAIT, retry_after: float | None = None) -> None:
+    def _rest(
+        self, now: float, *, problem: str, longest: float = LONGEST_WAIT, retry_after: float | None = None
+    ) -> None:
         if self.reading and now - self._opened_at >= HEALTHY:
             self._failures = 0
         if self.phase is Phase.STREAMING and self._open:
@@ -356,30 +366,30 @@ class Reflector:
         self._sink.set_problem(problem)
 
 
-def _list_in(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, Any], str]]]:
-    """A page without its objects, and these; with what is wrong where one cannot be read and is known by its metadata only."""
+def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, Any], str]]]:
+    """A page without its objects, and the objects. Of one that cannot be read: its metadata, and the problem."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
-        shell, inner = folded(body, 2)
+        shell, inner = fold(body, 2)
         answer = orjson.loads(shell)
-        return answer, [_read(inner[number]) for number in answer.get("items") or ()]
+        return answer, [_parse_object(inner[number]) for number in answer.get("items") or ()]
     return answer, ((obj, "") for obj in answer.get("items") or ())
 
 
-def _event_in(line: bytes) -> tuple[str, dict[str, Any], str]:
-    """The same for a line of a watch."""
+def _parse_event(line: bytes) -> tuple[str, dict[str, Any], str]:
+    """Type and object of a line of a watch, and the problem where the object cannot be read."""
     try:
         event = orjson.loads(line)
     except orjson.JSONDecodeError:
-        shell, inner = folded(line, 1)
+        shell, inner = fold(line, 1)
         event = orjson.loads(shell)
-        return event["type"], *_read(inner[event["object"]])
+        return event["type"], *_parse_object(inner[event["object"]])
     return event["type"], event["object"], ""
 
 
-def _read(text: bytes) -> tuple[dict[str, Any], str]:
+def _parse_object(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         return orjson.loads(text), ""
     except orjson.JSONDecodeError as error:
-        return orjson.loads(folded(text, 2)[0]), str(error)
+        return orjson.loads(fold(text, 2)[0]), str(error)

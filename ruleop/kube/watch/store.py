@@ -1,14 +1,16 @@
 """The objects of one watch, as bytes.
 
-A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses what is asked for (15 us for 5 KB). What it keeps
-of an object is cut into two pieces: `body`, without status, resourceVersion, generation and managedFields, and `status`. Whether something
-changed that a rule looks at is then a comparison of bytes, exact and for nothing: our own status write, or another controller's, changes no
-body. (Without the status subresource it changes the generation, which is why that is none of the body.)
+A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
+object is kept in two pieces: `body`, without status, resourceVersion, generation and managedFields, and `status`.
+Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
+another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
+generation is not part of the body.)
 
-Two sources feed it. The reflector says what the server said, in the server's order; `put` says what the server answered to our own write,
-which is newer than what the watch has brought so far. Of two versions of an object the newer one stands, whichever comes first: nothing
-here ever goes back in time. Neither does a deletion: what a live read showed to be gone (`remove`) stays gone, although the watch may still
-bring older versions of it, until the watch tells of its end too.
+It has two sources. The reflector passes on events in the server's order; `put` takes the server's answer to a write of
+ruleop, which is newer than the events of the watch so far. Of two versions of an object the newer one is kept,
+whichever arrives first: nothing goes back in time. Neither does a deletion: an object that a live read showed to be
+deleted (`remove`) stays deleted although the watch may still bring older versions of it, until the watch reports the
+deletion.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import orjson
 import structlog
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.client.json_depth import written
+from ruleop.kube.client.json_depth import dump_json
 from ruleop.names import PART_OF_LABEL
 
 if TYPE_CHECKING:
@@ -36,25 +38,26 @@ log = structlog.get_logger(__name__)
 
 
 class State(Enum):
-    """Whether the store knows all that there is. A store that was synced once stays so while its watch is being renewed."""
+    """Whether the store is complete. A store that was synced once stays so while its watch is renewed."""
 
-    PENDING = "pending"  # the first list has not been answered
+    PENDING = "pending"  # the first list is not complete
     SYNCED = "synced"
-    UNSERVED = "unserved"  # the cluster has no such kind (any longer); the store is empty
-    FORBIDDEN = "forbidden"  # we may not read it; the store keeps what it knew, and it must not be relied on
+    UNSERVED = "unserved"  # the cluster does not serve the kind; the store is empty
+    FORBIDDEN = "forbidden"  # a permission is missing; the store keeps its objects, which may be out of date
 
 
 class Origin(Enum):
-    """Where a change came from. It says how urgent a look is, never what to do."""
+    """Where a change came from. It decides how urgent a reconcile is, never what it does."""
 
     LIST = "list"  # the first list, or one that followed a lost watch
     WATCH = "watch"
-    WRITE = "write"  # our own, by `put`; the watch's echo of it will be no change any more
-    READ = "read"  # a live read, or the answer to a deletion, that says what the watch will no more have to tell
+    WRITE = "write"  # ruleop's own, by `put`; the event of the watch is not a change any more
+    READ = "read"  # a live read, or the answer to a deletion, ahead of the watch
 
 
 class Entry(NamedTuple):
-    """One version of an object. Immutable; `parsed` makes a new dict each time, without apiVersion and kind: `Store.get` adds them."""
+    """One version of an object. Immutable; `parsed` makes a new dict each time, without apiVersion and kind:
+    `Store.get` adds them."""
 
     uid: str
     version: int
@@ -74,7 +77,8 @@ class Entry(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An object came (`old` is None), changed, or went (`new` is None). A new uid under an old name is two changes."""
+    """An object was added (`old` is None), changed, or deleted (`new` is None). A new uid under an old name is two
+    changes."""
 
     key: ObjectKey
     old: Entry | None
@@ -83,19 +87,21 @@ class Change(NamedTuple):
 
     @property
     def outside_status(self) -> bool:
-        """Something changed beside status, resourceVersion, generation and managedFields."""
+        """Something else than status, resourceVersion, generation and managedFields changed."""
         return self.old is None or self.new is None or self.old.body != self.new.body
 
 
 class _Ended(NamedTuple):
-    """What was removed before the watch told of it, and must not come back by what the watch still has to tell."""
+    """An object that was removed before the watch reported it. Events of earlier versions must not bring it back."""
 
     uid: str
-    version: int  # as it was here
-    last: int | None  # the last version of this uid that is of no interest; None: all of them
+    version: int  # of the removed entry
+    last: int | None  # the last version of this uid to ignore; None: all of them
 
     def covers(self, entry: Entry) -> bool:
-        return entry.version <= self.version or (entry.uid == self.uid and (self.last is None or entry.version <= self.last))
+        return entry.version <= self.version or (
+            entry.uid == self.uid and (self.last is None or entry.version <= self.last)
+        )
 
 
 Listener = Callable[[Change], None]
@@ -112,28 +118,29 @@ class Statistics:
 
 
 class Store:
-    """Owned by one event loop. Listeners are called at once, in the order of the changes, and see the store as it is after the change."""
+    """Owned by one event loop. Listeners are called at once, in the order of the changes, and see the store as it is
+    after the change."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.kind: Kind = source.resource.kind
         self.group_kind: GroupKind = self.kind.versionless
         self.state = State.PENDING
-        self.problem = ""  # why it is not synced, or not renewed, in words
-        self.version = 0  # all that happened up to here is in the store
+        self.problem = ""  # why it is not synced, or its watch not renewed
+        self.version = 0  # the store has all changes up to here
         self._entries: dict[ObjectKey, Entry] = {}
         self._children: dict[str, tuple[ObjectKey, ...]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
         self._listed: dict[ObjectKey, Entry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
-        self._unreadable: dict[ObjectKey, None] = {}  # as told in the log
+        self._unreadable: dict[ObjectKey, None] = {}  # those that were logged
         self._listeners: list[Listener] = []
         self._state_listeners: list[Callable[[Store], None]] = []
         self.listener_failures = 0
         self._bytes = 0
         self._changes = 0
 
-    # What readers ask
+    # For readers
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -167,15 +174,15 @@ class Store:
             yield self.parse(self._entries[key])
 
     def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
-        """Whether all that happened up to `version` is in the store; with a key, all that happened to that object.
+        """Whether the store has all changes up to `version`; with a key, all changes of that object.
 
         resourceVersions of a kind are ordered numbers (KEP-5504).
         """
-        wanted = parse_version(version) if isinstance(version, str) else version
-        if self.version >= wanted:
+        needed = parse_version(version) if isinstance(version, str) else version
+        if self.version >= needed:
             return True
         entry = self._entries.get(key) if key is not None else None
-        return entry is not None and entry.version >= wanted
+        return entry is not None and entry.version >= needed
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Calls `listener` for each change from now on; returns what ends that."""
@@ -190,13 +197,13 @@ class Store:
     def statistics(self) -> Statistics:
         return Statistics(len(self._entries), self._bytes, self.version, self._changes, self.state, self.problem)
 
-    # What the reflector says
+    # For the reflector
 
     def set_state(self, state: State, problem: str = "") -> None:
         self.problem = problem
         if state is State.UNSERVED and self._entries:
             for key in list(self._entries):
-                self._remove(key, Origin.LIST)  # they went with their kind
+                self._remove(key, Origin.LIST)  # deleted with their kind
         if state is not self.state:
             self.state = state
             for listener in tuple(self._state_listeners):
@@ -206,30 +213,33 @@ class Store:
         self.problem = problem
 
     def begin_list(self) -> None:
-        """What is listed from here on is put aside, until it is complete."""
+        """Objects that are listed from now on are collected until the list is complete."""
         self._listed = {}
 
     def list_object(self, obj: dict[str, Any]) -> None:
         assert self._listed is not None, "begin_list comes first"
         key, entry = self.entry_of(obj)
         known = self._entries.get(key)
-        # The same version is the same object: one copy is enough, also while both lists are there.
-        self._listed[key] = known if known is not None and known.version == entry.version and known.uid == entry.uid else entry
+        # The same version is the same object: one copy is enough.
+        self._listed[key] = (
+            known if known is not None and known.version == entry.version and known.uid == entry.uid else entry
+        )
 
     def unlist_object(self, obj: dict[str, Any]) -> None:
-        """It was deleted while the list was on its way."""
+        """The object was deleted while the list was being received."""
         assert self._listed is not None, "begin_list comes first"
         self._listed.pop(self._key(obj["metadata"]), None)
 
     def end_list(self, version: int) -> None:
-        """Replaces everything by what was listed, at once. What is missing from the list, and not newer than it, has been deleted."""
+        """Replaces all objects by the listed ones. An object that is missing from the list, and not newer than it, was
+        deleted."""
         listed, self._listed = self._listed, None
         assert listed is not None, "begin_list comes first"
         self.version = max(self.version, version)
         for key, entry in list(self._entries.items()):
             if key not in listed and entry.version <= version:
                 self._remove(key, Origin.LIST)
-        # A list from before it was made knows nothing of its end, and the watch that follows will tell all of its life.
+        # An older list does not show the deletion; the watch that follows will report it.
         for key in [key for key, ended in self._ended.items() if key not in listed and ended.version <= version]:
             del self._ended[key]
         for key, entry in listed.items():
@@ -240,7 +250,7 @@ class Store:
         metadata = obj["metadata"]
         known = self._entries.get(self._key(metadata))
         if known is not None and known.version and known.version == parse_version(metadata.get("resourceVersion")):
-            # The echo of our own write, as most events are while CRs are made: there is nothing to cut up and keep.
+            # The event of ruleop's own write, the most frequent one while CRs are created: nothing to do.
             self.version = max(self.version, known.version)
             return
         key, entry = self.entry_of(obj)
@@ -256,17 +266,18 @@ class Store:
         if (ended := self._ended.get(key)) is not None and ended.uid == metadata.get("uid"):
             del self._ended[key]
         known = self._entries.get(key)
-        # The version of a deletion is newer than every version of what it deletes; one that is not is about an earlier object.
+        # A deletion has a newer version than the object; an older one concerns an earlier object of this name.
         if known is not None and (known.version <= version or not version):
             self._remove(key, Origin.WATCH)
 
     def leave_out(self, obj: dict[str, Any], problem: str) -> None:
-        """Nobody can read it: of `obj`, only what names it is to be relied on. What was known of it stays, for it is not gone."""
+        """The object cannot be parsed; of `obj` only the metadata is valid. A known version stays, because it is not
+        deleted."""
         metadata = obj["metadata"]
         key, uid = self._key(metadata), metadata.get("uid")
         if key not in self._unreadable:
             self._unreadable[key] = None
-            log.warning("an object cannot be read; nothing is done about it until it is changed", object=str(key), error=problem)
+            log.warning("object cannot be read; ignored until it changes", object=str(key), error=problem)
         known = self._entries.get(key)
         if self._listed is not None:
             if known is not None and known.uid == uid:
@@ -279,37 +290,38 @@ class Store:
     def bookmark(self, version: int) -> None:
         self.version = max(self.version, version)
 
-    # What our own writes say
+    # For ruleop's own writes
 
     def put(self, obj: Mapping[str, Any]) -> bool:
-        """Takes over the server's answer to a write, unless the watch has been there already. False if it had.
+        """Stores the server's answer to a write. False if the watch has brought that version already.
 
-        Listeners hear of it, with `Origin.WRITE`: others than the writer may wait for this object.
+        Listeners are called with `Origin.WRITE`: others than the writer may wait for this object.
         """
         key, entry = self.entry_of({**obj, "metadata": dict(obj["metadata"])})
         known = self._entries.get(key)
-        # All up to self.version is known here, and if the object is not, it was deleted since.
+        # The store has all changes up to self.version: if the object is missing, it was deleted since.
         if entry.version <= self.version or (known is not None and known.version >= entry.version):
             return False
         return self._set(key, entry, Origin.WRITE)
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
-        """A live read, or the answer to a write, says that the object is none of this store's any more. With a version: up to there (it
-        lost our label, and may get it back). Without: it was deleted, and its uid never comes back."""
+        """A live read, or the answer to a write, shows that the object left the collection. With a version: up to there
+        (it lost our label, and may get it back). Without: it was deleted, and its uid never comes back."""
         last = parse_version(version) if version else None
         known = self._entries.get(key)
-        # One that is not here either went by the watch, or the watch will tell its short life from end to end: both need no note.
+        # A missing object was removed by the watch already, or the watch will report both its creation and its
+        # deletion.
         if known is not None and known.uid == uid and (last is None or known.version <= last):
             self._ended[key] = _Ended(uid, known.version, last)
             self._remove(key, Origin.READ)
 
     def entry_of(self, obj: dict[str, Any]) -> tuple[ObjectKey, Entry]:
-        """Cuts the object into pieces, and in doing so takes it apart."""
+        """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         version = parse_version(metadata.pop("resourceVersion", None))
         generation = metadata.pop("generation", None) or 0
-        obj.pop("apiVersion", None)  # in the items of a list they are missing; here they would be the same a thousand times
+        obj.pop("apiVersion", None)  # the same for all objects, and missing in a list
         obj.pop("kind", None)
         if self.source.metadata_only:
             obj = {"metadata": metadata}
@@ -325,14 +337,14 @@ class Store:
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
 
-    # How a change is made
+    # Changes
 
     def _set(self, key: ObjectKey, entry: Entry, origin: Origin) -> bool:
-        """Whether it is news."""
+        """Whether the store changed."""
         if self._ended and (ended := self._ended.get(key)) is not None:
             if ended.covers(entry):
                 return False
-            del self._ended[key]  # what comes after it is newer
+            del self._ended[key]  # this version is newer than the deletion
         old = self._entries.get(key)
         if old is not None:
             if old.version > entry.version > 0 or (old.version == entry.version and old.uid == entry.uid):
@@ -349,7 +361,7 @@ class Store:
                 self._disown(old.part_of, key)
             if entry.part_of:
                 self._children[entry.part_of] = tuple(sorted((*self._children.get(entry.part_of, ()), key)))
-        self._tell(Change(key, old, entry, origin))
+        self._notify(Change(key, old, entry, origin))
         return True
 
     def _remove(self, key: ObjectKey, origin: Origin) -> None:
@@ -360,7 +372,7 @@ class Store:
         if not in_namespace:
             del self._namespaces[key.namespace]
         self._disown(old.part_of, key)
-        self._tell(Change(key, old, None, origin))
+        self._notify(Change(key, old, None, origin))
 
     def _disown(self, part_of: str, key: ObjectKey) -> None:
         if part_of:
@@ -370,25 +382,25 @@ class Store:
             else:
                 del self._children[part_of]
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         self._changes += 1
         for listener in tuple(self._listeners):
             try:
                 listener(change)
             except Exception:
-                # The others must hear of it all the same: nobody will tell them again.
+                # The other listeners are called all the same: nobody repeats a change.
                 self.listener_failures += 1
-                log.exception("a listener failed", change=str(change.key))
+                log.exception("store listener failed: internal error", change=str(change.key))
 
 
 def parse_version(text: Any) -> int:
-    """A resourceVersion as a number; 0, which is older than everything, for what is none."""
+    """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
 def _compact(value: Any) -> bytes:
-    # A copy: what orjson returns keeps the buffer that it was written to, 4 KB for 300 bytes.
-    return bytes(memoryview(written(value)))
+    # A copy: the result of orjson keeps its whole buffer, 4 KB for 300 bytes.
+    return bytes(memoryview(dump_json(value)))
 
 
 def _size(entry: Entry) -> int:

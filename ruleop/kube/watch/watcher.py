@@ -1,7 +1,7 @@
-"""Drives a reflector against the API server into a store. All decisions are the reflector's; this only does what it says.
+"""Drives a reflector against the API server into a store. The reflector makes all decisions.
 
-A watcher never dies in silence: what it did not expect is logged, counted, and tried again. Another selector, or another kind, is
-another watcher.
+A watcher never dies silently: an unexpected error is logged and counted, and the watch restarts. Another selector or
+another kind needs another watcher.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# A bug is not healed by haste.
+# Backoff after an internal error.
 CRASH_WAIT, LONGEST_CRASH_WAIT = 1.0, 60.0
 _AWAY = frozenset({Problem.UNREACHABLE, Problem.TIMEOUT, Problem.SERVER})
 
 
 class Watcher:
-    """Made, then `start`ed, then `stop`ped. Its store outlives it."""
+    """Call `start` once, then `stop`. The store outlives the watcher."""
 
     def __init__(
         self,
@@ -46,21 +46,22 @@ class Watcher:
         regained: Callable[[], None] = lambda: None,
         needed: Callable[[], Iterable[str]] = lambda: READ,
     ) -> None:
-        """`regained` is called when the server answers again after it had not; `needed` gives the verbs that the rules need on the kind."""
+        """`regained` is called when the server answers again after a failure; `needed` gives the verbs that the rules
+        need on the kind."""
         self.store = Store(source)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
-        self._lists_before = 0  # the last crash
+        self._lists_before = 0  # before the last crash
         self._client = client
         self._chance = chance
         self._clock = clock
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._told = False  # that it does not go on
-        self._misread = ""  # what was told of an answer that is none
+        self._interrupted = False  # an interruption was logged
+        self._invalid_answer = ""  # the last invalid answer that was logged
         self._regained = regained
         self._needed = needed
-        self.cut_off = False  # the server does not answer, or answers that it is in trouble
+        self.cut_off = False  # the server does not answer, or with a server error
 
     def start(self) -> None:
         assert self._task is None, "a watcher is started once"
@@ -73,23 +74,23 @@ class Watcher:
                 await self._task
 
     def wake(self) -> None:
-        """Try again now instead of later: the kind may be served, or the right granted."""
+        """Retry now: the kind may be served, or a permission granted."""
         self.reflector.wake(self._clock())
         self._woken.set()
 
     def age(self) -> float | None:
-        """Seconds since the server was last heard on this watch; None before the first time."""
+        """Seconds since the server last answered on this watch; None before the first answer."""
         heard = self.reflector.heard_at
         return None if heard is None else self._clock() - heard
 
     @property
     def overdue(self) -> bool:
-        """Whether the server should have been heard again by now: what the store holds may be the past."""
+        """Whether the server's next sign of life is overdue, so that the store may be out of date."""
         return self.reflector.overdue(self._clock())
 
     @property
     def relists(self) -> int:
-        """How often all was read again; in peace, never."""
+        """Lists after the first one; none, if there is no gap."""
         return max(0, self._lists_before + self.reflector.lists_done - 1)
 
     async def _supervised(self) -> None:
@@ -99,11 +100,13 @@ class Watcher:
             except Exception as error:
                 self.crashes += 1
                 wait = min(LONGEST_CRASH_WAIT, CRASH_WAIT * 2.0 ** min(self.crashes - 1, 60))
-                log.exception("a watch failed in a way that ruleop did not expect", watch=str(self.store.source), again_in=wait)
+                log.exception("watch failed: internal error", watch=str(self.store.source), again_in=wait)
                 self.store.set_problem(f"watch {self.store.source}: {type(error).__name__}: {error}")
-                # Where it was is of no use: what half of an event did is not known.
+                # Start over: an event may have been applied by half.
                 heard_at, self._lists_before = self.reflector.heard_at, self._lists_before + self.reflector.lists_done
-                self.reflector = Reflector(self.store.source, self.store, chance=self._chance, highest=self.store.version)
+                self.reflector = Reflector(
+                    self.store.source, self.store, chance=self._chance, highest=self.store.version
+                )
                 self.reflector.heard_at = heard_at
                 await asyncio.sleep(wait)
 
@@ -114,7 +117,7 @@ class Watcher:
                 if isinstance(step, Fetch):
                     body, _ = await self._client.fetch(step.request)
                     self.reflector.page(body, self._clock())
-                    self._answered()
+                    self._note_answer()
                 elif isinstance(step, Follow):
                     await self._follow(step)
                 else:
@@ -123,38 +126,41 @@ class Watcher:
                 before, state = self.store.problem, self.store.state
                 self.reflector.failed(error, self._clock())
                 self.cut_off = error.problem in _AWAY
-                if (before, state) != (self.store.problem, self.store.state):  # the same thing every 30 s is no news
-                    self._tell(error)
+                if (before, state) != (
+                    self.store.problem,
+                    self.store.state,
+                ):  # the same problem every 30 s is not logged again
+                    self._log_failure(error)
 
-    def _tell(self, error: ApiError) -> None:
-        watch, said = str(self.store.source), str(error)
-        if error.status == 200:  # that it was opened says nothing: it may be so each time
-            if said == self._misread:
+    def _log_failure(self, error: ApiError) -> None:
+        watch, text = str(self.store.source), str(error)
+        if error.status == 200:  # the stream can be opened each time and fail in the same way
+            if text == self._invalid_answer:
                 return
-            self._misread = said
+            self._invalid_answer = text
         if error.problem is Problem.FORBIDDEN:
             source = self.store.source
             where = place(source.namespace, namespaced=source.resource.namespaced)
             grants = grant(source.resource.title, where, self._needed())
-            log.warning("not permitted to watch; will retry", watch=watch, error=said, grant=grants)
-        elif error.problem is Problem.THROTTLED:  # a kind that was defined a moment ago, too: its storage is not there yet
-            log.info("watch waits, as the server asks", watch=watch, error=said, again_in=error.retry_after)
+            log.warning("not permitted to watch; will retry", watch=watch, error=text, grant=grants)
+        elif error.problem is Problem.THROTTLED:  # also the storage of a new kind is not ready
+            log.info("watch throttled", watch=watch, error=text, again_in=error.retry_after)
         elif error.problem is Problem.GONE:
-            log.info("watch begins anew", watch=watch, error=said)
-        elif error.problem is Problem.NOT_FOUND:  # who needs the kind is the one to say what follows from it
-            log.debug("kind is not served", watch=watch, error=said)
+            log.info("watch restarted", watch=watch, error=text)
+        elif error.problem is Problem.NOT_FOUND:  # the engine logs it, with the rules that need the kind
+            log.debug("kind is not served", watch=watch, error=text)
             return
         else:
-            log.warning("watch interrupted", watch=watch, state=self.store.state.value, error=said)
-        self._told = True
+            log.warning("watch interrupted", watch=watch, state=self.store.state.value, error=text)
+        self._interrupted = True
 
     async def _follow(self, step: Follow) -> None:
         async with self._client.stream(step.request) as stream:
             self.reflector.opened(self._clock())
-            self._answered()
-            if self._told:
-                log.info("watch goes on", watch=str(self.store.source))
-                self._told = False
+            self._note_answer()
+            if self._interrupted:
+                log.info("watch resumed", watch=str(self.store.source))
+                self._interrupted = False
             while self.reflector.reading:
                 lines = await stream.lines(self.reflector.deadline)
                 if lines is None:
@@ -164,7 +170,7 @@ class Watcher:
                 else:
                     self.reflector.silent(self._clock())
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         if self.cut_off:
             self.cut_off = False
             self._regained()

@@ -1,0 +1,73 @@
+"""What may be shown of a rejected write when the object holds data of a Secret.
+
+The API server's sentences quote the values that it rejects, and those of webhooks say what they like. So none of them
+is shown, only words of a known form: the status, its reason, and for each cause the field and the kind of mistake. This
+is the only function that does so; its result goes to logs, conditions and Events.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.errors import Cause
+
+# The reasons of Kubernetes (apimachinery's StatusReason). A webhook can write anything there.
+_REASONS = frozenset(
+    {
+        "AlreadyExists",
+        "BadRequest",
+        "Conflict",
+        "Expired",
+        "Forbidden",
+        "Gone",
+        "InternalError",
+        "Invalid",
+        "MethodNotAllowed",
+        "NotAcceptable",
+        "NotFound",
+        "RequestEntityTooLarge",
+        "ServerTimeout",
+        "ServiceUnavailable",
+        "Timeout",
+        "TooManyRequests",
+        "Unauthorized",
+        "UnsupportedMediaType",
+    }
+)
+# The words that Kubernetes puts between a field and the value.
+_MISTAKES = {
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotFound": "Not found",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueRequired": "Required value",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTypeInvalid": "Invalid type",
+}
+# A path below a field that objects have at the top: what else stands there could be a value.
+_PATH = re.compile(
+    r"(?:metadata|spec|status|data|stringData|binaryData|type|immutable)(?:\[[\w.\-/]{1,253}\]|\.[A-Za-z]\w{0,62})*"
+)
+
+
+def holds_secret(resource: str) -> bool:
+    """Whether the resource of a request ("secrets prod/web") is a Secret."""
+    return resource.partition(" ")[0] == "secrets"
+
+
+def redacted(status: int, reason: str, causes: Iterable[Cause]) -> str:
+    """`rejected by the API server (422 Invalid): data[password]: Invalid value`."""
+    answer = f"{status} {reason}" if reason in _REASONS else str(status)
+    mistakes = sorted({_mistake(cause) for cause in causes if _PATH.fullmatch(cause.field)})
+    return f"rejected by the API server ({answer})" + (f": {', '.join(mistakes)}" if mistakes else "")
+
+
+def _mistake(cause: Cause) -> str:
+    words = _MISTAKES.get(cause.reason)
+    return f"{cause.field}: {words}" if words else cause.field

@@ -1,0 +1,13 @@
+"""What a history holds comes back from JSON as it was."""
+
+import json
+
+from ruleop.errors import Cause
+from ruleop.offline.typed_json import decode, encode
+from ruleop.planning import Failed, Failure
+
+
+def test_a_failed_write_keeps_its_causes():
+    causes = (Cause("spec", "FieldValueForbidden", "no", frozenset({"replicas", "template"})), Cause("data[p]"))
+    failed = Failed(Failure.IMMUTABLE, "no", redacted="rejected", causes=causes)
+    assert decode(json.loads(json.dumps(encode(failed)))) == failed
