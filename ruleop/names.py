@@ -20,6 +20,11 @@ SUBDOMAIN_IN_WORDS: Final = (
     "lowercase letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253"
 )
 
+RESERVED_PREFIX: Final = "ruleop.dev/"
+"""The prefix of all labels, annotations and finalizers of ruleop's own. Rules cannot set a key that starts with it."""
+PART_OF_LABEL: Final = f"{RESERVED_PREFIX}part-of"
+"""The label that tells whose child an object is. Watches and stores select by it."""
+
 MAX_LABEL: Final = 63
 MAX_NAME: Final = 253
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.names import is_label, is_letter_label, is_object_name, is_subdomain
-from ruleop.templating.filters.data import dns_label
+from ruleop.templating.filters.data_filters import dns_label
 
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]
 BAD = ["", ".", "..", "a.", ".a", "-a", "a-", "a..b", "a.-b", "a-.b", "a_b", "A", "a/b", "a b", "a\n", "\u0663", "x" * 254]

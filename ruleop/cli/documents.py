@@ -16,7 +16,7 @@ from ruleop.templating import YamlNode, read_resources
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.schema.findings import Path as FieldPath
+    from ruleop.schema.schema_findings import FieldPath
 
 STDIN = "-"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})

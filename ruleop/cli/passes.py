@@ -22,7 +22,7 @@ from ruleop.schema.nearest import nearest
 if TYPE_CHECKING:
     from ruleop.planning import Kinds
     from ruleop.rules import Project
-    from ruleop.schema.findings import Finding
+    from ruleop.schema.schema_findings import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 

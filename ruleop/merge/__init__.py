@@ -1,7 +1,8 @@
-"""What becomes of an object on which several parties write: the pure half of applying a child.
+"""The three-way merge of an object that several parties write to, without I/O and without knowledge of rules.
 
-`three_way` merges what we want into what is live, by what we applied last; `merge_patch` says how to ask the server for the result;
-`Record` is what we remember on the object, and `Learned` what we remember of the server's answers. No I/O, and nothing about rules.
+`three_way` merges the desired state into the live object, given the fields that ruleop applied last. `merge_patch`
+computes the request body. `Record` is what ruleop stores on the object, and `Learned` is what it keeps in memory of the
+server's answers.
 """
 
 from ruleop.merge.creation import create_fields
@@ -13,7 +14,6 @@ from ruleop.merge.lists import MergeError
 from ruleop.merge.normalise import UnwritableError, normalise_ignored, normalise_wanted
 from ruleop.merge.patch import merge_patch
 from ruleop.merge.path import Path, PathError, Selector, parse_path
-from ruleop.merge.quantity import parse_quantity, quantity_equal
 from ruleop.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
 from ruleop.merge.three_way import Merged, three_way
 
@@ -37,8 +37,6 @@ __all__ = [
     "normalise_ignored",
     "normalise_wanted",
     "parse_path",
-    "parse_quantity",
-    "quantity_equal",
     "same",
     "three_way",
 ]

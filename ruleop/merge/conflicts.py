@@ -1,6 +1,6 @@
-"""Items that cannot stand in one list although their keys differ: two ports of a Service with one name.
+"""Items that cannot be in the same list although their keys differ, such as two ports of a Service with the same name.
 
-The kind's shape says in which fields (`Shape.unique`). Zero and empty are no value to Kubernetes' validation, and so they are here.
+`Shape.unique` has the fields that must differ. Zero and empty count as missing, as in Kubernetes' validation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.merge.equality import same
 from ruleop.merge.lists import item_keys, item_path, items_by_key
-from ruleop.schema.findings import format_path
+from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
@@ -22,73 +22,82 @@ if TYPE_CHECKING:
 
 
 Step: TypeAlias = "str | frozenset[tuple[str, JSON]]"
-"""The name of a member, or the keys of an item of a list."""
+"""The name of a member, or the keys of a list item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two items of one list: a desired one, and one of somebody else."""
+    """Two items of one list, of which one is desired and the other belongs to someone else."""
 
-    path: str  # of the list, for people and for `apply.own`
-    desired: str  # the items, as they are written in brackets behind it
-    other: str
-    place: tuple[Step, ...]  # of the other
+    path: str  # of the list, in the syntax of `apply.own`
+    desired: str  # the desired item, as a selector in brackets
+    other: str  # the other item, likewise
+    place: tuple[Step, ...]  # the path of the other item
     field: str
-    missing: bool  # one of the two has no value, and both need one
+    missing: bool  # one of the items has no value, and both need one
 
 
-def alike(one: Object, other: Object, unique: Unique, shape: Shape) -> bool:
-    """Whether two items have one value in the field, and wherever it is compared."""
+def has_same_unique_value(one: Object, other: Object, unique: Unique, shape: Shape) -> bool:
+    """Whether two items have the same value in the unique field, within the same scope."""
     value = one.get(unique.field)
     if not value or not same(value, other.get(unique.field)):
         return False
-    if unique.sharing and _equal_in(unique.sharing, one, other, shape):
+    if unique.sharing and _are_equal_in(unique.sharing, one, other, shape):
         return False
-    return _equal_in(unique.within, one, other, shape)
+    return _are_equal_in(unique.within, one, other, shape)
 
 
-def _equal_in(names: tuple[str, ...], one: Object, other: Object, shape: Shape) -> bool:
+def _are_equal_in(names: tuple[str, ...], one: Object, other: Object, shape: Shape) -> bool:
     return all(same(*((item.get(name) or shape.key_defaults.get(name, "")) for item in (one, other))) for name in names)
 
 
-def conflict(one: Object, other: Object, shape: Shape) -> Unique | None:
-    """For which field the API server refuses the two items in one list of this shape."""
+def conflicting_field(one: Object, other: Object, shape: Shape) -> Unique | None:
+    """The unique field for which the API server rejects the two items in a list of this shape; None if it accepts
+    them."""
     for unique in shape.unique:
-        if alike(one, other, unique, shape) or (unique.required and not (one.get(unique.field) and other.get(unique.field))):
+        if has_same_unique_value(one, other, unique, shape) or (
+            unique.required and not (one.get(unique.field) and other.get(unique.field))
+        ):
             return unique
     return None
 
 
 def conflicts(merged: Object, desired: Object, shape: Shape) -> Iterator[Conflict]:
-    """Each desired item of the merged object with the items of others that the API server refuses beside it."""
-    return _within(merged, desired, shape, (), "")
+    """The pairs of a desired item and an item of someone else that the API server rejects in the merged object."""
+    return _find_conflicts(merged, desired, shape, (), "")
 
 
-def _within(merged: JSON, desired: JSON, shape: Shape, place: tuple[Step, ...], path: str) -> Iterator[Conflict]:
+def _find_conflicts(
+    merged: JSON, desired: JSON, shape: Shape, place: tuple[Step, ...], path: str
+) -> Iterator[Conflict]:
     if type(merged) is dict and type(desired) is dict and not shape.atomic:
         for name, value in desired.items():
             step = format_path((name,))
             joint = "." if path and not step.startswith("[") else ""
             inner = shape.fields.get(name) or shape.values or UNKNOWN
-            yield from _within(merged.get(name), value, inner, (*place, name), f"{path}{joint}{step}")
+            yield from _find_conflicts(merged.get(name), value, inner, (*place, name), f"{path}{joint}{step}")
     elif type(merged) is list and type(desired) is list and shape.list_type == "map":
-        ours = items_by_key(desired, shape)
+        desired_by_key = items_by_key(desired, shape)
         if shape.unique:
-            yield from _among(merged, ours, shape, place, path)
+            yield from _list_conflicts(merged, desired_by_key, shape, place, path)
         for key, item in items_by_key(merged, shape).items():
-            if key in ours:
+            if key in desired_by_key:
                 inner = shape.items or UNKNOWN
-                yield from _within(item, ours[key], inner, (*place, _step(key, shape)), path + item_path(key, shape))
+                yield from _find_conflicts(
+                    item, desired_by_key[key], inner, (*place, _step(key, shape)), path + item_path(key, shape)
+                )
 
 
-def _among(merged: list[JSON], ours: dict[ItemKey, JSON], shape: Shape, place: tuple[Step, ...], path: str) -> Iterator[Conflict]:
+def _list_conflicts(
+    merged: list[JSON], desired_by_key: dict[ItemKey, JSON], shape: Shape, place: tuple[Step, ...], path: str
+) -> Iterator[Conflict]:
     found = [(key, item) for key, item in zip(item_keys(merged, shape), merged, strict=True) if key is not None]
     for key, item in found:
-        for other_key, other in found if key in ours else ():
-            if other_key not in ours and (unique := conflict(item, other, shape)) is not None:
+        for other_key, other in found if key in desired_by_key else ():
+            if other_key not in desired_by_key and (unique := conflicting_field(item, other, shape)) is not None:
                 missing = not (item.get(unique.field) and other.get(unique.field))
-                desired, them = item_path(key, shape), item_path(other_key, shape)
-                yield Conflict(path, desired, them, (*place, _step(other_key, shape)), unique.field, missing)
+                desired, other_path = item_path(key, shape), item_path(other_key, shape)
+                yield Conflict(path, desired, other_path, (*place, _step(other_key, shape)), unique.field, missing)
 
 
 def _step(key: ItemKey, shape: Shape) -> Step:

@@ -1,8 +1,8 @@
-"""When two JSON values are the same, and how a value is named without keeping it.
+"""Strict equality of JSON values, and fingerprints.
 
-Python says `True == 1 == 1.0`; the API says that a boolean, an integer and a float are three things, and a port that turned into `80.0`
-is a change. So equality here compares types as well. A fingerprint stands for a value where the value itself must not be kept: in the
-record on a child, which anybody who may read the child's metadata can read.
+In Python `True == 1 == 1.0`. To the API a boolean, an integer and a float differ, and a port that becomes `80.0` is a
+change, so equality here compares types as well. A fingerprint represents a value where the value itself must not be
+stored: in the record on a child, which everyone with read access to the child can read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import orjson
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
 
-FINGERPRINT_DIGITS = 16  # 64 bits: members of one list are told apart, and the record stays small
+FINGERPRINT_DIGITS = 16  # 64 bits: enough to distinguish the members of one list, and the record stays small
 
 
 def same(a: JSON, b: JSON) -> bool:
-    """Strict JSON equality: the same types, the same values, whatever the order of names."""
+    """Strict JSON equality: the same types and the same values, in any order of names."""
     if a is b:
         return True
     kind = type(a)
@@ -29,24 +29,24 @@ def same(a: JSON, b: JSON) -> bool:
         return False
     if kind is not dict and kind is not list:
         return bool(a == b)
-    return a == b and _same_kinds(a, b)  # Python's own comparison is fast, and more lenient than we are
+    return a == b and _same_types(a, b)  # Python's comparison is fast, but ignores types
 
 
-def _same_kinds(a: JSON, b: JSON) -> bool:
-    """Of values that Python calls equal: whether the numbers and booleans in them are of one kind."""
+def _same_types(a: JSON, b: JSON) -> bool:
+    """Whether the numbers and booleans in two values that are equal in Python also have the same types."""
     kind = type(a)
     if kind is not type(b):
         return False
     if kind is dict:
-        return all(type(value) is str or _same_kinds(value, b[name]) for name, value in a.items())
-    return all(map(_same_kinds, a, b)) if kind is list else True
+        return all(type(value) is str or _same_types(value, b[name]) for name, value in a.items())
+    return all(map(_same_types, a, b)) if kind is list else True
 
 
 def canonical(value: JSON) -> bytes:
-    """The one text of a value: names sorted, no blanks. 1, 1.0 and true have different texts."""
+    """The canonical JSON of a value: sorted names, no spaces. 1, 1.0 and true differ."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson refuses integers beyond 64 bits and lone surrogates; both can come out of a template
+    except TypeError:  # orjson rejects integers beyond 64 bits and lone surrogates; templates can produce both
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -56,7 +56,8 @@ def fingerprint(value: JSON) -> str:
 
 @lru_cache(maxsize=4096)
 def _digest_of_text(text: str) -> str:
-    """Members of sets are nearly always the same few strings (finalizers, policies), and hashing them would dominate an idle merge."""
+    """Cached, because members of sets are nearly always the same few strings (finalizers, policies), and hashing them
+    would dominate a merge without changes."""
     return _digest(canonical(text))
 
 

@@ -1,17 +1,18 @@
-"""Which fields of an object ruleop applied: what the record on a child remembers.
+"""The set of fields of an object that ruleop applied, which the record on a child stores.
 
-A field set has the form of the object without its values. Names and list keys are in it, because without them a field could not be found
-again; members of sets are in it as fingerprints; nothing else is. So a Secret's record says that `data.password` is ours and no more.
+A field set has the structure of the object without its values. It contains names and list keys, which identify fields,
+and members of sets as fingerprints, but nothing else. So the record of a Secret shows that ruleop applied
+`data.password`, and no value.
 
-Containers (maps and lists) are marked when they were created by us, because only what we created may be removed as a whole. Each list
-remembers what kind of list it was: when the API has changed its mind since, the record no longer tells whose items are whose.
+Containers (maps and lists) are marked if ruleop created them, because only those may be removed as a whole. Each list
+has its list type: if the API declares another type later, the record does not identify items any more.
 
-The JSON form, version by version the same bytes for the same fields:
+The JSON form, with the same bytes for the same fields in every version:
 
     1 / "l" / "m"                        a scalar; a list or map that is replaced as a whole
-    {"name": ...}                        a map that was there before us
-    [{"name": ...}]                      a map that we created
-    ["k", created, [keys], [[values..., fields]...]]    a list of items known by keys
+    {"name": ...}                        a map that existed before ruleop applied it
+    [{"name": ...}]                      a map that ruleop created
+    ["k", created, [keys], [[values..., fields]...]]    a list of items with keys
     ["s", created, "fingerprint", ...]   a list that is a set
 """
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Leaf(Enum):
-    """A field without fields of its own."""
+    """A field without nested fields."""
 
     SCALAR = 1
     LIST = "l"  # an atomic list
@@ -39,7 +40,7 @@ class Leaf(Enum):
 _LEAVES: Mapping[JSON, Leaf] = {leaf.value: leaf for leaf in Leaf}  # calling the enum is slow
 
 ItemKey: TypeAlias = tuple[JSON, ...]
-"""What tells an item of a list from the others; see `ruleop.merge.lists.item_key`."""
+"""The values of an item's keys; see `ruleop.merge.lists.item_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class FieldSet:
 
     @classmethod
     def from_json(cls, data: JSON) -> FieldSet:
-        """Raises ValueError for anything that `to_json` does not write: half a record must not pass for a whole one."""
+        """Raises ValueError for anything that `to_json` does not write: a damaged record must not be used."""
         root = _from_json(data)
         if type(root) is not MapFields or root.created:
             raise ValueError("the fields of an object form a map")
@@ -114,7 +115,9 @@ def _from_json(data: JSON) -> Fields:
                 return MapFields(_members(members), created=True)
             case ["s", 0 | 1 as created, *fingerprints] if all(type(text) is str for text in fingerprints):
                 return SetFields(frozenset(fingerprints), bool(created))
-            case ["k", 0 | 1 as created, list() as keys, list() as items] if keys and all(type(name) is str for name in keys):
+            case ["k", 0 | 1 as created, list() as keys, list() as items] if keys and all(
+                type(name) is str for name in keys
+            ):
                 return KeyedFields(tuple(keys), dict(_item(item, len(keys)) for item in items), bool(created))
     raise ValueError("not a field set")
 

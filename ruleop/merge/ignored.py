@@ -1,7 +1,7 @@
-"""The paths of `apply.ignore`, and of `apply.own`, in the form in which a merge walks the object.
+"""The paths of `apply.ignore` and `apply.own` as a tree, which a merge walks along with the object.
 
-An ignored field is neither wanted nor ours: the live value stays, whatever it is, also when there is none. It is set only together with
-what holds it, when the object, the list item or the map that the field lies in does not exist yet: a new container needs its image.
+An ignored field is neither desired nor recorded: the live value is kept, or the field stays missing. It is set only
+when the object, the list item or the map around it is created: a new container needs its image.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ruleop.merge.lists import items_by_key, wanted_items
+from ruleop.merge.lists import desired_items, items_by_key
 from ruleop.merge.path import Path, Segment, Selector, scalar_text
 from ruleop.schema.shape import UNKNOWN, Shape
 
@@ -22,41 +22,41 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Ignored:
-    """One place in the object. `whole`: everything here is left to others; else something further inside is."""
+    """One node of the tree. `whole`: the field at this path is ignored with all fields in it, or the list is owned."""
 
     whole: bool = False
     names: dict[str, Ignored] = field(default_factory=dict)
     items: dict[Selector, Ignored] = field(default_factory=dict)
 
     def item(self, item: JSON, shape: Shape) -> Ignored | None:
-        """What is ignored in this item of a list. Several selectors may point at one item."""
-        found = [inner for selector, inner in self.items.items() if _selects(selector, item, shape)]
-        return _joined(found) if found else None
+        """The node of a list item. Several selectors may match one item."""
+        found = [inner for selector, inner in self.items.items() if _matches(selector, item, shape)]
+        return _union(found) if found else None
 
 
 def ignored_at(paths: Sequence[Path]) -> Ignored | None:
-    return _tree(tuple(paths)) if paths else None
+    return _build_tree(tuple(paths)) if paths else None
 
 
 @lru_cache(maxsize=1024)
-def _tree(paths: tuple[Path, ...]) -> Ignored:
-    """The same few paths come with every merge of a child, so the tree is built once. Nobody changes it afterwards."""
+def _build_tree(paths: tuple[Path, ...]) -> Ignored:
+    """Cached, because every merge of a child has the same few paths. The tree is never changed afterwards."""
     root = Ignored()
     for path in paths:
-        place = root
+        node = root
         for segment in path.segments:
-            place = _step(place, segment)
-        place.whole = True
+            node = _child(node, segment)
+        node.whole = True
     return root
 
 
-def _step(place: Ignored, segment: Segment) -> Ignored:
+def _child(node: Ignored, segment: Segment) -> Ignored:
     if isinstance(segment, Selector):
-        return place.items.setdefault(segment, Ignored())
-    return place.names.setdefault(segment, Ignored())
+        return node.items.setdefault(segment, Ignored())
+    return node.names.setdefault(segment, Ignored())
 
 
-def _selects(selector: Selector, item: JSON, shape: Shape) -> bool:
+def _matches(selector: Selector, item: JSON, shape: Shape) -> bool:
     if type(item) is not dict:
         return False
     for name, text in selector.pairs:
@@ -68,76 +68,87 @@ def _selects(selector: Selector, item: JSON, shape: Shape) -> bool:
     return True
 
 
-def _joined(places: list[Ignored]) -> Ignored:
-    if len(places) == 1:
-        return places[0]
-    joined = Ignored(whole=any(place.whole for place in places))
-    for name in {name for place in places for name in place.names}:
-        joined.names[name] = _joined([place.names[name] for place in places if name in place.names])
-    for selector in {selector for place in places for selector in place.items}:
-        joined.items[selector] = _joined([place.items[selector] for place in places if selector in place.items])
+def _union(nodes: list[Ignored]) -> Ignored:
+    if len(nodes) == 1:
+        return nodes[0]
+    joined = Ignored(whole=any(node.whole for node in nodes))
+    for name in {name for node in nodes for name in node.names}:
+        joined.names[name] = _union([node.names[name] for node in nodes if name in node.names])
+    for selector in {selector for node in nodes for selector in node.items}:
+        joined.items[selector] = _union([node.items[selector] for node in nodes if selector in node.items])
     return joined
 
 
-def as_sent(wanted: Object, live: Object, ignore: Sequence[Path], shape: Shape) -> Object:
-    """What a merge of `wanted` into `live` sends: what is ignored is left out, or is the live value in what is replaced as a whole.
+def as_sent(desired: Object, live: Object, ignore: Sequence[Path], shape: Shape) -> Object:
+    """The desired state as a merge sends it: without ignored fields, or with their live values where a value is
+    replaced as a whole.
 
-    Only of this may the answer be learned from. What others had set in an ignored place is no answer to the value that we want there.
+    Only answers to this may be learned: the live value of an ignored field is not the server's answer to the desired
+    one.
     """
     ignored = ignored_at(ignore)
-    return wanted if ignored is None else _as_sent(wanted, live, ignored, shape)
+    return desired if ignored is None else _without_ignored(desired, live, ignored, shape)
 
 
-def _as_sent(wanted: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
-    if type(live) is not type(wanted):
-        return wanted
-    if type(wanted) is dict and not shape.atomic:
+def _without_ignored(desired: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
+    if type(live) is not type(desired):
+        return desired
+    if type(desired) is dict and not shape.atomic:
         sent = {}
-        for name, value in wanted.items():
+        for name, value in desired.items():
             inner = ignored.names.get(name)
             if inner is None or not inner.whole:
-                sent[name] = value if inner is None else _as_sent(value, live.get(name), inner, _member(shape, name))
+                sent[name] = (
+                    value if inner is None else _without_ignored(value, live.get(name), inner, _member(shape, name))
+                )
         return sent
-    if type(wanted) is list and shape.list_type == "map":
-        theirs, items = items_by_key(live, shape), []
-        for key, item in wanted_items(wanted, shape).items():
+    if type(desired) is list and shape.list_type == "map":
+        live_items, items = items_by_key(live, shape), []
+        for key, item in desired_items(desired, shape).items():
             inner = ignored.item(item, shape)
             if inner is None or not inner.whole:
-                items.append(item if inner is None else _as_sent(item, theirs.get(key), inner, shape.items or UNKNOWN))
+                items.append(
+                    item
+                    if inner is None
+                    else _without_ignored(item, live_items.get(key), inner, shape.items or UNKNOWN)
+                )
         return items
-    return with_live_places(wanted, live, ignored, shape)
+    return with_live_places(desired, live, ignored, shape)
 
 
-def with_live_places(wanted: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
-    """`wanted` with the ignored places as they are in `live`: for values that are replaced as a whole and still hold an ignored place."""
-    if type(wanted) is dict and type(live) is dict:
-        result = dict(wanted)
+def with_live_places(desired: JSON, live: JSON, ignored: Ignored, shape: Shape) -> JSON:
+    """`desired` with the live values of ignored fields, for values that are replaced as a whole."""
+    if type(desired) is dict and type(live) is dict:
+        result = dict(desired)
         for name, inner in ignored.names.items():
             if inner.whole:
                 result.pop(name, None)
                 if name in live:
                     result[name] = live[name]
-            elif name in wanted and name in live:
-                result[name] = with_live_places(wanted[name], live[name], inner, _member(shape, name))
+            elif name in desired and name in live:
+                result[name] = with_live_places(desired[name], live[name], inner, _member(shape, name))
         return result
-    if type(wanted) is list and type(live) is list:
-        return _items_with_live_places(wanted, live, ignored, shape)
-    return wanted
+    if type(desired) is list and type(live) is list:
+        return _items_with_live_places(desired, live, ignored, shape)
+    return desired
 
 
-def _items_with_live_places(wanted: list[JSON], live: list[JSON], ignored: Ignored, shape: Shape) -> list[JSON]:
-    """An item is the live item that the same selector points at; ignored ones that only live has come at the end."""
-    result = list(wanted)
+def _items_with_live_places(desired: list[JSON], live: list[JSON], ignored: Ignored, shape: Shape) -> list[JSON]:
+    """Items correspond if the same selector matches them. Ignored items that are only live are appended."""
+    result = list(desired)
     for selector, inner in ignored.items.items():
-        theirs = [item for item in live if _selects(selector, item, shape)]
+        live_items = [item for item in live if _matches(selector, item, shape)]
         if inner.whole:
-            places = [at for at, item in enumerate(result) if _selects(selector, item, shape)]
-            first = places[0] if places else len(result)
-            kept = [item for item in result[first:] if not _selects(selector, item, shape)]
-            result[first:] = [*theirs, *kept]
-        elif theirs:
+            nodes = [at for at, item in enumerate(result) if _matches(selector, item, shape)]
+            first = nodes[0] if nodes else len(result)
+            kept = [item for item in result[first:] if not _matches(selector, item, shape)]
+            result[first:] = [*live_items, *kept]
+        elif live_items:
             items = shape.items or UNKNOWN
-            result = [with_live_places(item, theirs[0], inner, items) if _selects(selector, item, shape) else item for item in result]
+            result = [
+                with_live_places(item, live_items[0], inner, items) if _matches(selector, item, shape) else item
+                for item in result
+            ]
     return result
 
 

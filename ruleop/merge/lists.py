@@ -1,7 +1,7 @@
-"""Lists that are maps: what identifies an item, and where it stands.
+"""Lists that are merged by keys: the identity of items, and their order.
 
-An item is known by *all* the keys that the API declares, so 53/UDP and 53/TCP are two ports. A key that the item leaves out and the API
-has a default for counts as that default, on either side: what we write without `protocol` is found again with `protocol: TCP`.
+An item is identified by *all* keys that the API declares, so 53/UDP and 53/TCP are two ports. A missing key counts as
+its default on both sides: an item that is written without `protocol` matches the live item with `protocol: TCP`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ K = TypeVar("K")
 
 
 class MergeError(RuleopError):
-    """Something wanted that has no meaning as the API declares its lists. `path` says where, for a person to read."""
+    """A desired list that contradicts its declaration in the API. `path` is the field path, for messages."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -32,13 +32,13 @@ class MergeError(RuleopError):
         self.message = message
 
     def within(self, outer: str) -> MergeError:
-        """The same mistake, seen from the container around it."""
+        """The same error, with the path starting from an outer container."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return MergeError(f"{outer}{joint}{self.path}", self.message)
 
 
 def item_key(item: JSON, shape: Shape) -> ItemKey | None:
-    """What identifies an item of a list of this shape; None when something is missing, as it may be in what is live."""
+    """The values of an item's keys; None if one is missing, which is possible in live objects."""
     if type(item) is not dict:
         return None
     key = []
@@ -69,7 +69,7 @@ def item_keys(items: list[JSON], shape: Shape) -> list[ItemKey | None]:
 
 
 def items_by_key(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
-    """Items that others had a hand in: of several with one key the first counts, and what has no key is left out."""
+    """Live items by key. The first of several items with the same key counts; items without a key are left out."""
     found: dict[ItemKey, JSON] = {}
     for key, item in zip(item_keys(items, shape), items, strict=True):
         if key is not None:
@@ -77,73 +77,78 @@ def items_by_key(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
     return found
 
 
-def wanted_items(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
-    """The items we want by their keys, in our order. Refuses what could not be found again in what is live."""
+def desired_items(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
+    """The desired items by their keys, in order. Raises MergeError for missing and duplicate keys."""
     found: dict[ItemKey, JSON] = {}
     for key, item in zip(item_keys(items, shape), items, strict=True):
         if key is None:
-            raise MergeError(f"[{len(found)}]", _why_no_key(item, shape))
+            raise MergeError(f"[{len(found)}]", _missing_key_message(item, shape))
         if key in found:
-            raise MergeError(f"[{len(found)}]", f"an item with {_described(key, shape)} stands in this list already")
+            raise MergeError(f"[{len(found)}]", f"an item with {_format_key(key, shape)} is already in this list")
         found[key] = item
     return found
 
 
-def wanted_members(items: list[JSON]) -> dict[JSON, JSON]:
-    """The members of a set we want, in our order, by what tells them apart."""
+def desired_members(items: list[JSON]) -> dict[JSON, JSON]:
+    """The desired members of a set by `member_key`, in order. Raises MergeError for duplicates."""
     found: dict[JSON, JSON] = {}
     for item in items:
         key = member_key(item)
         if key in found:
-            raise MergeError(f"[{len(found)}]", "the same value stands in this list already, and the API declares it a set")
+            raise MergeError(
+                f"[{len(found)}]", "the same value is already in this list, which the API declares as a set"
+            )
         found[key] = item
     return found
 
 
 def member_key(item: JSON) -> JSON:
-    """A text is its own key; anything else is its canonical bytes, so that 1, True and "1" are three members."""
+    """The key of a member of a set: a string itself, anything else as canonical JSON, so that 1, True and "1"
+    differ."""
     return item if type(item) is str else canonical(item)
 
 
 def item_path(key: ItemKey, shape: Shape) -> str:
-    return f"[{_described(key, shape)}]"
+    return f"[{_format_key(key, shape)}]"
 
 
-def arranged(live: Iterable[tuple[K | None, JSON]], ours: Mapping[K, JSON]) -> list[JSON]:
-    """Our items among those of others, in the order that server-side apply gives them.
+def in_apply_order(live: Iterable[tuple[K | None, JSON]], desired: Mapping[K, JSON]) -> list[JSON]:
+    """The desired items among those of others, in the order of server-side apply.
 
-    `live` is what stays, in live order; the key of what is not ours is None. `ours` is in our order, which is kept. Items of others stay
-    where they stand; ours come up in turn at the places where ours stand; a new one goes before the next of ours that is there already,
-    and at the end if there is none. Where ours already stand in our order, nothing moves.
+    `live` are the remaining items in live order, with the key None for items of others. `desired` is in the desired
+    order, which is kept. Items of others keep their positions, and the live desired items take each other's positions
+    in the desired order. A new item is inserted before the next desired item that is live, or at the end. If the live
+    items are in the desired order already, nothing moves.
     """
-    standing = [(key, item) for key, item in live]
-    present = {key for key, _ in standing}
-    waiting = deque(ours)
-    turn = deque(key for key in ours if key in present)
+    items = [(key, item) for key, item in live]
+    present = {key for key, _ in items}
+    waiting = deque(desired)
+    live_order = deque(key for key in desired if key in present)
     order: list[JSON] = []
-    for key, item in standing:
+    for key, item in items:
         if key is None:
             order.append(item)
-        elif turn and key == turn[0]:  # any other of ours moves to the place where its turn comes
-            turn.popleft()
+        elif live_order and key == live_order[0]:  # any other desired item is added when its turn comes
+            live_order.popleft()
             while True:
-                mine = waiting.popleft()
-                order.append(ours[mine])
-                if mine == key:
+                next_key = waiting.popleft()
+                order.append(desired[next_key])
+                if next_key == key:
                     break
-    order.extend(ours[mine] for mine in waiting)
+    order.extend(desired[next_key] for next_key in waiting)
     return order
 
 
-def _why_no_key(item: JSON, shape: Shape) -> str:
+def _missing_key_message(item: JSON, shape: Shape) -> str:
     if type(item) is not dict:
-        return f"items of this list are mappings known by {', '.join(shape.keys)}"
+        return f"items of this list must be mappings with {', '.join(shape.keys)}"
     missing = [name for name in shape.keys if item.get(name) is None and name not in shape.key_defaults]
     if missing:
-        return f"the item has no {' and no '.join(missing)}, and items of this list are told apart by {', '.join(shape.keys)}"
-    return f"the keys of an item ({', '.join(shape.keys)}) must be plain values"
+        keys = ", ".join(shape.keys)
+        return f"the item has no {' and no '.join(missing)}; items of this list are identified by {keys}"
+    return f"the keys of an item ({', '.join(shape.keys)}) must be scalars"
 
 
-def _described(key: ItemKey, shape: Shape) -> str:
+def _format_key(key: ItemKey, shape: Shape) -> str:
     values = (value[0] if type(value) is tuple else scalar_text(value) for value in key)
     return ",".join(f"{name}={value}" for name, value in zip(shape.keys, values, strict=True))

@@ -1,7 +1,7 @@
 """The smallest JSON merge patch (RFC 7386) that turns one object into another.
 
-A merge patch says `null` for "remove", so it cannot carry a null inside an object that is new; a merged object never holds one there,
-because nulls in what we want mean absent and nulls in what is live stay where they are. Lists are sent whole.
+In a merge patch `null` removes a field, so it cannot contain a null inside a new object. A merged object never has one
+there, because nulls in the desired state are dropped and live nulls keep their positions. Lists are sent as a whole.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def merge_patch(live: Object, merged: Object) -> dict[str, JSON] | None:
-    """What to send, or None when there is nothing to say."""
-    if merged is live:  # what `three_way` answers when nothing differs, for the whole as for every part
+    """The patch, or None if the objects are equal."""
+    if merged is live:  # `three_way` returns unchanged objects, and unchanged parts of objects, by identity
         return None
     patch: dict[str, JSON] = dict.fromkeys(name for name in live if name not in merged)
     for name, value in merged.items():

@@ -1,9 +1,11 @@
-"""The annotation `ruleop.dev/applied` on every child: the child's id, and which of the object's fields ruleop applied.
+"""The annotation `ruleop.dev/applied` on every child: the child's id, and the fields of the object that ruleop applied.
 
-It lies on the object itself, so that it is written in the same request as the fields it speaks of; the two can never disagree. A record
-that is missing or unreadable is no failure: the object is then treated as on adoption, everything wanted is set and nothing is removed.
+It is on the object itself, so that one request writes it together with the fields, and the two always agree. A missing
+or unreadable record is not an error: the object is then treated as on adoption, so all desired fields are set and
+nothing is removed.
 
-All annotations of an object share 256 KiB. Records above 32 KiB are compressed, and one that is still above 128 KiB is refused.
+All annotations of an object share 256 KiB. A record above 32 KiB is compressed; one that is still above 128 KiB is an
+error.
 """
 
 from __future__ import annotations
@@ -18,19 +20,20 @@ import orjson
 from ruleop.errors import RuleopError
 from ruleop.merge.equality import canonical
 from ruleop.merge.fields import FieldSet
+from ruleop.names import RESERVED_PREFIX
 
-ANNOTATION = "ruleop.dev/applied"
+ANNOTATION = f"{RESERVED_PREFIX}applied"
 
 _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this
-_PLAIN_UP_TO = 32 * 1024
-_LARGEST = 128 * 1024
-_SHARED_UP_TO, _KNOWN = 8 * 1024, 4096
-_LARGEST_UNPACKED = 16 * 1024 * 1024  # somebody else may write the annotation; a few bytes must not unpack to all of our memory
+_MAX_PLAIN = 32 * 1024
+_MAX_LENGTH = 128 * 1024
+_MAX_CACHED_LENGTH, _MAX_CACHED = 8 * 1024, 4096
+_MAX_UNPACKED = 16 * 1024 * 1024  # others may write the annotation: a few bytes must not exhaust the memory
 
 
 class RecordTooLargeError(RuleopError):
-    """An object with so many fields that a record of them does not fit beside it."""
+    """An object with too many fields for a record in an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +45,45 @@ class Record:
 def encode(record: Record) -> str:
     """The annotation's text; the same record always gives the same text."""
     plain = canonical({"v": _VERSION, "id": record.id, "fields": record.fields.to_json()})
-    if len(plain) <= _PLAIN_UP_TO:
+    if len(plain) <= _MAX_PLAIN:
         text = plain.decode()
-        if len(text) <= _SHARED_UP_TO:
-            _keep(text, record)  # what was just written is read next
+        if len(text) <= _MAX_CACHED_LENGTH:
+            _cache(text, record)  # the record is decoded on the next pass
         return text
     text = _COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
-    if len(text) > _LARGEST:
+    if len(text) > _MAX_LENGTH:
         raise RecordTooLargeError(
-            f"the record of the fields that ruleop applied takes {len(text) // 1024} KiB, and an annotation has room for "
-            f"{_LARGEST // 1024}; set `apply.strategy: server-side` for this child, then the API server keeps the record"
+            f"the record of the applied fields has {len(text) // 1024} KiB, above the {_MAX_LENGTH // 1024} KiB for "
+            "an annotation; set `apply.strategy: server-side` for this child, so that the API server keeps the record"
         )
     return text
 
 
 def decode(text: str | None) -> Record | None:
-    """The record, or None when there is none that can be read."""
+    """The record, or None if it is missing or unreadable."""
     if not text:
         return None
-    if len(text) > _SHARED_UP_TO:
-        return _decoded(text)
-    if text not in _known:
-        _keep(text, _decoded(text))
-    return _known[text]
+    if len(text) > _MAX_CACHED_LENGTH:
+        return _decode(text)
+    if text not in _decoded_records:
+        _cache(text, _decode(text))
+    return _decoded_records[text]
 
 
-_known: dict[str, Record | None] = {}
-"""By their text, the oldest first. A record has no values, so the children that one template makes for a thousand CRs mostly have one
-record between them."""
+_decoded_records: dict[str, Record | None] = {}
+"""Decoded records by their text, the oldest first. A record has no values, so the children of a thousand CRs of one
+kind mostly share one record."""
 
 
-def _keep(text: str, record: Record | None) -> None:
-    if text not in _known and len(_known) >= _KNOWN:
-        del _known[next(iter(_known))]
-    _known[text] = record
+def _cache(text: str, record: Record | None) -> None:
+    if text not in _decoded_records and len(_decoded_records) >= _MAX_CACHED:
+        del _decoded_records[next(iter(_decoded_records))]
+    _decoded_records[text] = record
 
 
-def _decoded(text: str) -> Record | None:
+def _decode(text: str) -> Record | None:
     try:
-        data = orjson.loads(_unpacked(text))
+        data = orjson.loads(_decompress(text))
         match data:
             case {"v": int() as version, "id": str() as id_, "fields": fields} if version == _VERSION:
                 return Record(id_, FieldSet.from_json(fields))
@@ -89,11 +92,11 @@ def _decoded(text: str) -> Record | None:
     return None
 
 
-def _unpacked(text: str) -> bytes | str:
+def _decompress(text: str) -> bytes | str:
     if not text.startswith(_COMPRESSED):
         return text
     unpacker = zlib.decompressobj()
-    plain = unpacker.decompress(base64.b64decode(text[len(_COMPRESSED) :], validate=True), _LARGEST_UNPACKED)
+    plain = unpacker.decompress(base64.b64decode(text[len(_COMPRESSED) :], validate=True), _MAX_UNPACKED)
     if not unpacker.eof:
-        raise ValueError("cut short, or far too large")
+        raise ValueError("truncated or too large")
     return plain

@@ -1,7 +1,7 @@
-"""What a merge removes that server-side apply could not.
+"""Removals that server-side apply cannot make.
 
-Server-side apply takes back what its manager applied before. An item that others made, or whose key somebody changed, is not among that;
-to remove it takes a patch.
+Server-side apply removes fields that its manager applied before. An item that others added, or whose key was changed by
+hand, is not one of them; removing it needs a merge patch.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 def removes_items_of_others(live: JSON, merged: JSON, recorded: Fields | None, shape: Shape) -> bool:
-    """Whether `merged` lacks an item, or a member of a set, that is live and not on record."""
+    """Whether a live list item, or member of a set, is missing in `merged` although it is not recorded."""
     if merged is live:
         return False
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         members = recorded.members if type(recorded) is MapFields else {}
         return any(
-            removes_items_of_others(value, merged.get(name), members.get(name), shape.fields.get(name) or shape.values or UNKNOWN)
+            removes_items_of_others(
+                value, merged.get(name), members.get(name), shape.fields.get(name) or shape.values or UNKNOWN
+            )
             for name, value in live.items()
         )
     if type(live) is not list or shape.list_type == "atomic":

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.planning.observed import KindInfo, Kinds, Served
-from ruleop.schema.findings import Finding
 from ruleop.schema.nearest import did_you_mean
+from ruleop.schema.schema_findings import Finding
 from ruleop.schema.shape import UNKNOWN
 from ruleop.schema.structural import default, prune, schema_at, unknown_fields
 from ruleop.schema.table import builtin_resource, builtin_shape

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.planning.masking import is_secret
-from ruleop.templating.filters.data import sha256
+from ruleop.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object

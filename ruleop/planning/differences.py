@@ -16,9 +16,9 @@ import orjson
 
 from ruleop.merge import same
 from ruleop.merge.lists import item_keys, item_path
-from ruleop.merge.whole import stands_for
+from ruleop.merge.stored_form import is_stored_as
 from ruleop.planning.masking import MASK
-from ruleop.schema.findings import format_path
+from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.templating.tree.yaml_writer import number_text, reads_as_text
 
@@ -127,7 +127,7 @@ def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Di
         if old is new:
             continue
         inner = shape.fields.get(name) or shape.values or UNKNOWN
-        if name not in after and name in shape.defaults and stands_for(before[name], shape.defaults[name], inner):
+        if name not in after and name in shape.defaults and is_stored_as(before[name], shape.defaults[name], inner):
             continue  # the server fills it in again
         yield from _values(old, new, inner, _member(path, name))
 

@@ -17,16 +17,17 @@ import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import ANNOTATION
+from ruleop.names import PART_OF_LABEL, RESERVED_PREFIX
 
 APPLIED = ANNOTATION
-OWNER = "ruleop.dev/owner"
-PART_OF = "ruleop.dev/part-of"
+OWNER = f"{RESERVED_PREFIX}owner"
+PART_OF = PART_OF_LABEL
 MANAGED_BY = "app.kubernetes.io/managed-by"
 RULEOP = "ruleop"  # the value of managed-by that is ours
-PAUSED = "ruleop.dev/paused"
-SKIP_FINALIZE = "ruleop.dev/skip-finalize"
-RECONCILE_PERIOD = "ruleop.dev/reconcile-period"
-RESERVED = "ruleop.dev/"
+PAUSED = f"{RESERVED_PREFIX}paused"
+SKIP_FINALIZE = f"{RESERVED_PREFIX}skip-finalize"
+RECONCILE_PERIOD = f"{RESERVED_PREFIX}reconcile-period"
+RESERVED = RESERVED_PREFIX
 
 
 @lru_cache(maxsize=16_384)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.names import RESERVED_PREFIX
 from ruleop.planning.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.rules import Observe
 
-DEFAULT_FINALIZER = "ruleop.dev/ruleop"
+DEFAULT_FINALIZER = f"{RESERVED_PREFIX}ruleop"
 
 
 class Served(Enum):

@@ -42,7 +42,7 @@ def target_of(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, h
     if namespaced:
         namespace = (observe.namespace.string(names) if observe.namespace is not None else "") or home
         if not namespace:
-            message = f'the observed resource "{observe.id}" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+            message = f'the observed resource "{observe.id}" needs a namespace because its CR is cluster-scoped: set `namespace`'
             raise RenderError(message, observe.site)
     kind = observe.kind.versionless
     if observe.name is not None:

@@ -1,4 +1,4 @@
-"""watches.yaml, templates/ and crds/ as typed, frozen rules; every mistake in them with its place."""
+"""Loads watches.yaml, templates/ and crds/ as typed, frozen rules, and reports every mistake with its place."""
 
 from ruleop.rules.checks.child_bodies import REFUSED_METADATA
 from ruleop.rules.findings import Finding, ProjectErrors

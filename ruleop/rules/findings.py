@@ -1,7 +1,7 @@
-"""What loading found: mistakes, which forbid the project, and warnings, which do not.
+"""The findings of loading: mistakes, which make a project invalid, and warnings, which do not.
 
-All of a project's mistakes are reported at once, so nothing here stops at the first. A finding has a place, a sentence for people, and a
-short code for programs: an editor or a CI job filters by code, and the codes stay when the sentences get better.
+All mistakes of a project are reported at once. A finding has a place, a message for people, and a short code for
+programs: an editor or a CI job filters by code, and codes stay the same when messages are improved.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning"]
 Code = Literal[
-    "unreadable",  # a file that cannot be read, or lies outside the project
+    "unreadable",  # a file that cannot be read, or is outside of the project
     "yaml",  # YAML syntax, duplicate keys, anchors, tags
     "template",  # Jinja syntax, unknown functions and filters
     "unknown-key",
     "missing-key",
     "wrong-type",
     "wrong-value",  # outside an enumeration, a pattern or a range
-    "conflict",  # keys that exclude or need each other, names given twice
+    "conflict",  # keys that exclude or require each other, duplicate names
     "environment",  # ${NAME} in vars
     "taken-name",
     "unknown-name",
@@ -36,9 +36,9 @@ Code = Literal[
     "hidden-watch",
     "reach",
     "secret-data",
-    "random",  # what renders differently each time, outside create-only
+    "random",  # random functions outside of create-only children
     "crd",
-    "unknown-kind",  # in a group of Kubernetes' own
+    "unknown-kind",  # in a built-in API group
     "status-room",
     "unused-template",
     "runs-again",  # a Job that is deleted when it is done
@@ -62,32 +62,34 @@ class Finding:
         return f"{self.site}: {'' if self.severity == 'error' else 'warning: '}{self.message}"
 
 
-class ProjectErrors(RuleopError):  # noqa: N818 - it holds all of them
-    """A project that cannot be used as it stands. Printed, it is one line a mistake."""
+class ProjectErrors(RuleopError):  # noqa: N818 - several errors
+    """An invalid project. Its text has one line per mistake."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(sorted(findings, key=lambda finding: finding.order))
-        self.mistakes = tuple(RuleError(finding.message, finding.site) for finding in self.findings if finding.severity == "error")
+        self.mistakes = tuple(
+            RuleError(finding.message, finding.site) for finding in self.findings if finding.severity == "error"
+        )
         super().__init__("\n".join(map(str, self.mistakes)))
 
 
 @dataclass(slots=True)
 class Findings:
-    """Collects. What is found twice, because two watches share a template, is one finding."""
+    """Collects findings. Equal ones, such as those of a template that two watches share, are one finding."""
 
-    files: Mapping[str, str]  # the texts that sites are in
+    files: Mapping[str, str]  # the texts of the project's files
     _found: dict[Finding, None] = field(default_factory=dict)
 
     def mistake(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
-        self._found[Finding(self.sharpened(site, word, start), message, "error", code)] = None
+        self._found[Finding(self.with_column(site, word, start), message, "error", code)] = None
 
     def warning(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
-        self._found[Finding(self.sharpened(site, word, start), message, "warning", code)] = None
+        self._found[Finding(self.with_column(site, word, start), message, "warning", code)] = None
 
-    def sharpened(self, site: Site, word: str, start: Site | None = None) -> Site:
-        """Jinja knows the line of what it reads, but no column: there the word itself is looked for. In a block scalar its count begins
-        on the line of the `|`, so the line after is looked at as well. A word before a colon is a key of YAML. `start` is where the text
-        that is read begins."""
+    def with_column(self, site: Site, word: str, start: Site | None = None) -> Site:
+        """The site with the column of `word` on its line, which Jinja does not provide. In a block scalar, lines are
+        counted from the `|`, so the next line is searched as well. A word before a colon is a YAML key and not a match.
+        `start` is the site of the text."""
         if site.column or not site.line or not word:
             return site
         lines = self.files.get(site.path, "").split("\n")
@@ -108,19 +110,19 @@ class Findings:
         return any(finding.severity == "error" for finding in self._found)
 
     def sorted(self) -> tuple[Finding, ...]:
-        """By their places. Where something could not be read, that is why other things are missing, and nothing is said of them."""
+        """The findings in the order of their places. If a file could not be read, missing files are not reported."""
         unread = any(finding.code == "unreadable" for finding in self._found)
         found = (finding for finding in self._found if not (unread and finding.code == "missing-file"))
         return tuple(sorted(found, key=lambda finding: finding.order))
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name."""
+def did_you_mean_quoted(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the similar known name, if there is one."""
     found = nearest(name, known)
     return f' (did you mean "{found}"?)' if found else ""
 
 
-def listed(names: Iterable[str], *, last: str = "and") -> str:
-    """Names as a sentence lists them, each in quotes."""
+def format_list(names: Iterable[str], *, last: str = "and") -> str:
+    """Names in quotes, as a list in a sentence."""
     quoted = [f'"{name}"' for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"

@@ -1,8 +1,9 @@
-"""What the API server would refuse in a CustomResourceDefinition, found before it is asked.
+"""Problems for which the API server would reject a CustomResourceDefinition.
 
-Two kinds of rules: those about the definition (names, versions, columns), and those that make a schema *structural*: every value's
-type is said once, outside of allOf, anyOf, oneOf and not, which may only narrow it. One finding is not of the server: a `required`
-field that is no property is accepted, and makes every object of the kind invalid.
+Some rules concern the definition (names, versions, columns), the others make a schema *structural*: the type of every
+value is declared once, outside of allOf, anyOf, oneOf and not, which may only narrow it. One finding is not the
+server's own: the server accepts a `required` field that is not a property, although every object of the kind is then
+invalid.
 
 CEL rules are not compiled here.
 """
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kinds import Kind, Object
 from ruleop.names import is_letter_label, is_subdomain
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
-from ruleop.schema.fields import shape_at, unknown_to_shape
-from ruleop.schema.findings import Finding, Path
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.schema.schema_findings import FieldPath, Finding
 from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.structural import META_FIELDS, drop_unknown
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import subschemas, validate
@@ -34,7 +35,7 @@ _SCHEMA_PATH: Final = ("spec", "versions", 0, "schema", "openAPIV3Schema")
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _UNSUPPORTED: Final = ("$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
-_ONLY_OUTSIDE: Final = (
+_ONLY_OUTSIDE_JUNCTIONS: Final = (
     "additionalProperties",
     "default",
     "description",
@@ -53,13 +54,15 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def check_crd(document: Object) -> list[Finding]:
-    """Everything in a CRD that the API server would refuse, as far as this room can tell. Raises SchemaError as `parse_crd` does."""
-    return list(_definition(document, parse_crd(document)))
+    """Every reason known here for which the API server would reject a CRD. Raises SchemaError as `parse_crd` does."""
+    return list(_crd_findings(document, parse_crd(document)))
 
 
-def _definition(document: Object, crd: CustomResourceDefinition) -> Iterator[Finding]:
-    # Schemas have a walk of their own below.
-    yield from (finding for finding in unknown_to_shape(document, _own_shape()) if "openAPIV3Schema" not in finding.path[:-1])
+def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[Finding]:
+    # Schemas are checked separately below.
+    yield from (
+        finding for finding in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in finding.path[:-1]
+    )
     name = (document.get("metadata") or {}).get("name")
     if name != crd.name:
         yield Finding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
@@ -67,57 +70,62 @@ def _definition(document: Object, crd: CustomResourceDefinition) -> Iterator[Fin
         yield Finding(("spec", "group"), f"must be a domain name with a dot, in lower case, not {crd.group!r}")
     if document["spec"].get("preserveUnknownFields"):
         yield Finding(
-            ("spec", "preserveUnknownFields"), "must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it"
+            ("spec", "preserveUnknownFields"),
+            "must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it",
         )
-    yield from _names(crd)
-    yield from _versions(crd)
+    yield from _name_findings(crd)
+    yield from _version_findings(crd)
 
 
-def _names(crd: CustomResourceDefinition) -> Iterator[Finding]:
-    names: list[tuple[Path, str]] = [(("plural",), crd.plural), (("singular",), crd.singular)]
+def _name_findings(crd: CustomResourceDefinition) -> Iterator[Finding]:
+    names: list[tuple[FieldPath, str]] = [(("plural",), crd.plural), (("singular",), crd.singular)]
     names += [(("kind",), crd.kind.lower()), (("listKind",), crd.list_kind.lower())]
     names += [(("shortNames", index), name) for index, name in enumerate(crd.short_names)]
     names += [(("categories", index), name) for index, name in enumerate(crd.categories)]
     for path, name in names:
         if not is_letter_label(name):
             yield Finding(
-                ("spec", "names", *path), "must be letters, digits and dashes, and begin with a letter (only kinds may have capitals)"
+                ("spec", "names", *path),
+                "must consist of letters, digits and dashes and start with a letter (upper case only in kinds)",
             )
     if crd.kind == crd.list_kind:
         yield Finding(("spec", "names", "listKind"), "must differ from kind")
 
 
-def _versions(crd: CustomResourceDefinition) -> Iterator[Finding]:
+def _version_findings(crd: CustomResourceDefinition) -> Iterator[Finding]:
     stored = [version.name for version in crd.versions if version.storage]
     if len(stored) != 1:
         yield Finding(("spec", "versions"), f"exactly one version must have storage: true, not {len(stored)}")
     seen: set[str] = set()
     for index, version in enumerate(crd.versions):
-        path: Path = ("spec", "versions", index)
+        path: FieldPath = ("spec", "versions", index)
         if version.name in seen:
-            yield Finding((*path, "name"), f"{version.name} is there twice")
+            yield Finding((*path, "name"), f"{version.name} is a duplicate")
         seen.add(version.name)
         if not is_letter_label(version.name):
             yield Finding((*path, "name"), f"must be a version such as v1 or v1alpha1, not {version.name!r}")
-        yield from _columns(version, (*path, "additionalPrinterColumns"))
+        yield from _column_findings(version, (*path, "additionalPrinterColumns"))
         schema_path = (*path, "schema", "openAPIV3Schema")
         if not version.schema:
-            yield Finding(schema_path, "is required; without a schema the server keeps no field")
+            yield Finding(schema_path, "is required: without a schema the API server drops all fields")
         else:
-            yield from _root(version.schema, schema_path)
+            yield from _root_findings(version.schema, schema_path)
 
 
-def _columns(version: CrdVersion, path: Path) -> Iterator[Finding]:
+def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[Finding]:
     for index, column in enumerate(version.printer_columns):
         if not column.name:
             yield Finding((*path, index, "name"), "is required")
         if column.type not in _COLUMN_TYPES:
-            yield Finding((*path, index, "type"), f"must be one of {', '.join(_COLUMN_TYPES)}{did_you_mean(column.type, _COLUMN_TYPES)}")
+            yield Finding(
+                (*path, index, "type"),
+                f"must be one of {', '.join(_COLUMN_TYPES)}{did_you_mean(column.type, _COLUMN_TYPES)}",
+            )
         if not column.json_path.startswith("."):
-            yield Finding((*path, index, "jsonPath"), "must be a path that begins with a dot, such as .spec.size")
+            yield Finding((*path, index, "jsonPath"), "must be a path that starts with a dot, such as .spec.size")
 
 
-def _root(schema: Schema, path: Path) -> Iterator[Finding]:
+def _root_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
     if schema.get("type") != "object":
         yield Finding((*path, "type"), "must be object at the root")
     if schema.get("additionalProperties") is not None:
@@ -125,65 +133,82 @@ def _root(schema: Schema, path: Path) -> Iterator[Finding]:
     if schema.get("nullable"):
         yield Finding((*path, "nullable"), "must not be used at the root")
     metadata = (schema.get("properties") or {}).get("metadata") or {}
-    restricted = set(metadata) - {"type", "description", "properties"} | set(metadata.get("properties") or ()) - {"name", "generateName"}
+    restricted = set(metadata) - {"type", "description", "properties"} | set(metadata.get("properties") or ()) - {
+        "name",
+        "generateName",
+    }
     if restricted:
-        yield Finding((*path, "properties", "metadata"), f"may restrict only name and generateName, not {', '.join(sorted(restricted))}")
-    yield from _schema(schema, path, root=True)
+        yield Finding(
+            (*path, "properties", "metadata"),
+            f"may restrict only name and generateName, not {', '.join(sorted(restricted))}",
+        )
+    yield from _schema_findings(schema, path, root=True)
 
 
-def _schema(schema: Schema, path: Path, *, root: bool = False) -> Iterator[Finding]:
-    """A schema that says what a value is, with all that is below it."""
-    yield from _any_schema(schema, path)
+def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> Iterator[Finding]:
+    """A schema that declares the type of a value, and all schemas below it."""
+    yield from _keyword_findings(schema, path)
     declared, properties = schema.get("type"), schema.get("properties") or {}
     embedded = schema.get("x-kubernetes-embedded-resource")
     untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not root and not declared and (embedded or not untyped):
-        yield Finding((*path, "type"), "is required, to be structural")
+        yield Finding((*path, "type"), "is required in a structural schema")
     if declared == "array" and not isinstance(schema.get("items"), Mapping):
         yield Finding((*path, "items"), "is required: the schema of the list's items")
     if properties and schema.get("additionalProperties") is not None:
-        yield Finding((*path, "additionalProperties"), "and properties exclude each other")
+        yield Finding((*path, "additionalProperties"), "cannot be combined with properties")
     if embedded and not schema.get("x-kubernetes-preserve-unknown-fields") and not properties:
-        yield Finding((*path, "properties"), "is required with x-kubernetes-embedded-resource, or x-kubernetes-preserve-unknown-fields is")
-    open_to_others = schema.get("additionalProperties") is not None or schema.get("x-kubernetes-preserve-unknown-fields")
+        yield Finding(
+            (*path, "properties"),
+            "is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true",
+        )
+    allows_other_fields = schema.get("additionalProperties") is not None or schema.get(
+        "x-kubernetes-preserve-unknown-fields"
+    )
     for index, name in enumerate(schema.get("required") or ()):
-        if name not in properties and not open_to_others and not (root and name in META_FIELDS):
-            message = f"{name} is not a property, so no object could ever be valid{did_you_mean(str(name), properties)}"
+        if name not in properties and not allows_other_fields and not (root and name in META_FIELDS):
+            message = f"{name} is not a property, so no object can be valid{did_you_mean(str(name), properties)}"
             yield Finding((*path, "required", index), message)
-    yield from _topology(schema, path)
-    yield from _default(schema, path)
+    yield from _merge_keyword_findings(schema, path)
+    yield from _default_findings(schema, path)
     for part, sub in subschemas(schema):
         if part[0] in ("properties", "items", "additionalProperties"):
             if not (root and part == ("properties", "metadata")):
-                yield from _schema(sub, (*path, *part))
+                yield from _schema_findings(sub, (*path, *part))
         else:
-            # The server compares only the junctions of the root with what is declared; further in, undeclared fields are pruned anyway.
-            yield from _narrowing(sub, (*path, *part), outside=schema if root else None, typed=_int_or_string_paths(schema, path))
+            # The server compares only the junctions of the root with the declarations; deeper undeclared fields are
+            # pruned anyway.
+            yield from _junction_findings(
+                sub, (*path, *part), outside=schema if root else None, typed=_int_or_string_paths(schema, path)
+            )
 
 
-def _narrowing(schema: Schema, path: Path, *, outside: Schema | None, typed: frozenset[Path]) -> Iterator[Finding]:
-    """A schema inside allOf, anyOf, oneOf or not. It may only narrow what `outside` has said already (None: nobody asks), and may name
-    types only at the paths in `typed`."""
-    yield from _any_schema(schema, path)
-    for keyword in _ONLY_OUTSIDE:
+def _junction_findings(
+    schema: Schema, path: FieldPath, *, outside: Schema | None, typed: frozenset[FieldPath]
+) -> Iterator[Finding]:
+    """A schema inside allOf, anyOf, oneOf or not. It may only narrow what `outside` declares (None: not checked), and
+    may have types only at the paths in `typed`."""
+    yield from _keyword_findings(schema, path)
+    for keyword in _ONLY_OUTSIDE_JUNCTIONS:
         if keyword in schema and not (keyword == "type" and path in typed):
-            yield Finding((*path, keyword), f"must stand outside of {_junction(path)}, to be structural")
+            yield Finding((*path, keyword), f"is not allowed inside {_junction(path)} in a structural schema")
     for part, sub in subschemas(schema):
-        inner: Path = (*path, *part)
+        inner: FieldPath = (*path, *part)
         inner_outside = outside
         if outside is not None and part[0] in ("properties", "items"):
             known = outside.get("properties") or {}
             inner_outside = known.get(part[1]) if part[0] == "properties" else outside.get("items")
             if inner_outside is None:
                 hint = did_you_mean(str(part[-1]), known) if part[0] == "properties" else ""
-                yield Finding(inner, f"must also be declared outside of {_junction(path)}, to be structural{hint}")
+                yield Finding(inner, f"must also be declared outside of {_junction(path)} in a structural schema{hint}")
         if part != ("additionalProperties",):
-            yield from _narrowing(sub, inner, outside=inner_outside, typed=typed)
+            yield from _junction_findings(sub, inner, outside=inner_outside, typed=typed)
 
 
-def _int_or_string_paths(schema: Schema, path: Path) -> frozenset[Path]:
-    """Where types may be named inside a junction: the two alternatives "integer" and "string", in the two places the server looks at."""
-    places: list[Path] = []
+def _int_or_string_paths(schema: Schema, path: FieldPath) -> frozenset[FieldPath]:
+    """The paths inside a junction where types are allowed: the alternatives "integer" and "string", in the two places
+    that the server accepts them."""
+    places: list[FieldPath] = []
     if schema.get("anyOf") == _INT_OR_STRING:
         places.append((*path, "anyOf"))
     if (schema.get("allOf") or [{}])[0].get("anyOf") == _INT_OR_STRING:
@@ -191,8 +216,8 @@ def _int_or_string_paths(schema: Schema, path: Path) -> frozenset[Path]:
     return frozenset((*place, index) for place in places for index in (0, 1))
 
 
-def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
-    """What is asked of each schema, wherever it stands."""
+def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+    """The checks of every schema, inside junctions and outside."""
     keywords = _keywords()
     for keyword in schema:
         if keyword in _UNSUPPORTED and schema[keyword]:
@@ -203,11 +228,14 @@ def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
     if declared == "null":
         yield Finding((*path, "type"), "must not be null; nullable: true beside the type allows it")
     elif declared and declared not in _TYPES:
-        yield Finding((*path, "type"), f"must be one of {', '.join(_TYPES)}, not {declared!r}{did_you_mean(str(declared), _TYPES)}")
+        yield Finding(
+            (*path, "type"),
+            f"must be one of {', '.join(_TYPES)}, not {declared!r}{did_you_mean(str(declared), _TYPES)}",
+        )
     if isinstance(schema.get("items"), list):
         yield Finding((*path, "items"), "must be one schema, not a list of them")
     if schema.get("uniqueItems"):
-        yield Finding((*path, "uniqueItems"), "must not be true; x-kubernetes-list-type: set says the same")
+        yield Finding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield Finding((*path, "x-kubernetes-preserve-unknown-fields"), "must be true or left out")
     pattern = schema.get("pattern")
@@ -215,12 +243,16 @@ def _any_schema(schema: Schema, path: Path) -> Iterator[Finding]:
         try:
             compile_pattern(pattern)
         except InvalidPatternError as error:
-            yield Finding((*path, "pattern"), f"is not a regular expression of the API server (RE2): {error}")
+            yield Finding((*path, "pattern"), f"is not a valid regular expression (RE2): {error}")
 
 
-def _topology(schema: Schema, path: Path) -> Iterator[Finding]:
-    """What lists and maps say of themselves for merging."""
-    declared, list_type, map_type = schema.get("type"), schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-map-type")
+def _merge_keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+    """How lists and maps declare that they merge."""
+    declared, list_type, map_type = (
+        schema.get("type"),
+        schema.get("x-kubernetes-list-type"),
+        schema.get("x-kubernetes-map-type"),
+    )
     keys = schema.get("x-kubernetes-list-map-keys") or []
     if map_type is not None and map_type not in ("atomic", "granular"):
         yield Finding((*path, "x-kubernetes-map-type"), f"must be atomic or granular, not {map_type!r}")
@@ -240,12 +272,12 @@ def _topology(schema: Schema, path: Path) -> Iterator[Finding]:
     if list_type == "set":
         is_granular_list = items.get("type") == "array" and items.get("x-kubernetes-list-type", "atomic") != "atomic"
         if is_granular_list or (items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic"):
-            yield Finding((*path, "items"), "of a list of type set must be scalars or atomic")
+            yield Finding((*path, "items"), "must be scalar or atomic in a list of type set")
     if list_type == "map":
-        yield from _map_list(items, keys, path)
+        yield from _map_list_findings(items, keys, path)
 
 
-def _map_list(items: Schema, keys: list[Any], path: Path) -> Iterator[Finding]:
+def _map_list_findings(items: Schema, keys: list[Any], path: FieldPath) -> Iterator[Finding]:
     if not keys:
         yield Finding((*path, "x-kubernetes-list-map-keys"), "is required with x-kubernetes-list-type: map")
     if items.get("type") != "object":
@@ -254,15 +286,15 @@ def _map_list(items: Schema, keys: list[Any], path: Path) -> Iterator[Finding]:
     properties = items.get("properties") or {}
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            yield Finding((*path, "x-kubernetes-list-map-keys", index), f"{key} is there twice")
+            yield Finding((*path, "x-kubernetes-list-map-keys", index), f"{key} is a duplicate")
         elif key not in properties:
             message = f"{key} is not a property of the items{did_you_mean(str(key), properties)}"
             yield Finding((*path, "x-kubernetes-list-map-keys", index), message)
         else:
-            yield from _map_key(items, key, (*path, "items", "properties", key))
+            yield from _map_key_findings(items, key, (*path, "items", "properties", key))
 
 
-def _map_key(items: Schema, key: str, path: Path) -> Iterator[Finding]:
+def _map_key_findings(items: Schema, key: str, path: FieldPath) -> Iterator[Finding]:
     schema = items["properties"][key]
     if schema.get("type") in ("array", "object"):
         yield Finding((*path, "type"), "must be a scalar, because it is a key of the list")
@@ -272,26 +304,26 @@ def _map_key(items: Schema, key: str, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "nullable"), "must not be used for a key of the list")
 
 
-def _default(schema: Schema, path: Path) -> Iterator[Finding]:
+def _default_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
     value = schema.get("default")
     if value is None:
         return
     if drop_unknown(value, schema) != value:
-        yield Finding((*path, "default"), "holds fields that the schema does not know")
-    # As it is written: the server does not fill a default with the defaults inside it before it looks.
+        yield Finding((*path, "default"), "has fields that the schema does not declare")
+    # The server validates a default as it is written, without filling in the defaults inside it first.
     for finding in validate(value, schema):
-        yield Finding((*path, "default", *finding.path), f"is not valid by its own schema: {finding.message}")
+        yield Finding((*path, "default", *finding.path), f"does not match its own schema: {finding.message}")
 
 
-def _junction(path: Path) -> str:
+def _junction(path: FieldPath) -> str:
     return next(str(part) for part in reversed(path) if part in ("allOf", "anyOf", "oneOf", "not"))
 
 
 @functools.cache
 def _keywords() -> frozenset[str]:
-    schema_shape = shape_at(_own_shape(), _SCHEMA_PATH) or UNKNOWN
+    schema_shape = shape_at(_crd_shape(), _SCHEMA_PATH) or UNKNOWN
     return frozenset(schema_shape.fields)
 
 
-def _own_shape() -> Shape:
+def _crd_shape() -> Shape:
     return builtin_shape(_KIND) or UNKNOWN

@@ -1,8 +1,8 @@
-"""A CustomResourceDefinition (apiextensions.k8s.io/v1) as typed, frozen values: what ruleop needs to know of it, and no more.
+"""A CustomResourceDefinition (apiextensions.k8s.io/v1) as typed, frozen values, with only the parts that ruleop needs.
 
-Parsing is lenient: it refuses only what leaves no kind to speak of. Everything else that the API server would refuse is found by
-`check_crd`, all of it at once, so that a user with three mistakes does not need four runs. Conversion is not looked at: ruleop
-never asks for another version than the rule's.
+Parsing is lenient: it fails only if no kind can be identified. `check_crd` finds everything else for which the API
+server would reject the CRD, all of it at once, so that a user with three mistakes does not need four runs. Conversion
+is not parsed: ruleop reads only the version that the rule names.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, Object
-from ruleop.schema.findings import Path, SchemaError
 from ruleop.schema.openapi import OBJECT_META, Schema, ShapeBuilder
+from ruleop.schema.schema_findings import FieldPath, SchemaError
 from ruleop.schema.table import ResourceInfo, object_meta
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """One version of a kind. `schema` is openAPIV3Schema as written; a version without one has an empty one, and keeps nothing."""
+    """One version of a kind. `schema` is openAPIV3Schema as written, and empty where the version has none: the server
+    then drops all fields."""
 
     name: str
     served: bool
@@ -50,7 +51,7 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True)
 class CustomResourceDefinition:
-    """A kind that is not built in."""
+    """The definition of a kind that is not built in."""
 
     group: str
     kind: str
@@ -74,48 +75,54 @@ class CustomResourceDefinition:
         found = self.version(version)
         if found is None or not found.served:
             return None
-        return ResourceInfo(self.plural, self.namespaced, found.status_subresource, Kind(self.group, version, self.kind))
+        return ResourceInfo(
+            self.plural, self.namespaced, found.status_subresource, Kind(self.group, version, self.kind)
+        )
 
     def shape(self, version: str) -> Shape | None:
-        """The shape of a version's objects, built anew on each call; None if there is no such version."""
+        """The shape of a version's objects, built on each call; None if there is no such version."""
         found = self.version(version)
         return None if found is None else crd_shape(found.schema)
 
 
 def crd_shape(schema: Schema) -> Shape:
-    """The shape of custom resources with this schema. apiVersion, kind and metadata are the server's own, whatever the schema says."""
-    return ShapeBuilder({}, {OBJECT_META: object_meta()}).of({**schema, "type": "object", "x-kubernetes-embedded-resource": True})
+    """The shape of custom resources with this schema. The server defines apiVersion, kind and metadata, whatever the
+    schema declares."""
+    return ShapeBuilder({}, {OBJECT_META: object_meta()}).of(
+        {**schema, "type": "object", "x-kubernetes-embedded-resource": True}
+    )
 
 
 def parse_crd(document: Object) -> CustomResourceDefinition:
-    """Reads a CRD. Raises SchemaError, with the place inside the document, where no kind can be made out."""
+    """Parses a CRD. Raises SchemaError, with the path inside the document, if no kind can be identified."""
     if document.get("kind") != "CustomResourceDefinition":
         raise SchemaError(("kind",), f"must be CustomResourceDefinition, not {document.get('kind')!r}")
     if document.get("apiVersion") != API_VERSION:
         raise SchemaError(
-            ("apiVersion",), f"must be {API_VERSION}, not {document.get('apiVersion')!r}; older ones are gone since Kubernetes 1.22"
+            ("apiVersion",),
+            f"must be {API_VERSION}, not {document.get('apiVersion')!r}; v1beta1 was removed in Kubernetes 1.22",
         )
     spec = _mapping(document, (), "spec")
     names = _mapping(spec, ("spec",), "names")
-    kind = _text(names, ("spec", "names"), "kind")
+    kind = _string(names, ("spec", "names"), "kind")
     versions = spec.get("versions")
     if not isinstance(versions, list) or not versions:
         raise SchemaError(("spec", "versions"), "must be a list with at least one version")
     return CustomResourceDefinition(
-        group=_text(spec, ("spec",), "group"),
+        group=_string(spec, ("spec",), "group"),
         kind=kind,
-        plural=_text(names, ("spec", "names"), "plural"),
-        # These two the server fills in by itself.
+        plural=_string(names, ("spec", "names"), "plural"),
+        # The server fills in these two.
         singular=names.get("singular") or kind.lower(),
         list_kind=names.get("listKind") or f"{kind}List",
-        short_names=_texts(names, ("spec", "names"), "shortNames"),
-        categories=_texts(names, ("spec", "names"), "categories"),
+        short_names=_strings(names, ("spec", "names"), "shortNames"),
+        categories=_strings(names, ("spec", "names"), "categories"),
         namespaced=_scope(spec) == "Namespaced",
         versions=tuple(_version(version, ("spec", "versions", index)) for index, version in enumerate(versions)),
     )
 
 
-def _version(version: Any, path: Path) -> CrdVersion:
+def _version(version: Any, path: FieldPath) -> CrdVersion:
     if not isinstance(version, Mapping):
         raise SchemaError(path, "must be a mapping")
     schema = version.get("schema") or {}
@@ -128,11 +135,11 @@ def _version(version: Any, path: Path) -> CrdVersion:
     if not isinstance(columns, list) or not all(isinstance(column, Mapping) for column in columns):
         raise SchemaError((*path, "additionalPrinterColumns"), "must be a list of mappings")
     return CrdVersion(
-        name=_text(version, path, "name"),
+        name=_string(version, path, "name"),
         served=version.get("served") is True,
         storage=version.get("storage") is True,
         schema=schema.get("openAPIV3Schema") or {},
-        # An empty mapping is how a subresource is asked for; null is how it is not.
+        # An empty mapping enables a subresource; null does not.
         status_subresource=subresources.get("status") is not None,
         scale_subresource=subresources.get("scale") is not None,
         printer_columns=tuple(
@@ -157,21 +164,21 @@ def _scope(spec: Object) -> str:
     return str(scope)
 
 
-def _mapping(parent: Object, path: Path, key: str) -> Object:
+def _mapping(parent: Object, path: FieldPath, key: str) -> Object:
     value = parent.get(key)
     if not isinstance(value, Mapping):
         raise SchemaError((*path, key), "is required, and must be a mapping")
     return value
 
 
-def _text(parent: Object, path: Path, key: str) -> str:
+def _string(parent: Object, path: FieldPath, key: str) -> str:
     value = parent.get(key)
     if not isinstance(value, str) or not value:
         raise SchemaError((*path, key), "is required, and must be a string")
     return value
 
 
-def _texts(parent: Object, path: Path, key: str) -> tuple[str, ...]:
+def _strings(parent: Object, path: FieldPath, key: str) -> tuple[str, ...]:
     value = parent.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SchemaError((*path, key), "must be a list of strings")

@@ -1,8 +1,10 @@
-"""Which known name someone meant. Every refusal of an unknown name ends in "did you mean ...?", and a bad guess is worse than none.
+"""The known name that a misspelled one probably stands for. Messages about unknown names end in "(did you mean ...?)".
 
-The distance is Damerau-Levenshtein restricted to neighbours (optimal string alignment): a missing, an extra or a wrong letter, or two
-swapped ones, cost one each. Case and the separators - and _ cost nothing, because `matchlabels`, `match_labels` and `matchLabels` are
-one thought.
+A wrong suggestion is worse than none.
+
+The distance is Damerau-Levenshtein restricted to neighbours (optimal string alignment): a missing, an extra or a wrong
+letter, or two swapped ones, cost one each. Case and the separators - and _ cost nothing: `matchlabels`, `match_labels`
+and `matchLabels` are the same name.
 """
 
 from __future__ import annotations
@@ -14,22 +16,27 @@ if TYPE_CHECKING:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `name` is most probably a slip of, or None if none is near enough. Ties go to the first in alphabetical order.
+    """The candidate that `name` is most probably a misspelling of; None if none is near enough. Ties go to the first in
+    alphabetical order.
 
-    Near enough is one slip per three letters, and at least one, so `imag` is `image` but `cpu` is not `ip`. Beyond that, a name that
-    was cut short or written longer (`env` for `envVars`, `portNumber` for `port`) counts if three letters or more agree from the start
-    and nothing else begins so.
+    Near enough is one edit per three letters, and at least one, so `imag` is `image` but `cpu` is not `ip`. Beyond
+    that, a shortened or extended name (`env` for `envVars`, `portNumber` for `port`) matches if at least three letters
+    agree from the start and no other candidate starts with them.
     """
     folded = _fold(name)
     if not folded:
         return None
-    known = sorted({candidate for candidate in candidates if candidate and candidate != name})
-    near = [(distance(folded, _fold(candidate)), candidate) for candidate in known if _could_be_near(folded, _fold(candidate))]
-    near = [(slips, candidate) for slips, candidate in near if slips <= _slips_allowed(folded, _fold(candidate))]
+    names = sorted({candidate for candidate in candidates if candidate and candidate != name})
+    near = [
+        (distance(folded, _fold(candidate)), candidate)
+        for candidate in names
+        if _has_similar_length(folded, _fold(candidate))
+    ]
+    near = [(edits, candidate) for edits, candidate in near if edits <= _allowed_edits(folded, _fold(candidate))]
     if near:
         return min(near)[1]
-    begun = [candidate for candidate in known if _one_begins_the_other(folded, _fold(candidate))]
-    return begun[0] if len(begun) == 1 else None
+    with_same_start = [candidate for candidate in names if _is_prefix_of_other(folded, _fold(candidate))]
+    return with_same_start[0] if len(with_same_start) == 1 else None
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -39,16 +46,16 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 def distance(a: str, b: str) -> int:
-    """How many slips of the pen lie between two words."""
+    """The number of edits between two words."""
     before: list[int] = []
     above = list(range(len(b) + 1))
-    for i, left in enumerate(a, start=1):
+    for i, char_a in enumerate(a, start=1):
         row = [i]
-        for j, right in enumerate(b, start=1):
-            slips = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
-            if i > 1 and j > 1 and left == b[j - 2] and a[i - 2] == right:
-                slips = min(slips, before[j - 2] + 1)
-            row.append(slips)
+        for j, char_b in enumerate(b, start=1):
+            edits = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (char_a != char_b))
+            if i > 1 and j > 1 and char_a == b[j - 2] and a[i - 2] == char_b:
+                edits = min(edits, before[j - 2] + 1)
+            row.append(edits)
         before, above = above, row
     return above[-1]
 
@@ -57,16 +64,16 @@ def _fold(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()
 
 
-def _slips_allowed(a: str, b: str) -> int:
-    # A two-letter word is no evidence for another one: ip, id and cr are one slip apart.
+def _allowed_edits(a: str, b: str) -> int:
+    # Two-letter words are too short to compare: ip, id and cr are one edit apart.
     shorter = min(len(a), len(b))
     return 0 if shorter < 3 else max(1, shorter // 3)
 
 
-def _could_be_near(a: str, b: str) -> bool:
-    return abs(len(a) - len(b)) <= _slips_allowed(a, b)
+def _has_similar_length(a: str, b: str) -> bool:
+    return abs(len(a) - len(b)) <= _allowed_edits(a, b)
 
 
-def _one_begins_the_other(a: str, b: str) -> bool:
+def _is_prefix_of_other(a: str, b: str) -> bool:
     shorter, longer = sorted((a, b), key=len)
     return len(shorter) >= 3 and longer.startswith(shorter)

@@ -1,14 +1,14 @@
-"""From what an API server publishes at /openapi/v3/... to the shape of each kind.
+"""The shape of each kind, from the documents that an API server publishes at /openapi/v3/...
 
-The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so that a merge made
-here and one made there agree:
+The rules are those by which the server itself builds its schemas for server-side apply (kube-openapi, schemaconv), so
+that both merges agree:
 
-- `x-kubernetes-list-type` and `-list-map-keys` say what a list is; only where they are silent, `x-kubernetes-patch-strategy: merge`
-  does, as a map by its one patch-merge-key, or as a set without one. (Where both speak, the patch extensions lie: ports are keyed by
-  two fields.)
-- extensions stand on the property, beside the `allOf` that refers to the type, and win over what the type says of itself: a
+- `x-kubernetes-list-type` and `-list-map-keys` define the type of a list; only where they are missing,
+  `x-kubernetes-patch-strategy: merge` does, as a map by its one patch-merge-key, or as a set without one. (Where both
+  are present, the patch extensions are wrong: ports are keyed by two fields.)
+- extensions are on the property, beside the `allOf` that refers to the type, and override those of the type itself: a
   PersistentVolume's claimRef is granular although ObjectReference is atomic.
-- an object that declares nothing is free-form.
+- an object without declarations is free-form.
 
 A type is visited once and its shape shared by reference, which is also what lets JSONSchemaProps contain itself.
 """
@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.schema.derived import DERIVED
-from ruleop.schema.filled import FILLED_IN
+from ruleop.schema.derived_fields import DERIVED
+from ruleop.schema.server_defaults import SERVER_DEFAULTS
 from ruleop.schema.shape import EMPTY, UNKNOWN, Shape
-from ruleop.schema.unique import UNIQUE
+from ruleop.schema.unique_fields import UNIQUE
 
 Schema: TypeAlias = Mapping[str, Any]
 """An OpenAPI v3 schema as plain JSON. Treated as frozen."""
@@ -30,22 +30,27 @@ Schema: TypeAlias = Mapping[str, Any]
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 _KNOWN_BY_NAME: Mapping[str, Shape] = {
-    # Published as `oneOf: [string, number]`; only the name tells that 1000m and 1 are the same.
+    # Published as `oneOf: [string, number]`; only the name shows that 1000m and 1 are the same.
     "io.k8s.apimachinery.pkg.api.resource.Quantity": Shape(type="scalar", format="quantity"),
     # Any object at all, and the server replaces it as a whole.
     "io.k8s.apimachinery.pkg.runtime.RawExtension": Shape(type="object", preserve_unknown=True, atomic=True),
 }
 
-_OF_GO = ("io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator.")
+_BUILTIN_PREFIXES = (
+    "io.k8s.api.",
+    "io.k8s.apimachinery.",
+    "io.k8s.apiextensions-apiserver.",
+    "io.k8s.kube-aggregator.",
+)
 
 
 class OpenApi:
-    """The shapes of one group version's document. Nothing is built before it is asked for."""
+    """The shapes of one group version's document. Shapes are built on first use."""
 
     def __init__(self, document: Object) -> None:
         self._schemas: Mapping[str, Schema] = (document.get("components") or {}).get("schemas") or {}
         self._builder = ShapeBuilder(self._schemas)
-        self._whole: dict[str, Schema] = {}
+        self._inlined_schemas: dict[str, Schema] = {}
         self._names = {
             Kind(entry.get("group", ""), entry.get("version", ""), entry.get("kind", "")): name
             for name, schema in self._schemas.items()
@@ -58,23 +63,27 @@ class OpenApi:
         return self._builder.named(name) if name else None
 
     def schema(self, kind: Kind) -> Schema | None:
-        """The kind's schema, the same object each time; None if the document does not know the kind. What it refers to stands in it, as in
-        the schema of a CRD, but for its metadata."""
+        """The kind's schema, the same object each time; None if the document does not know the kind. References are
+        inlined, as in the schema of a CRD, except in its metadata."""
         name = self._names.get(kind)
-        if name and name not in self._whole:
-            self._whole[name] = self._inlined(self._schemas[name], frozenset({name}), spare="metadata")
-        return self._whole[name] if name else None
+        if name and name not in self._inlined_schemas:
+            self._inlined_schemas[name] = self._inlined(self._schemas[name], frozenset({name}), keep="metadata")
+        return self._inlined_schemas[name] if name else None
 
-    def _inlined(self, schema: Schema, within: frozenset[str], *, spare: str = "") -> Schema:
+    def _inlined(self, schema: Schema, within: frozenset[str], *, keep: str = "") -> Schema:
         name = _reference(schema)
         if name in within or (name and name not in self._schemas):
-            return {"x-kubernetes-preserve-unknown-fields": True}  # it contains itself: nobody writes so deep a status
+            return {
+                "x-kubernetes-preserve-unknown-fields": True
+            }  # the type contains itself; no status is nested so deep
         if name:
             beside = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
             return {**self._inlined(self._schemas[name], within | {name}), **beside}
         whole = dict(schema)
         if isinstance(properties := schema.get("properties"), Mapping):
-            whole["properties"] = {key: each if key == spare else self._inlined(each, within) for key, each in properties.items()}
+            whole["properties"] = {
+                key: each if key == keep else self._inlined(each, within) for key, each in properties.items()
+            }
         for keyword in ("items", "additionalProperties"):
             if isinstance(inner := schema.get(keyword), Mapping):
                 whole[keyword] = self._inlined(inner, within)
@@ -82,19 +91,20 @@ class OpenApi:
 
 
 class ShapeBuilder:
-    """Turns schemas into shapes. `schemas` are the types that `$ref` may name; `known` are shapes that some of these names already have."""
+    """Turns schemas into shapes. `schemas` are the types that `$ref` may name; `known` are shapes that some of these
+    names already have."""
 
     def __init__(self, schemas: Mapping[str, Schema], known: Mapping[str, Shape] | None = None) -> None:
         self._schemas = schemas
         self._known = {**_KNOWN_BY_NAME, **(known or {})}
         self._built: dict[tuple[str, str, bool], Shape] = {}
-        self._of_go = False  # what is being filled belongs to one of Kubernetes' own types
+        self._is_builtin = False  # the schema being filled belongs to a built-in type
 
     def named(self, name: str) -> Shape:
         return self.of({"$ref": name})
 
     def of(self, schema: Schema, *, retain_keys: bool = False) -> Shape:
-        """The shape of a schema. `retain_keys` is what a list says of its items."""
+        """The shape of a schema. `retain_keys` is what a list declares for its items."""
         map_type = schema.get("x-kubernetes-map-type") or ""
         if schema.get("type") != "array":
             retain_keys = retain_keys or "retainKeys" in _patch_strategy(schema)
@@ -110,14 +120,14 @@ class ShapeBuilder:
         key = (name, map_type, retain_keys)
         if key not in self._built:
             target = self._schemas[name]
-            # Registered before it is filled: a type may contain itself.
+            # Registered before it is filled, because a type may contain itself.
             self._built[key] = Shape()
             map_type = map_type or target.get("x-kubernetes-map-type") or ""
-            outer, self._of_go = self._of_go, name.startswith(_OF_GO)
+            outer, self._is_builtin = self._is_builtin, name.startswith(_BUILTIN_PREFIXES)
             self._fill(self._built[key], target, map_type=map_type, retain_keys=retain_keys)
-            self._of_go = outer
-            if name in FILLED_IN:
-                self._built[key].defaults = {**self._built[key].defaults, **FILLED_IN[name]}
+            self._is_builtin = outer
+            if name in SERVER_DEFAULTS:
+                self._built[key].defaults = {**self._built[key].defaults, **SERVER_DEFAULTS[name]}
             if name in DERIVED:
                 self._built[key].derived = name
         return self._built[key]
@@ -141,22 +151,24 @@ class ShapeBuilder:
         shape.type = "object"
         fields = {name: self.of(property_schema) for name, property_schema in (schema.get("properties") or {}).items()}
         if schema.get("x-kubernetes-embedded-resource"):
-            # What the server adds to the schema on its own, whatever the author wrote there.
+            # The server adds these to the schema, whatever the author declared there.
             text = Shape(type="scalar", scalar="string")
             fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
         shape.fields = fields
         shape.defaults = self._defaults(schema) or EMPTY
         others = schema.get("additionalProperties")
-        shape.drops_empty = self._of_go and others is not None
+        shape.drops_empty = self._is_builtin and others is not None
         if isinstance(others, Mapping):
             shape.values = self.of(others)
         elif others is True:
             shape.values = UNKNOWN
-        shape.preserve_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or (not fields and others is None)
+        shape.preserve_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or (
+            not fields and others is None
+        )
 
     def _fill_list(self, shape: Shape, schema: Schema) -> None:
         shape.type = "list"
-        shape.drops_empty = self._of_go
+        shape.drops_empty = self._is_builtin
         strategy = _patch_strategy(schema)
         items = schema.get("items")
         item_schema: Schema = items if isinstance(items, Mapping) else {}
@@ -174,22 +186,27 @@ class ShapeBuilder:
             shape.list_type = "set"
 
     def _key_defaults(self, item_schema: Schema, keys: tuple[str, ...]) -> Mapping[str, Any]:
-        """What a missing key means. The documents of the built-in kinds declare all there are (protocol: TCP of a container's and a
-        Service's port); where a key is optional without a default, items without it are told apart by the other keys, as the server does.
-        """
+        """The defaults of missing keys. The documents of the built-in kinds declare them all (protocol: TCP of a
+        container's and a Service's port); where a key is optional and has no default, items without it differ by the
+        other keys, as on the server."""
         declared = self._defaults(self._schemas.get(_reference(item_schema), item_schema))
         return {key: declared[key] for key in keys if key in declared}
 
     def _defaults(self, schema: Schema) -> dict[str, Any]:
-        """What the server fills in. A required field's "" or 0 in a type of Kubernetes' own is no default but Go's zero value, which the
-        generator of their documents writes down everywhere; in a CRD somebody has said so."""
-        zero = (schema.get("required") or ()) if self._of_go else ()
-        declared = {name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()}
-        return {name: default for name, default in declared.items() if default is not None and (default or name not in zero)}
+        """The defaults that the server fills in. In a built-in type, "" or 0 of a required field is not a default but
+        Go's zero value, which the generator of the documents adds everywhere; in a CRD, the author has declared it."""
+        zero = (schema.get("required") or ()) if self._is_builtin else ()
+        declared = {
+            name: property_schema.get("default") for name, property_schema in (schema.get("properties") or {}).items()
+        }
+        return {
+            name: default for name, default in declared.items() if default is not None and (default or name not in zero)
+        }
 
 
 def _reference(schema: Schema) -> str:
-    """The name of the type that a schema refers to: directly, or through an `allOf` of one, which is how extensions find room beside it."""
+    """The name of the type that a schema refers to: directly, or through an `allOf` of one, which allows
+    extensions beside it."""
     target = schema
     alternatives = schema.get("allOf")
     if isinstance(alternatives, list) and len(alternatives) == 1:

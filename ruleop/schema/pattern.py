@@ -1,5 +1,7 @@
-"""A schema's `pattern`: a regular expression for RE2. The API server's engine, Go's, is one; so is this one, in which the time of a match
-is linear in the text, whatever the pattern."""
+"""The keyword `pattern` of a schema: a regular expression in RE2 syntax, which the API server's engine (Go's) also has.
+
+The time of a match is linear in the text, whatever the pattern.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class InvalidPatternError(ValueError):
-    """Not a regular expression that the API server would accept. The message says why."""
+    """A regular expression that the API server would reject. The message is the reason."""
 
 
 @functools.lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Returns a function that says whether a text holds a match. Raises InvalidPatternError."""
+    """Returns a function that tests whether a text contains a match. Raises InvalidPatternError."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -29,7 +31,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     def matches(text: str) -> bool:
         try:
             return search(text) is not None
-        except UnicodeEncodeError:  # half of a surrogate pair, which is not text to the API server either
+        except UnicodeEncodeError:  # half of a surrogate pair, which the API server rejects as well
             return False
 
     return matches

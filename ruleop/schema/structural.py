@@ -1,15 +1,18 @@
-"""What the API server does to a custom resource by its structural schema before anybody sees it: drop what is unknown, drop nulls
-that may not be, fill in defaults. Offline commands do the same, so that a template meets the object it will meet in a cluster.
+"""Pruning and defaulting of custom resources by their structural schema, as the API server does it on every request.
 
-A port of apiextensions-apiserver (pkg/apiserver/schema: pruning, defaulting), in its order: prune, drop nulls, default. What
-surprises people:
+Offline commands do the same, so that templates render with the same object as in a cluster.
 
-- `type: object` without properties keeps nothing; `x-kubernetes-preserve-unknown-fields` or `additionalProperties` opens it.
-- preserve-unknown-fields reaches down through undeclared fields, but a declared property below it is pruned again.
+A port of apiextensions-apiserver (pkg/apiserver/schema: pruning, defaulting), in its order: prune unknown fields, drop
+nulls that are not allowed, fill in defaults. Surprising rules:
+
+- `type: object` without properties keeps nothing; `x-kubernetes-preserve-unknown-fields` or `additionalProperties`
+  keeps fields.
+- preserve-unknown-fields applies to everything below undeclared fields, but a declared property below it is pruned.
 - `additionalProperties: true` keeps scalars and the keys of maps, and empties the maps below them.
-- a default appears only where its parent exists: `spec.a.b: {default: 1}` does nothing without `spec.a` (or a default of `{}` there).
+- a default appears only where its parent exists: `spec.a.b: {default: 1}` does nothing without `spec.a` (or a default
+  of `{}` there).
 
-A schema here is the plain JSON of `openAPIV3Schema`. Nothing given is changed; what comes back may share parts with it.
+A schema here is the plain JSON of `openAPIV3Schema`. Arguments are never changed; results may share parts with them.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
-    from ruleop.schema.findings import Path
     from ruleop.schema.openapi import Schema
+    from ruleop.schema.schema_findings import FieldPath
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -28,26 +31,29 @@ _EMPTY: Schema = {}
 
 
 def prune(obj: Object, schema: Schema) -> dict[str, Any]:
-    """The custom resource without the fields that its schema does not know. apiVersion, kind and metadata stay as they are."""
+    """The custom resource without the fields that its schema does not declare. apiVersion, kind and metadata stay as
+    they are."""
     pruned: dict[str, Any] = _prune(obj, _as_resource(schema))
     return pruned
 
 
 def default(obj: Object, schema: Schema) -> dict[str, Any]:
-    """The custom resource, pruned or not, without the nulls that its schema does not allow and with the schema's defaults."""
+    """The custom resource, pruned or not, without the nulls that its schema does not allow and with the schema's
+    defaults."""
     defaulted: dict[str, Any] = _default(_drop_nulls(obj, schema), schema)
     return defaulted
 
 
 def drop_unknown(value: JSON, schema: Schema) -> JSON:
-    """A value from inside a custom resource (such as its status, with the schema of status) without anything that the server would
-    not keep. To write what this leaves out would be to write it again for ever."""
+    """A value from inside a custom resource (such as its status, with the schema of status) without the fields that the
+    server would not keep. Writing these would be repeated on every pass."""
     return _drop_nulls(_prune(value, schema), schema)
 
 
 def is_kept(value: JSON, schema: Schema | None) -> bool:
-    """Whether the server keeps the value just as it is: nothing would be dropped, and nothing filled in. True is certain; False only says
-    that this takes a closer look. It costs a tenth of that look, and is nearly always true."""
+    """Whether the server keeps the value unchanged: no field would be dropped or filled in. True is certain; False
+    means that `prune` and `default` have to be compared. This is ten times faster than they are, and nearly always
+    true."""
     kind = type(value)
     if kind is dict:
         if schema is None or "x-kubernetes-preserve-unknown-fields" in schema:
@@ -64,38 +70,39 @@ def is_kept(value: JSON, schema: Schema | None) -> bool:
     return value is not None
 
 
-def unknown_fields(obj: Object, schema: Schema) -> tuple[Path, ...]:
-    """The paths of the fields that `prune` takes away; below a field that goes as a whole, nothing more is named."""
-    return tuple(_lost(obj, prune(obj, schema), ()))
+def unknown_fields(obj: Object, schema: Schema) -> tuple[FieldPath, ...]:
+    """The paths of the fields that `prune` removes. Fields below a removed field are not listed."""
+    return tuple(_removed_paths(obj, prune(obj, schema), ()))
 
 
-def has_room(schema: Schema, path: tuple[str, ...]) -> bool:
-    """Whether the server keeps something that is written at this path of a custom resource. Lists on the way count as their items."""
-    here: Schema | None = _as_resource(schema)
+def declares(schema: Schema, path: tuple[str, ...]) -> bool:
+    """Whether the server keeps a value at this path of a custom resource. A list on the path stands for its items."""
+    current: Schema | None = _as_resource(schema)
     free = False
     for name in path:
-        here, free = _through_lists(here, free=free)
-        if here is not None and here.get("x-kubernetes-embedded-resource") and name in META_FIELDS:
+        current, free = _item_schema(current, free=free)
+        if current is not None and current.get("x-kubernetes-embedded-resource") and name in META_FIELDS:
             return True
-        free = free or _preserves(here)
-        declared, here = _property(here, name)
+        free = free or _preserves(current)
+        declared, current = _property(current, name)
         if not declared and not free:
             return False
         if declared:
-            free = here is not None and _preserves(here)
+            free = current is not None and _preserves(current)
     return True
 
 
-def schema_at(schema: Schema, path: Path) -> Schema | None:
-    """The schema of what stands at this path; None where the schema says nothing. An index is a list's item, and lists may be left out."""
-    here: Schema | None = schema
+def schema_at(schema: Schema, path: FieldPath) -> Schema | None:
+    """The schema of the value at this path; None where nothing is declared. An index stands for an item of a list, and
+    may be left out."""
+    current: Schema | None = schema
     for part in path:
         if isinstance(part, int):
-            here = here.get("items") if here is not None else None
+            current = current.get("items") if current is not None else None
             continue
-        here, _ = _through_lists(here, free=False)
-        here = _property(here, part)[1]
-    return here
+        current, _ = _item_schema(current, free=False)
+        current = _property(current, part)[1]
+    return current
 
 
 def _as_resource(schema: Schema) -> Schema:
@@ -107,8 +114,8 @@ def _preserves(schema: Schema | None) -> bool:
 
 
 def _property(schema: Schema | None, name: str) -> tuple[bool, Schema | None]:
-    """Whether the schema declares a field of this name, and what it says of it: the property's schema, else that of additionalProperties,
-    which is None where these are just `true`."""
+    """Whether the schema declares a field of this name, and the field's schema: that of the property, or else that of
+    additionalProperties, which is None where it is `true`."""
     if schema is None:
         return False, None
     properties = schema.get("properties") or _EMPTY
@@ -124,7 +131,7 @@ def _items(schema: Schema | None) -> Schema | None:
     return schema.get("items") if schema is not None else None
 
 
-def _through_lists(schema: Schema | None, *, free: bool) -> tuple[Schema | None, bool]:
+def _item_schema(schema: Schema | None, *, free: bool) -> tuple[Schema | None, bool]:
     while schema is not None and "items" in schema:
         free = free or _preserves(schema)
         schema = schema["items"]
@@ -151,7 +158,7 @@ def _prune(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
-    """Below preserve-unknown-fields: what is declared is pruned by its declaration, all else stays."""
+    """Below preserve-unknown-fields: declared fields are pruned by their schemas, all others are kept."""
     if schema is None:
         return value
     if isinstance(value, Mapping):
@@ -159,7 +166,9 @@ def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
         resource = schema.get("x-kubernetes-embedded-resource")
         for name, member in value.items():
             declared, member_schema = _property(schema, name)
-            kept[name] = _prune(member, member_schema) if declared and not (resource and name in META_FIELDS) else member
+            kept[name] = (
+                _prune(member, member_schema) if declared and not (resource and name in META_FIELDS) else member
+            )
         return kept
     if isinstance(value, list):
         return [_prune_declared(item, _items(schema)) for item in value]
@@ -167,7 +176,8 @@ def _prune_declared(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _drop_nulls(value: JSON, schema: Schema | None) -> JSON:
-    """Without nulls in maps that are neither nullable nor about to become a default. A null in a list stays: the others would move."""
+    """The value without nulls in maps, where the field is not nullable and has no default. Nulls in lists are kept:
+    removing one would move the other items."""
     if isinstance(value, Mapping):
         kept = {}
         for name, member in value.items():
@@ -192,15 +202,15 @@ def _default(value: JSON, schema: Schema | None) -> JSON:
                 filled[name] = _default_value(property_schema)
         for name, member in filled.items():
             _, member_schema = _property(schema, name)
-            filled[name] = _default(_unless_null(member, member_schema), member_schema)
+            filled[name] = _default(_default_if_null(member, member_schema), member_schema)
         return filled
     if isinstance(value, list):
         items = _items(schema)
-        return [_default(_unless_null(item, items), items) for item in value]
+        return [_default(_default_if_null(item, items), items) for item in value]
     return value
 
 
-def _unless_null(value: JSON, schema: Schema | None) -> JSON:
+def _default_if_null(value: JSON, schema: Schema | None) -> JSON:
     if value is None and schema is not None and _forbids_null(schema) and _has_default(schema):
         return _default_value(schema)
     return value
@@ -211,22 +221,22 @@ def _forbids_null(schema: Schema | None) -> bool:
 
 
 def _has_default(schema: Schema | None) -> bool:
-    # A default of null counts as none, as in Go.
+    # A default of null is no default, as in Go.
     return schema is not None and schema.get("default") is not None
 
 
 def _default_value(schema: Schema) -> JSON:
-    # The server prunes the defaults themselves when it reads the CRD.
+    # The server prunes defaults when it reads the CRD.
     return _prune(schema["default"], schema)
 
 
-def _lost(before: JSON, after: JSON, path: Path) -> Iterator[Path]:
+def _removed_paths(before: JSON, after: JSON, path: FieldPath) -> Iterator[FieldPath]:
     if isinstance(before, Mapping):
         for name, member in before.items():
             if name in after:
-                yield from _lost(member, after[name], (*path, name))
+                yield from _removed_paths(member, after[name], (*path, name))
             else:
                 yield (*path, name)
     elif isinstance(before, list):
         for index, (item, kept) in enumerate(zip(before, after, strict=True)):
-            yield from _lost(item, kept, (*path, index))
+            yield from _removed_paths(item, kept, (*path, index))

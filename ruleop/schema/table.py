@@ -1,11 +1,11 @@
-"""What this release of ruleop knows about Kubernetes' own kinds without asking a cluster.
+"""The names and shapes of Kubernetes' built-in kinds, packaged with ruleop.
 
-`builtin.json` is made by `build_table` from the documents of a real API server and shipped with the package. It holds each kind's names and
-its shape and nothing else. One kind and one shape per line, so that a new Kubernetes release is a readable diff.
+`build_table` makes `builtin.json` from the documents of a real API server. It has one kind or one shape per line, so
+that the diff of a new Kubernetes release is readable.
 
-Equal shapes are stored once. "Equal" includes shapes that contain themselves, so it is settled as for automata: begin with
-classes by what is written on a node, and split them by the classes of their children until nothing splits any more. Every group version
-publishes its own copy of PodSpec and ObjectMeta; they all fall into one class.
+Equal shapes are stored once. Shapes may contain themselves, so equality is computed as in the minimisation of automata:
+start with classes by the attributes of a node, and split them by the classes of the children until no class splits.
+Every group version publishes its own copy of PodSpec and ObjectMeta; all copies are in one class.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ruleop.schema.shape import UNKNOWN, Shape, Unique
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_LOCAL_ATTRIBUTES = (
-    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "derived", "drops_empty", "list_type", "keys", "key_defaults",
-    "unique", "scalar", "format",
+_ATTRIBUTES = (
+    "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "derived", "drops_empty", "list_type", "keys",
+    "key_defaults", "unique", "scalar", "format",
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ class ResourceInfo:
 
     @property
     def title(self) -> str:
-        """As kubectl and people write it: `deployments.apps`."""
+        """The resource as kubectl writes it: `deployments.apps`."""
         return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural
 
 
@@ -58,12 +58,12 @@ def builtin_resource(kind: Kind | GroupKind) -> ResourceInfo | None:
 
 
 def builtin_shape(kind: Kind) -> Shape | None:
-    """A built-in kind's shape, the same object each time; None for kinds that Kubernetes does not bring along."""
+    """A built-in kind's shape, the same object each time; None for kinds that are not built in."""
     return _table().shapes.get(kind)
 
 
 def builtin_release() -> str:
-    """The Kubernetes release that the table was made from, such as 1.36. For messages: an unknown kind may be a newer one."""
+    """The Kubernetes release of the table, such as 1.36. For messages: an unknown kind may be newer."""
     return _table().release
 
 
@@ -89,7 +89,7 @@ def read_table(data: bytes) -> _Table:
     """The inverse of `build_table`."""
     written = orjson.loads(data)
     nodes: list[dict[str, Any]] = written["shapes"]
-    # Two passes, because a shape may refer to one that comes later, or to itself.
+    # Two passes, because a shape may refer to a later one, or to itself.
     shapes = [Shape() for _ in nodes]
     for shape, node in zip(shapes, nodes, strict=True):
         for attribute, value in node.items():
@@ -99,7 +99,8 @@ def read_table(data: bytes) -> _Table:
                 setattr(shape, attribute, shapes[value])
             elif attribute == "unique":
                 shape.unique = tuple(
-                    Unique(each["field"], tuple(each["within"]), tuple(each["sharing"]), each["required"]) for each in value
+                    Unique(each["field"], tuple(each["within"]), tuple(each["sharing"]), each["required"])
+                    for each in value
                 )
             else:
                 setattr(shape, attribute, tuple(value) if attribute == "keys" else value)
@@ -117,17 +118,18 @@ def read_table(data: bytes) -> _Table:
 def build_table(documents: Mapping[str, Object], discovery: Iterable[Object]) -> bytes:
     """The table, byte for byte the same for the same API.
 
-    `documents` are the server's OpenAPI v3 documents by their path below /openapi/v3 (api/v1, apis/apps/v1); `discovery` are the
-    APIGroupDiscoveryLists of /api and /apis. The kinds are those that discovery serves as resources: no lists, no options.
+    `documents` are the server's OpenAPI v3 documents by their path below /openapi/v3 (api/v1, apis/apps/v1);
+    `discovery` are the APIGroupDiscoveryLists of /api and /apis. The kinds are those that discovery serves as
+    resources: no lists, no options.
     """
     readers = {path: OpenApi(document) for path, document in documents.items()}
     release = next(iter(documents.values()))["info"]["version"]
     rows: list[tuple[ResourceInfo, Shape]] = []
-    for resource in _served(discovery):
+    for resource in _served_resources(discovery):
         kind = resource.kind
         reader = readers.get(f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}")
         rows.append((resource, (reader.shape(kind) if reader else None) or UNKNOWN))
-    nodes, numbers = _minimised([shape for _, shape in rows])
+    nodes, numbers = _minimised_nodes([shape for _, shape in rows])
     kinds = [
         {
             "apiVersion": resource.kind.api_version,
@@ -149,7 +151,7 @@ def build_table(documents: Mapping[str, Object], discovery: Iterable[Object]) ->
     return b"\n".join(lines)
 
 
-def _served(discovery: Iterable[Object]) -> list[ResourceInfo]:
+def _served_resources(discovery: Iterable[Object]) -> list[ResourceInfo]:
     found: list[tuple[str, int, str, ResourceInfo]] = []
     for group_list in discovery:
         for group in group_list["items"]:
@@ -157,7 +159,9 @@ def _served(discovery: Iterable[Object]) -> list[ResourceInfo]:
             for preference, version in enumerate(group["versions"]):
                 for resource in version["resources"]:
                     kind = Kind(name, version["version"], resource["responseKind"]["kind"])
-                    status = any(subresource["subresource"] == "status" for subresource in resource.get("subresources") or ())
+                    status = any(
+                        subresource["subresource"] == "status" for subresource in resource.get("subresources") or ()
+                    )
                     info = ResourceInfo(resource["resource"], resource["scope"] == "Namespaced", status, kind)
                     found.append((name, preference, kind.kind, info))
     return [info for *_, info in sorted(found, key=lambda entry: entry[:3])]
@@ -171,37 +175,46 @@ def _children(shape: Shape) -> Iterator[tuple[str, Shape]]:
         yield "items", shape.items
 
 
-def _local(shape: Shape) -> dict[str, Any]:
-    """What is written on a shape itself, as far as it differs from the default."""
-    plain = {name: getattr(shape, name) for name in _LOCAL_ATTRIBUTES}
+def _attributes(shape: Shape) -> dict[str, Any]:
+    """The attributes of a shape itself that differ from the defaults."""
+    plain = {name: getattr(shape, name) for name in _ATTRIBUTES}
     return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}
 
 
-def _minimised(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
-    """One node per class of equal shapes, numbered as they are first met from the roots, and the number of each root."""
-    met: dict[int, Shape] = {}
-    waiting = list(reversed(roots))
-    while waiting:
-        shape = waiting.pop()
-        if id(shape) not in met:
-            met[id(shape)] = shape
-            waiting.extend(child for _, child in reversed(list(_children(shape))))
+def _minimised_nodes(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
+    """One node per class of equal shapes, numbered in the order of a walk from the roots, and the number of each
+    root."""
+    visited: dict[int, Shape] = {}
+    stack = list(reversed(roots))
+    while stack:
+        shape = stack.pop()
+        if id(shape) not in visited:
+            visited[id(shape)] = shape
+            stack.extend(child for _, child in reversed(list(_children(shape))))
 
-    # Values, items and fields cannot be confused: which of them a shape has is part of what is written on it.
+    # Values, items and fields cannot be confused: the signature includes which of them a shape has.
     signature: dict[int, Any] = {
-        key: (orjson.dumps(_local(shape)), shape.values is not None, shape.items is not None, tuple(sorted(shape.fields)))
-        for key, shape in met.items()
+        key: (
+            orjson.dumps(_attributes(shape)),
+            shape.values is not None,
+            shape.items is not None,
+            tuple(sorted(shape.fields)),
+        )
+        for key, shape in visited.items()
     }
-    classes, count = _numbered(signature), 0
+    classes, count = _class_numbers(signature), 0
     while count != (count := len(set(classes.values()))):
-        classes = _numbered(
-            {key: (classes[key], tuple((name, classes[id(child)]) for name, child in _children(shape))) for key, shape in met.items()}
+        classes = _class_numbers(
+            {
+                key: (classes[key], tuple((name, classes[id(child)]) for name, child in _children(shape)))
+                for key, shape in visited.items()
+            }
         )
 
     nodes: list[dict[str, Any]] = []
-    for key, shape in met.items():
+    for key, shape in visited.items():
         if classes[key] == len(nodes):
-            node = _local(shape)
+            node = _attributes(shape)
             if shape.fields:
                 node["fields"] = {name: classes[id(child)] for name, child in sorted(shape.fields.items())}
             for attribute in ("values", "items"):
@@ -212,6 +225,6 @@ def _minimised(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
     return nodes, [classes[id(root)] for root in roots]
 
 
-def _numbered(signatures: Mapping[int, Any]) -> dict[int, int]:
+def _class_numbers(signatures: Mapping[int, Any]) -> dict[int, int]:
     numbers: dict[Any, int] = {}
     return {key: numbers.setdefault(signature, len(numbers)) for key, signature in signatures.items()}

@@ -1,16 +1,17 @@
-"""What the API server would say about a custom resource: its values against the keywords of the CRD's schema.
+"""Validation of custom resources against the schema of their CRD, as the API server does it.
 
-A port of kube-openapi's validator as far as people use it. Where JSON Schema in general and the API server differ, the server is right:
+A port of kube-openapi's validator, for the keywords in common use. Where JSON Schema and the API server differ, this
+follows the server:
 
-- 1.0 and 1e3 are integers: the server decodes them as floats and asks whether they are whole and exact (below 2**53). An integer beyond 64
-  bits is none. True and False are never numbers, for any keyword.
-- null needs `nullable`, and never satisfies an `enum`, not even one that lists it.
-- a whole number is compared with limits cut to whole numbers, so `multipleOf: 0.5` is `multipleOf: 0` to it, which nothing fits; and
-  beside `type: integer`, a limit that is not whole refuses every value.
-- a keyword for another type than the value's does not apply: `minLength` says nothing of a number.
-- required means that the key is there.
+- 1.0 and 1e3 are integers: the server decodes them as floats and tests whether they are whole and exact (below 2**53).
+  An integer beyond 64 bits is not. True and False are never numbers, for any keyword.
+- null needs `nullable`, and never matches an `enum`, even if null is in it.
+- for whole numbers, limits are truncated to whole numbers, so `multipleOf: 0.5` becomes `multipleOf: 0`, which no
+  number satisfies; and with `type: integer`, a limit that is not whole rejects every value.
+- a keyword for another type than the value's does not apply: `minLength` does not restrict numbers.
+- required means that the key is present.
 
-Rules in CEL (x-kubernetes-validations) and rare formats are not checked here.
+Rules in CEL (x-kubernetes-validations) and rare formats are not checked.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ruleop.schema.findings import Finding, Path
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.schema.schema_findings import FieldPath, Finding
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -46,11 +47,11 @@ _ARTICLES = {
 
 
 def validate(obj: Object, schema: Schema) -> list[Finding]:
-    """All that is wrong with a custom resource (pruned and defaulted before, as the server does), in the order of the document."""
-    return list(_value(obj, schema, ()))
+    """All problems of a custom resource that is pruned and defaulted, in the order of the document."""
+    return list(_value_findings(obj, schema, ()))
 
 
-def subschemas(schema: Schema) -> Iterator[tuple[Path, Schema]]:
+def subschemas(schema: Schema) -> Iterator[tuple[FieldPath, Schema]]:
     """The schemas directly inside a schema, each with the path that leads to it."""
     for name, sub in (schema.get("properties") or {}).items():
         yield ("properties", name), sub
@@ -62,103 +63,117 @@ def subschemas(schema: Schema) -> Iterator[tuple[Path, Schema]]:
             yield (keyword, index), sub
 
 
-def _value(value: JSON, schema: Schema, path: Path) -> Iterator[Finding]:
-    allowed = ("integer", "string") if schema.get("x-kubernetes-int-or-string") else tuple(filter(None, [schema.get("type")]))
+def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+    allowed = (
+        ("integer", "string") if schema.get("x-kubernetes-int-or-string") else tuple(filter(None, [schema.get("type")]))
+    )
     if value is None:
         if allowed and not schema.get("nullable"):
-            yield Finding(path, f"must be {_either(allowed)}, not null")
+            yield Finding(path, f"must be {_format_types(allowed)}, not null")
         if schema.get("enum"):
-            yield Finding(path, f"must be one of {_listed(schema['enum'])}, not null")
+            yield Finding(path, f"must be one of {_format_members(schema['enum'])}, not null")
         return
-    if allowed and not any(_is(value, name) for name in allowed) and not _passes_for_format(value, schema):
-        yield Finding(path, f"must be {_either(allowed)}, not {_shown(value)}")
+    if allowed and not any(_is_type(value, name) for name in allowed) and not _is_list_with_format(value, schema):
+        yield Finding(path, f"must be {_format_types(allowed)}, not {_format_value(value)}")
         return
-    if schema.get("enum") and not any(_same(value, member) for member in schema["enum"]):
-        hint = did_you_mean(value, [member for member in schema["enum"] if isinstance(member, str)]) if isinstance(value, str) else ""
-        yield Finding(path, f"must be one of {_listed(schema['enum'])}, not {_shown(value)}{hint}")
+    if schema.get("enum") and not any(_equals_member(value, member) for member in schema["enum"]):
+        hint = (
+            did_you_mean(value, [member for member in schema["enum"] if isinstance(member, str)])
+            if isinstance(value, str)
+            else ""
+        )
+        yield Finding(path, f"must be one of {_format_members(schema['enum'])}, not {_format_value(value)}{hint}")
     if isinstance(value, Mapping):
-        yield from _object(value, schema, path)
+        yield from _object_findings(value, schema, path)
     elif isinstance(value, list):
-        yield from _list(value, schema, path)
+        yield from _list_findings(value, schema, path)
     elif isinstance(value, str):
-        yield from _string(value, schema, path)
-    elif _is(value, "number"):
-        yield from _number(value, schema, path)
-    yield from _junctions(value, schema, path)
+        yield from _string_findings(value, schema, path)
+    elif _is_type(value, "number"):
+        yield from _number_findings(value, schema, path)
+    yield from _junction_findings(value, schema, path)
 
 
-def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Finding]:
+def _object_findings(value: Mapping[str, Any], schema: Schema, path: FieldPath) -> Iterator[Finding]:
     properties = schema.get("properties") or {}
     others = schema.get("additionalProperties")
     for name in schema.get("required") or ():
         if name not in value:
             yield Finding((*path, name), "is required")
-    yield from _bounds(len(value), schema, path, keywords=("minProperties", "maxProperties"), unit="fields")
+    yield from _size_findings(len(value), schema, path, keywords=("minProperties", "maxProperties"), unit="fields")
     for name, member in value.items():
         if name in properties:
-            yield from _value(member, properties[name], (*path, name))
+            yield from _value_findings(member, properties[name], (*path, name))
         elif isinstance(others, Mapping):
-            yield from _value(member, others, (*path, name))
+            yield from _value_findings(member, others, (*path, name))
         elif others is False:
-            yield Finding((*path, name), f"is not a field here{did_you_mean(name, properties)}")
+            yield Finding((*path, name), f"is an unknown field{did_you_mean(name, properties)}")
 
 
-def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Finding]:
-    yield from _bounds(len(value), schema, path, keywords=("minItems", "maxItems"), unit="items")
+def _list_findings(value: list[Any], schema: Schema, path: FieldPath) -> Iterator[Finding]:
+    yield from _size_findings(len(value), schema, path, keywords=("minItems", "maxItems"), unit="items")
     items = schema.get("items")
     if isinstance(items, Mapping):
         for index, item in enumerate(value):
-            yield from _value(item, items, (*path, index))
+            yield from _value_findings(item, items, (*path, index))
     if schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set":
-        for index, earlier in _repeated([_canonical(item) for item in value]):
-            yield Finding((*path, index), f"repeats item {earlier}; each may occur once")
+        for index, earlier in _repeated_indexes([_canonical(item) for item in value]):
+            yield Finding((*path, index), f"repeats item {earlier}, but each may occur only once")
     if schema.get("x-kubernetes-list-type") == "map":
-        yield from _map_keys(value, tuple(schema.get("x-kubernetes-list-map-keys") or ()), path)
+        yield from _map_key_findings(value, tuple(schema.get("x-kubernetes-list-map-keys") or ()), path)
 
 
-def _map_keys(value: list[Any], keys: tuple[str, ...], path: Path) -> Iterator[Finding]:
-    wanted: list[dict[str, Any]] = [{key: item[key] for key in keys if key in item} if isinstance(item, Mapping) else {} for item in value]
-    for index, earlier in _repeated([_canonical(key) for key in wanted]):
-        named = ", ".join(f"{name} {_shown(member)}" for name, member in wanted[index].items()) or f"no {' and no '.join(keys)}"
+def _map_key_findings(value: list[Any], keys: tuple[str, ...], path: FieldPath) -> Iterator[Finding]:
+    item_keys: list[dict[str, Any]] = [
+        {key: item[key] for key in keys if key in item} if isinstance(item, Mapping) else {} for item in value
+    ]
+    for index, earlier in _repeated_indexes([_canonical(key) for key in item_keys]):
+        named = (
+            ", ".join(f"{name} {_format_value(member)}" for name, member in item_keys[index].items())
+            or f"no {' and no '.join(keys)}"
+        )
         yield Finding((*path, index), f"has the same key as item {earlier}: {named}")
 
 
-def _repeated(canonical: list[str]) -> Iterator[tuple[int, int]]:
-    """The second of each, as the server does it, and the first."""
+def _repeated_indexes(canonical: list[str]) -> Iterator[tuple[int, int]]:
+    """The indexes of the second and the first occurrence of each repeated item. Like the server, this ignores further
+    ones."""
     first: dict[str, int] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for index, item in enumerate(canonical):
         earlier = first.setdefault(item, index)
-        if earlier != index and item not in told:
-            told.add(item)
+        if earlier != index and item not in reported:
+            reported.add(item)
             yield index, earlier
 
 
-def _string(value: str, schema: Schema, path: Path) -> Iterator[Finding]:
-    yield from _bounds(len(value), schema, path, keywords=("minLength", "maxLength"), unit="characters")
+def _string_findings(value: str, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+    yield from _size_findings(len(value), schema, path, keywords=("minLength", "maxLength"), unit="characters")
     pattern = schema.get("pattern")
     if pattern:
         try:
             matches = compile_pattern(pattern)
         except InvalidPatternError as error:
-            yield Finding(path, f"cannot match {pattern!r}, because {error}")
+            yield Finding(path, f"the pattern {pattern!r} of the schema is invalid: {error}")
         else:
             if not matches(value):
                 yield Finding(path, f"must match {pattern!r}")
     check = _FORMATS.get(str(schema.get("format", "")).replace("-", ""))
     if check is not None and schema.get("type", "string") == "string" and not check(value):
-        yield Finding(path, f"must be a {schema['format']}, not {_shown(value)}")
+        yield Finding(path, f"must be a {schema['format']}, not {_format_value(value)}")
 
 
-def _number(value: float, schema: Schema, path: Path) -> Iterator[Finding]:
+def _number_findings(value: float, schema: Schema, path: FieldPath) -> Iterator[Finding]:
     if schema.get("type") == "integer":
         bits = _INTEGER_BITS.get(schema.get("format", ""), 63)
         if not -(2**bits) <= value < 2**bits:
-            yield Finding(path, f"must fit into int{bits + 1}")
-    limits = {keyword: schema[keyword] for keyword in ("minimum", "maximum", "multipleOf") if schema.get(keyword) is not None}
+            yield Finding(path, f"must fit in int{bits + 1}")
+    limits = {
+        keyword: schema[keyword] for keyword in ("minimum", "maximum", "multipleOf") if schema.get(keyword) is not None
+    }
     for keyword, given in limits.items():
         if schema.get("type") == "integer" and not float(given).is_integer():
-            yield Finding(path, f"cannot be valid: the schema's {keyword} is {given}, which is no integer")
+            yield Finding(path, f"cannot be valid: the schema's {keyword} is {given}, which is not an integer")
             continue
         limit = int(given) if isinstance(value, int) else given
         exclusive = schema.get(f"exclusive{keyword.capitalize()}") is True
@@ -170,42 +185,50 @@ def _number(value: float, schema: Schema, path: Path) -> Iterator[Finding]:
             yield Finding(path, f"must be a multiple of {given}, not {value}")
 
 
-def _bounds(size: int, schema: Schema, path: Path, *, keywords: tuple[str, str], unit: str) -> Iterator[Finding]:
-    least, most = schema.get(keywords[0]), schema.get(keywords[1])
-    if least is not None and size < least:
-        yield Finding(path, f"must have at least {least:g} {unit}, not {size}")
-    if most is not None and size > most:
-        yield Finding(path, f"must have at most {most:g} {unit}, not {size}")
+def _size_findings(
+    size: int, schema: Schema, path: FieldPath, *, keywords: tuple[str, str], unit: str
+) -> Iterator[Finding]:
+    minimum, maximum = schema.get(keywords[0]), schema.get(keywords[1])
+    if minimum is not None and size < minimum:
+        yield Finding(path, f"must have at least {minimum:g} {unit}, not {size}")
+    if maximum is not None and size > maximum:
+        yield Finding(path, f"must have at most {maximum:g} {unit}, not {size}")
 
 
-def _junctions(value: JSON, schema: Schema, path: Path) -> Iterator[Finding]:
+def _junction_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Finding]:
     for sub in schema.get("allOf") or ():
-        yield from _value(value, sub, path)
+        yield from _value_findings(value, sub, path)
     if schema.get("anyOf"):
-        tried = [list(_value(value, sub, path)) for sub in schema["anyOf"]]
+        tried = [list(_value_findings(value, sub, path)) for sub in schema["anyOf"]]
         if all(tried):
-            yield Finding(path, f"must fit at least one of {len(tried)} alternatives; the nearest one: {_best(tried)}")
+            yield Finding(
+                path,
+                f"must match at least one of {len(tried)} alternatives; the nearest: {_nearest_alternative(tried)}",
+            )
     if schema.get("oneOf"):
-        tried = [list(_value(value, sub, path)) for sub in schema["oneOf"]]
+        tried = [list(_value_findings(value, sub, path)) for sub in schema["oneOf"]]
         fitting = [index for index, findings in enumerate(tried) if not findings]
         if not fitting:
-            yield Finding(path, f"must fit exactly one of {len(tried)} alternatives; the nearest one: {_best(tried)}")
+            yield Finding(
+                path, f"must match exactly one of {len(tried)} alternatives; the nearest: {_nearest_alternative(tried)}"
+            )
         elif len(fitting) > 1:
-            yield Finding(path, f"must fit exactly one of {len(tried)} alternatives, and fits {len(fitting)}")
-    if schema.get("not") is not None and not any(_value(value, schema["not"], path)):
-        yield Finding(path, "must not be what the schema excludes with `not`")
+            yield Finding(path, f"must match exactly one of {len(tried)} alternatives, but matches {len(fitting)}")
+    if schema.get("not") is not None and not any(_value_findings(value, schema["not"], path)):
+        yield Finding(path, "must not match the schema in `not`")
 
 
-def _best(tried: list[list[Finding]]) -> str:
+def _nearest_alternative(tried: list[list[Finding]]) -> str:
     return str(min(tried, key=len)[0])
 
 
-def _passes_for_format(value: JSON, schema: Schema) -> bool:
-    """The server asks no list for its type where a format of strings is declared; nobody knows why."""
+def _is_list_with_format(value: JSON, schema: Schema) -> bool:
+    """Whether the value is a list where a string format is declared: the server does not check the type of such a
+    list."""
     return isinstance(value, list) and str(schema.get("format")).replace("-", "") in _FORMATS
 
 
-def _is(value: JSON, name: str) -> bool:
+def _is_type(value: JSON, name: str) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     if isinstance(value, int):
@@ -219,9 +242,9 @@ def _is(value: JSON, name: str) -> bool:
     return isinstance(value, Mapping) and name == "object"
 
 
-def _same(value: JSON, member: JSON) -> bool:
-    """Equal as the server sees it, which gives the value the member's type first: 1 and 1.0 are, and so are 1.5 and 1; True and 1 are
-    not. A number is the character of that number, too."""
+def _equals_member(value: JSON, member: JSON) -> bool:
+    """Equality as on the server, which converts the value to the member's type first: 1 and 1.0 are equal, and so are
+    1.5 and 1; True and 1 are not. A number equals the character with that code."""
     if isinstance(value, bool) or isinstance(member, bool):
         return value is member
     if isinstance(value, float) and isinstance(member, int):
@@ -236,14 +259,14 @@ def _is_multiple(value: float, factor: float) -> bool:
         return False
     if isinstance(value, int):
         return value % factor == 0
-    # 0.3 is three times 0.1 although no float says so; the tolerance is the server's.
+    # 0.3 is three times 0.1, but not in floats; the tolerance is the server's.
     times = value / factor
     return math.isclose(times, round(times), rel_tol=1e-9, abs_tol=0.0)
 
 
 def _canonical(item: JSON) -> str:
-    """The same text for what the server holds for the same. It compares numbers with their types, and all else as the JSON it writes,
-    where 1.0 is written 1."""
+    """The same text for values that the server considers equal. It compares numbers with their types, and everything
+    else as JSON, in which 1.0 is written 1."""
     return json.dumps(_as_written(item) if isinstance(item, list | Mapping) else item, sort_keys=True)
 
 
@@ -255,18 +278,18 @@ def _as_written(value: JSON) -> JSON:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _either(names: tuple[str, ...]) -> str:
+def _format_types(names: tuple[str, ...]) -> str:
     return " or ".join(_ARTICLES.get(name, name) for name in names)
 
 
-def _listed(members: list[Any]) -> str:
+def _format_members(members: list[Any]) -> str:
     return ", ".join(json.dumps(member, ensure_ascii=False) for member in members)
 
 
-def _shown(value: JSON) -> str:
-    """A value in a message: small ones as they are, of all others the type."""
+def _format_value(value: JSON) -> str:
+    """A value for a message: a short one as it is, otherwise its type."""
     for name in ("object", "array"):
-        if _is(value, name):
+        if _is_type(value, name):
             return _ARTICLES[name]
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else "a long string"
@@ -290,7 +313,13 @@ def _is_date(text: str) -> bool:
 
 def _is_date_time(text: str) -> bool:
     match = _DATE_TIME.match(text)
-    return match is not None and _is_date(text[:10]) and match["hour"] <= "23" and match["minute"] <= "59" and match["second"] <= "59"
+    return (
+        match is not None
+        and _is_date(text[:10])
+        and match["hour"] <= "23"
+        and match["minute"] <= "59"
+        and match["second"] <= "59"
+    )
 
 
 def _is_base64(text: str) -> bool:
@@ -317,7 +346,7 @@ def _parse_cidr(text: str) -> object:
     return ipaddress.ip_interface(text)
 
 
-# By the format's name without dashes, as the server compares them. What is not here is not checked.
+# By the format's name without dashes, as the server compares them. Other formats are not checked.
 _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "datetime": _is_date_time,
     "date": _is_date,

@@ -1,4 +1,4 @@
-"""Text to objects: templates whose values never meet the YAML parser."""
+"""Templates, rendered to objects. Values are inserted after YAML parsing, so they never change the structure."""
 
 from ruleop.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.compile.environment import TemplateFunction
@@ -10,20 +10,33 @@ from ruleop.templating.tree.yaml_reader import NotJson, YamlNode, read_yaml, res
 from ruleop.templating.tree.yaml_writer import yaml_document, yaml_text
 from ruleop.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
-from ruleop.templating.values.undefined import OMIT, Absent, Announced, Broken, Later, Missing, Omit, Origin, Unwanted
+from ruleop.templating.values.undefined import (
+    OMIT,
+    Announced,
+    Broken,
+    Later,
+    Missing,
+    Omit,
+    Origin,
+    UndefinedValue,
+    Unwanted,
+)
 
-_WORDS = "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
+_WORDS = (
+    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
+)
 _GLOBALS = (
-    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now genCA genSignedCert genSelfSignedCert htpasswd"
+    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now "
+    "genCA genSignedCert genSelfSignedCert htpasswd"
 )
 JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
-"""Jinja's own words and globals, and our functions: what no id or name may be called."""
+"""Keywords and globals of Jinja, and functions of ruleop: reserved, so no id or name of a rule may be one of them."""
 
 NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
-"""Functions that give something else every time: only for a child that is created once and then left alone."""
+"""Functions whose result differs on every call: allowed only in children that are created once and never updated."""
 
 FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
-"""Functions that a scope brings along, because what they give depends on the cluster, a seed or the clock."""
+"""Functions that a scope provides, because their results depend on the cluster, a seed or the clock."""
 
 __all__ = [
     "FUNCTIONS",
@@ -31,7 +44,6 @@ __all__ = [
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
-    "Absent",
     "Announced",
     "Broken",
     "Expression",
@@ -55,6 +67,7 @@ __all__ = [
     "TemplateFunction",
     "TextTemplate",
     "Tree",
+    "UndefinedValue",
     "Unwanted",
     "View",
     "Waiting",

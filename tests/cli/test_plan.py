@@ -291,4 +291,4 @@ def test_a_bomb_of_aliases_is_rejected(project, ruleop):
     project.write("site.yaml", "\n".join(lines) + "\n")
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 2
-    assert "error: the aliases of this file stand for more than 250,000 values or 8 MiB: write the values out" in ran.err
+    assert "error: the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" in ran.err

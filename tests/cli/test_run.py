@@ -229,7 +229,7 @@ def test_a_project_with_mistakes_has_status_1(project, ended):
 
 def test_an_unreadable_project_has_status_2(project, ended):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
-    assert ended("--kubeconfig", config(project)) == (2, "templates/web.yaml.j2:1: is no UTF-8 text\n")
+    assert ended("--kubeconfig", config(project)) == (2, "templates/web.yaml.j2:1: is not valid UTF-8\n")
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])

@@ -11,8 +11,8 @@ import yaml
 
 from ruleop.kinds import Kind
 from ruleop.merge import Learned, create_fields, normalise_wanted, three_way
-from ruleop.schema.derived import DERIVED
-from ruleop.schema.filled import FILLED_IN
+from ruleop.schema.derived_fields import DERIVED
+from ruleop.schema.server_defaults import SERVER_DEFAULTS
 from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
 from tests.cluster.operator import Operator, Permissions, eventually
 
@@ -114,7 +114,7 @@ def test_values_computed_by_the_server_are_learned(server: Client, stored: objec
 def test_types_and_fields_of_the_tables_by_hand_exist(server: Client) -> None:
     """Nobody would miss them when a type is renamed."""
     schemas = server.schemas()
-    named = {name: set(filled) for name, filled in FILLED_IN.items()}
+    named = {name: set(filled) for name, filled in SERVER_DEFAULTS.items()}
     for name, rows in DERIVED.items():
         for row in rows:
             holder = functools.reduce(lambda each, field: _type_of(schemas, each, field), row.within, name)

@@ -24,12 +24,13 @@ from hypothesis import HealthCheck, Phase, given, note, reject, settings
 from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
-from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_wanted, quantity_equal, same, three_way
+from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_wanted, same, three_way
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.lists import item_key, item_keys
 from ruleop.schema.crds import parse_crd
-from ruleop.schema.derived import DERIVED
+from ruleop.schema.derived_fields import DERIVED
+from ruleop.schema.quantity import quantity_equal
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import builtin_shape
 from tests.cluster import everything, objects

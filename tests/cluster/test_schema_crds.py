@@ -21,7 +21,7 @@ from ruleop.schema.validation import validate
 from tests.cluster.server import CRDS, RefusedError
 
 if TYPE_CHECKING:
-    from ruleop.schema.findings import Path
+    from ruleop.schema.schema_findings import FieldPath
     from tests.cluster.server import Client
 
 JSON = Any
@@ -197,7 +197,7 @@ def accepted(server: Client, schema: JSON) -> bool:
     return True
 
 
-def field(path: Path) -> str:
+def field(path: FieldPath) -> str:
     """As the server names it."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 

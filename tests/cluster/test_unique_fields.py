@@ -8,9 +8,9 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.merge.conflicts import conflicts
-from ruleop.schema.fields import shape_at
+from ruleop.schema.shape_fields import shape_at
 from ruleop.schema.table import builtin_kinds, builtin_shape
-from ruleop.schema.unique import UNIQUE
+from ruleop.schema.unique_fields import UNIQUE
 from tests.cluster import objects
 from tests.cluster.server import RefusedError
 

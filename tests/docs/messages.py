@@ -34,7 +34,7 @@ OPAQUE = {
 }  # fmt: skip
 """Calls whose arguments are data, not words of a message."""
 
-VALUE_ERRORS = {"ruleop/rules/language/durations.py", "ruleop/rules/language/environment.py"}
+VALUE_ERRORS = {"ruleop/rules/language/durations.py", "ruleop/rules/language/env_vars.py"}
 """Where a ValueError becomes a message."""
 
 _COMPOUND = (ast.IfExp, ast.BoolOp, ast.BinOp, ast.Tuple, ast.Dict, ast.Starred, ast.GeneratorExp, ast.List, ast.Subscript)

@@ -39,7 +39,7 @@ WORDS: dict[str, str] = {
     "Flag": "true or false",
     "Count": "whole number",
     "Duration": "duration",
-    "Bare": "expression",
+    "BareExpression": "expression",
     "Template": "template",
     "TemplateFile": "file below templates/",
     "FieldPath": "path",
@@ -81,7 +81,7 @@ def _type(type_: Any) -> str:
             return f"list: {_type(type_.item)}"
         case "MapOf":
             return f"name: {_type(type_.member)}"
-        case "Grown":
+        case "TemplateTree":
             return "mapping with templates" if type_.mapping else "any value with templates"
         case "Template":
             return f"template: {_type(type_.form)}" if type(type_.form).__name__ == "Choice" else "template"

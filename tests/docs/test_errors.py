@@ -36,8 +36,8 @@ def _missing_entries(missing: list[Message]) -> str:
 
 def test_messages_are_found_through_names_and_functions_of_their_module() -> None:
     found = {message.telling for message in messages(("rules",))}
-    assert "say `reach: cluster` in the watch if that is meant" in found  # a constant of the module
-    assert ", which means nothing without" in " ".join(found)  # what a constraint returns
+    assert "set `reach: cluster` in the watch to allow that" in found  # a constant of the module
+    assert ", which requires" in " ".join(found)  # what a constraint returns
 
 
 def test_every_row_of_the_page_has_two_cells() -> None:

@@ -26,7 +26,7 @@ def test_two_ports_of_which_one_has_no_name():
     assert told(ports(A, {"port": 6}), ports(A)) == [("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", True)]
 
 
-def test_items_of_others_among_themselves_and_desired_ones_are_not_told():
+def test_conflicts_among_items_of_others_and_among_desired_items_are_not_reported():
     assert told(ports(B, {**B, "port": 6}), ports(A)) == []
     assert told(ports(A, {**A, "port": 6}), ports(A, {**A, "port": 6})) == []
     assert told(ports(A, B), ports(A)) == []

@@ -1,4 +1,4 @@
-"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived`, and the exceptions."""
+"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived_fields`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.schema.derived import DERIVED
+from ruleop.schema.derived_fields import DERIVED
 from ruleop.schema.table import builtin_shape
 
 Object = dict[str, Any]
@@ -252,7 +252,7 @@ def test_a_derived_field_follows_its_source(case: Case) -> None:
 @pytest.mark.parametrize(
     "case", [case for case in CASES.values() if case.unless], ids=[name for name, case in CASES.items() if case.unless]
 )
-def test_a_value_that_somebody_else_set_stays(case: Case) -> None:
+def test_a_value_set_by_others_is_kept(case: Case) -> None:
     field = case.row[1]
     assert _found(merged(case.kind, case.applied, case.unless, case.wanted), field) == _found(case.unless, field) != []
 
@@ -288,13 +288,13 @@ def _found(value: Any, name: str) -> list[Any]:
     return [each for item in value for each in _found(item, name)] if isinstance(value, list) else []
 
 
-def test_a_derived_field_that_the_rule_sets_is_as_the_rule_says() -> None:
+def test_a_derived_field_that_the_rule_sets_has_the_desired_value() -> None:
     live = container(image="app", imagePullPolicy="Always")
     wanted = container(image="app:1", imagePullPolicy="Always")
     assert merged(DEPLOYMENT, container(image="app"), live, wanted) == wanted
 
 
-def test_a_derived_field_that_the_rule_had_set_goes_with_its_source() -> None:
+def test_a_derived_field_that_the_rule_had_set_is_removed_with_its_source() -> None:
     applied = pod(serviceAccountName="one", serviceAccount="one")
     assert merged(DEPLOYMENT, applied, applied, pod()) == pod()
 
@@ -365,12 +365,12 @@ def test_a_value_of_the_wrong_type_is_left_to_the_server_to_reject(kind: Kind, w
         assert three_way(result.object, wanted, result.fields, shape).object == result.object
 
 
-def test_without_a_record_nothing_is_known_to_be_given_up() -> None:
+def test_without_a_record_nothing_is_removed() -> None:
     live = pod(serviceAccountName="one", serviceAccount="one")
     assert three_way(live, pod(), None, shape_of(DEPLOYMENT)).object is live
 
 
-def test_an_answer_that_another_field_decided_is_no_answer_when_that_field_goes() -> None:
+def test_a_learned_answer_does_not_apply_after_its_source_is_removed() -> None:
     """Of two names for the service account the newer one won. It goes, and the older one counts."""
     both, older = pod(serviceAccountName="two", serviceAccount="one"), pod(serviceAccount="one")
     answered = pod(serviceAccountName="two", serviceAccount="two")
@@ -379,7 +379,7 @@ def test_an_answer_that_another_field_decided_is_no_answer_when_that_field_goes(
     assert merged(DEPLOYMENT, both, answered, older, learned=learned) == older
 
 
-def test_an_empty_value_of_the_rule_is_an_absent_one() -> None:
+def test_an_empty_desired_value_counts_as_missing() -> None:
     def controller(label: str, **spec: Any) -> Object:
         return {"spec": {"template": {"metadata": {"labels": {"a": label}}}, **spec}}
 
@@ -394,7 +394,7 @@ def test_an_empty_struct_of_the_rule_is_one() -> None:
     assert _found(merged(DAEMON_SET, ROLLING, rolling(maxSurge=0, maxUnavailable=1), wanted), "rollingUpdate") != []
 
 
-def test_the_patch_names_what_goes_with_a_field() -> None:
+def test_the_patch_removes_derived_fields() -> None:
     live = pod(serviceAccountName="one", serviceAccount="one")
     patch = merge_patch(live, merged(DEPLOYMENT, pod(serviceAccountName="one"), live, pod()))
     assert patch == pod(serviceAccountName=None, serviceAccount=None)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, same, three_way
-from ruleop.merge.conflicts import conflict
+from ruleop.merge.conflicts import conflicting_field
 from ruleop.merge.lists import item_key
 from tests.merge.shapes import SERVICE, SERVICE_PORTS
 
@@ -32,7 +32,7 @@ def valid(items) -> bool:
     """Whether the API server takes the list: its keys and its other unique fields are unique."""
     keys = [key_of(item) for item in items]
     pairs = ((one, other) for at, one in enumerate(items) for other in items[:at])
-    return len(set(keys)) == len(keys) and all(conflict(one, other, SERVICE_PORTS) is None for one, other in pairs)
+    return len(set(keys)) == len(keys) and all(conflicting_field(one, other, SERVICE_PORTS) is None for one, other in pairs)
 
 
 def a_port(numbers, names, *, of_server: bool):
@@ -125,7 +125,7 @@ def test_all_that_is_desired_is_there_once(t):
 
 @MANY
 @given(states())
-def test_items_of_others_survive_unless_they_hold_the_place_of_one_of_ours_that_is_missing(t):
+def test_items_of_others_are_kept_unless_they_conflict_with_a_missing_recorded_item(t):
     live, recorded = t.live["spec"]["ports"], set() if t.applied is None else set(items_of(t.applied))
     present, desired = {key_of(item) for item in live}, {key_of(item) for item in t.desired}
     result = merged(t).object["spec"]["ports"]
@@ -134,7 +134,7 @@ def test_items_of_others_survive_unless_they_hold_the_place_of_one_of_ours_that_
         if key_of(item) in recorded | desired or item in result:
             continue
         assert recorded - present, "no recorded item was missing"
-        assert any(conflict(item, ours, SERVICE_PORTS) for ours in missing)
+        assert any(conflicting_field(item, ours, SERVICE_PORTS) for ours in missing)
 
 
 @MANY
@@ -150,7 +150,7 @@ def test_an_edit_is_put_right_at_most_once_for_each_item_that_is_missing(t):
 
 @MANY
 @given(states(), any_ports)
-def test_whatever_the_server_answers_the_same_again_is_no_difference(t, answered):
+def test_the_same_answer_of_the_server_is_not_a_difference(t, answered):
     answer, desired = ports(answered), ports(t.desired)
     learned = Learned.NOTHING.learn(desired, answer, t.shape)
     assert three_way(answer, desired, create_fields(desired, t.shape), t.shape, learned=learned).object is answer

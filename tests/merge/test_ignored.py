@@ -25,7 +25,7 @@ def scaled(replicas, **more):
     return {"spec": {"replicas": replicas, **more}}
 
 
-def test_an_ignored_field_is_set_on_creation_and_is_not_ours_from_then_on():
+def test_an_ignored_field_is_set_on_creation_and_not_recorded():
     created = three_way(None, scaled(3, paused=True), None, DEPLOYMENT, ignore=paths("spec.replicas"))
     assert created.object == scaled(3, paused=True)
     assert created.fields == create_fields({"spec": {"paused": True}}, DEPLOYMENT)
@@ -56,11 +56,11 @@ def test_a_field_that_becomes_ignored_leaves_our_fields_also_when_it_is_as_we_le
         assert merged.fields == create_fields(ours, DEPLOYMENT)
 
 
-def test_a_field_that_is_ignored_and_no_longer_wanted_stays():
+def test_an_ignored_field_that_is_no_longer_desired_is_kept():
     assert merge(scaled(7, paused=True), {"spec": {}}, scaled(3, paused=True), DEPLOYMENT, "spec.replicas").object == scaled(7)
 
 
-def test_a_field_that_is_no_longer_ignored_is_ours_again():
+def test_a_field_that_is_no_longer_ignored_is_recorded_again():
     left = merge(scaled(7), scaled(3), scaled(3), DEPLOYMENT, "spec.replicas")
     assert three_way(scaled(7), scaled(3), left.fields, DEPLOYMENT).object == scaled(3)
 
@@ -207,7 +207,7 @@ def item(value, cpu="1"):
         ("map.a", {"map": {"a": 7, "b": 1}}, {"map": {"a": 3, "b": 1}}),
     ],
 )
-def test_a_field_that_was_ignored_through_a_write_is_ours_again_afterwards(path, theirs, ours):
+def test_a_field_that_was_ignored_during_a_write_is_recorded_afterwards(path, theirs, ours):
     """What others had set there has never been an answer to a value of ours."""
     before, wanted = {**theirs, "other": 1}, {**ours, "other": 2}
     written = three_way(before, wanted, create_fields(wanted, LISTS, ignore=paths(path)), LISTS, ignore=paths(path))
@@ -227,7 +227,7 @@ def test_what_the_server_makes_of_a_value_beside_an_ignored_one_is_learned():
     assert three_way(answered, wanted, fields, LISTS, learned=learned).object == wanted
 
 
-def test_an_ignored_field_is_sent_with_what_holds_it():
+def test_an_ignored_field_is_sent_with_a_new_container():
     ignore = paths("env[name=A].value", "env[name=B]", "map.a")
     wanted = {"env": [{"name": "A", "value": "3"}, {"name": "B"}], "map": {"a": 3}}
     assert as_sent(wanted, {}, ignore, LISTS) == wanted

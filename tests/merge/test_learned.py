@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.merge import Learned, create_fields, merge_patch, three_way
-from ruleop.merge.learned import MOST_PLACES
+from ruleop.merge.learned import MAX_DIFFERENCES
 from ruleop.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import ENV, SET, TEXT, TEXTS, keyed, struct
 
@@ -55,7 +55,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_was_answered_once_is_no_difference(name):
+def test_a_learned_answer_is_not_a_difference(name):
     sent, answered = ANSWERS[name]
     assert merge_patch(answered, three_way(answered, sent, create_fields(sent, SHAPE), SHAPE).object), "without learning it is one"
     merged, live = after(sent, answered)
@@ -131,7 +131,7 @@ def test_an_item_that_the_server_dropped_is_sent_again_when_it_changes_whatever_
     assert after(sent, answered)[0].object is answered
 
 
-def test_a_value_that_the_server_now_takes_as_it_is_is_no_longer_excused():
+def test_an_answer_does_not_apply_after_the_server_accepts_the_value():
     learned = Learned.NOTHING.learn({"text": "x"}, {"text": "X"}, SHAPE)
     assert len(learned) == 1
     learned = learned.learn({"text": "x"}, {"text": "x"}, SHAPE)
@@ -148,12 +148,12 @@ def test_what_the_server_adds_is_nothing_to_learn():
 
 
 def test_learning_is_bounded_and_never_changes_what_was_learned_before():
-    sent = {f"n{number}": 1 for number in range(MOST_PLACES * 2)}
+    sent = {f"n{number}": 1 for number in range(MAX_DIFFERENCES * 2)}
     many = Learned.NOTHING.learn(sent, {}, UNKNOWN)
-    assert len(many) == MOST_PLACES
+    assert len(many) == MAX_DIFFERENCES
     assert len(Learned.NOTHING) == 0
     many.learn({"a": 1}, {"a": 1}, UNKNOWN)
-    assert len(many) == MOST_PLACES
+    assert len(many) == MAX_DIFFERENCES
 
 
 def test_nothing_of_a_value_is_kept():
@@ -161,7 +161,7 @@ def test_nothing_of_a_value_is_kept():
     assert "hunter" not in repr(learned) + repr(learned.answers)
 
 
-def test_a_key_that_the_answer_holds_twice_counts_once():
+def test_a_duplicate_key_in_the_answer_counts_once():
     sent, answered = (
         {"env": [{"name": "A", "value": "1"}]},
         {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"value": "x"}]},

@@ -32,7 +32,7 @@ def test_what_others_set_in_our_items_stays():
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}])
 
 
-def test_an_item_that_stands_in_the_place_of_ours_without_a_record_goes():
+def test_an_unrecorded_item_that_conflicts_with_a_desired_one_is_removed():
     assert merge(ports([{**POSTGRES, "port": 6000}]), ports([POSTGRES]), None) == ports([POSTGRES])
 
 
@@ -41,7 +41,7 @@ def test_an_edited_item_is_put_right_and_keeps_its_node_port():
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "nodePort": 30001, "protocol": "TCP"}])
 
 
-def test_a_list_that_is_as_it_should_be_is_no_difference():
+def test_an_owned_list_in_the_desired_state_is_not_a_difference():
     live = ports([{**POSTGRES, "protocol": "TCP"}])
     applied = create_fields(ports([POSTGRES]), SERVICE)
     merged = three_way(live, ports([POSTGRES]), applied, SERVICE, own=OWN)
@@ -49,7 +49,7 @@ def test_a_list_that_is_as_it_should_be_is_no_difference():
     assert merged.fields is applied
 
 
-def test_one_of_two_copies_goes():
+def test_one_of_two_copies_is_removed():
     live = ports([{**POSTGRES, "targetPort": 1}, {**POSTGRES, "targetPort": 2}])
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "targetPort": 1}])
 
@@ -60,7 +60,7 @@ def test_a_list_that_is_left_out_is_empty():
     assert merge(live, {"spec": {}}, None) is live
 
 
-def test_where_the_rule_has_not_even_what_holds_the_list_nothing_goes():
+def test_without_the_parent_of_the_list_in_the_rule_nothing_is_removed():
     live = {"metadata": {}, **ports([METRICS])}
     assert merge(live, {"metadata": {}}, None) is live
 
@@ -94,7 +94,7 @@ def test_members_of_a_set():
     assert merged.object == {"hosts": ["a", "b"], "other": ["c"]}
 
 
-def test_what_others_made_before_us_goes_with_its_keys():
+def test_existing_items_of_others_are_removed_with_their_keys():
     """Without `own` an item that was there before us keeps its keys when it is given up."""
     shape = struct(list=keyed(struct(k=TEXT, v=TEXT), "k"))
     existing = three_way({"list": [{"k": 1, "v": 1}]}, {"list": [{"k": 1, "v": 1}]}, None, shape)

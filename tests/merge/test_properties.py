@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ruleop.merge import FieldSet, Learned, Record, as_sent, create_fields, decode, encode, merge_patch, parse_path, same, three_way
-from ruleop.merge.at_rest import at_rest
-from ruleop.merge.at_rest import holds as holds_at_a_glance
 from ruleop.merge.fields import MapFields
+from ruleop.merge.in_sync import holds as holds_at_a_glance
+from ruleop.merge.in_sync import is_in_sync
 from ruleop.merge.learned import _differences
 from ruleop.merge.lists import item_key
 from ruleop.schema.shape import Shape
@@ -167,7 +167,7 @@ def patched(target, patch):
 
 @MANY
 @given(triples())
-def test_everything_wanted_is_there(t):
+def test_every_desired_value_is_in_the_result(t):
     assert holds(merged(t).object, t.wanted, t.shape)
 
 
@@ -193,7 +193,7 @@ def test_without_a_record_nothing_is_lost(t):
 
 @MANY
 @given(triples())
-def test_fields_given_up_are_gone(t):
+def test_fields_that_are_no_longer_desired_are_removed(t):
     """But for the keys of items that stay, and for containers that were there before us or that others put something into."""
     given_up = set(fields_in(t.before, t.shape)) - set(fields_in(t.wanted, t.shape))
     left = given_up & set(fields_in(merged(t).object, t.shape))
@@ -305,10 +305,10 @@ def test_a_glance_sees_what_a_closer_look_finds(t):
         glance, closer = three_way(live, t.wanted, applied, t.shape), three_way(live, t.wanted, applied, t.shape, ignore=notes)
         assert same(glance.object, closer.object)
         assert glance.fields == closer.fields
-        if at_rest(live, t.wanted, MapFields(applied.root.members, created=False), t.shape):
+        if is_in_sync(live, t.wanted, MapFields(applied.root.members, created=False), t.shape):
             assert closer.object is live
             assert closer.fields == applied
-    assert at_rest(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), "what was just created is at rest"
+    assert is_in_sync(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), "what was just created is at rest"
 
 
 @MANY
@@ -390,7 +390,7 @@ def without(fields: FieldSet, name: str) -> FieldSet:
 
 @MANY
 @given(triples(), st.data())
-def test_an_answer_that_holds_all_that_was_sent_teaches_nothing(t, data):
+def test_an_answer_with_all_sent_values_is_not_learned(t, data):
     """The quick look and the close one agree: where the first sees nothing to learn, there is nothing."""
     answer = data.draw(st.sampled_from([t.live, t.wanted, {**t.live, **t.wanted}, three_way(t.live, t.wanted, t.applied, t.shape).object]))
     if holds_at_a_glance(answer, t.wanted, t.shape):

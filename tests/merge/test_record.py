@@ -156,7 +156,7 @@ GOOD = {"v": 1, "id": "x", "fields": {}}
         '{"v":1,"id":"x","fields":' + '{"a":' * 90_000 + "1" + "}" * 90_001,
     ],
 )
-def test_what_cannot_be_read_is_no_record(text):
+def test_an_unreadable_annotation_is_not_a_record(text):
     assert decode(text) is None
 
 

@@ -29,7 +29,7 @@ def test_what_we_want_is_set_and_what_others_set_stays():
     assert merge({"a": 1, "theirs": 2}, {"a": 3, "b": 4}, {"a": 1}) == {"a": 3, "theirs": 2, "b": 4}
 
 
-def test_what_we_gave_up_goes_even_when_somebody_changed_it_since():
+def test_a_field_that_is_no_longer_desired_is_removed_even_if_others_changed_it():
     assert merge({"a": 9, "theirs": 2}, {}, {"a": 1}) == {"theirs": 2}
 
 
@@ -81,7 +81,7 @@ def test_a_port_without_protocol_is_the_tcp_port_on_either_side(live_port, wante
     assert merged == {"spec": {"ports": [{**live_port, **wanted_port, "nodePort": 30053}]}}, "no key is ever taken from an item that stays"
 
 
-def test_a_port_of_another_protocol_in_the_place_of_ours_is_not_ours():
+def test_a_port_of_another_protocol_is_another_item():
     theirs, ours = {"port": 53, "protocol": "UDP", "name": "theirs"}, {"port": 53, "name": "ours"}
     live, wanted = {"spec": {"ports": [theirs]}}, {"spec": {"ports": [ours]}}
     assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [theirs, ours]}}
@@ -92,7 +92,7 @@ def test_a_union_that_is_an_item_keeps_its_keys():
     assert merge({"l": [{"k": 1, "p": "x", "a": 1}]}, {"l": [{"k": 1, "b": 2}]}, None, shape) == {"l": [{"k": 1, "p": "x", "b": 2}]}
 
 
-def test_a_removed_environment_variable_goes_and_nothing_else():
+def test_only_the_removed_environment_variable_is_removed():
     def app(*env):
         return containers({"name": "app", "env": list(env)})
 
@@ -151,7 +151,7 @@ def test_a_value_of_another_kind_is_replaced(live, wanted):
     assert merge({"a": live}, {"a": [{"k": 2}]}, None, shape) == {"a": [*(live if type(live) is list else []), {"k": 2}]}
 
 
-def test_nulls_in_what_we_want_mean_absent():
+def test_nulls_in_the_desired_state_mean_missing():
     live = {"a": 1, "m": {"x": 1}, "l": [{"x": 1}]}
     merged = three_way(
         live, {"a": None, "m": {"x": 1, "y": None}, "l": [{"x": 1, "y": None}]}, create_fields({"m": {"x": 1}}, UNKNOWN), UNKNOWN
@@ -178,7 +178,7 @@ def test_a_change_deep_in_an_atomic_list_is_a_change():
     assert merge({"l": [[1]]}, {"l": [[2]]}) == {"l": [[2]]}
 
 
-def test_quantities_compare_by_amount_wherever_the_schema_says_so():
+def test_quantities_compare_by_amount_where_the_schema_declares_them():
     def limited(**limits):
         return containers({"name": "app", "resources": {"limits": limits}})
 
@@ -230,27 +230,23 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     twice = containers({"name": "a", "ports": [port, {"name": "x", "containerPort": 81}, {**port, "protocol": "TCP"}]})
     place = "spec.template.spec.containers[name=a].ports[2]: "
     for live in (None, {}, containers({"name": "a"}), containers({"name": "a", "ports": [port]})):
-        assert refusal(twice, DEPLOYMENT, live) == place + "an item with containerPort=80,protocol=TCP stands in this list already"
+        assert refusal(twice, DEPLOYMENT, live) == place + "an item with containerPort=80,protocol=TCP is already in this list"
     assert refusal(containers({"name": "a"}, {"image": "x"}), DEPLOYMENT) == (
-        "spec.template.spec.containers[1]: the item has no name, and items of this list are told apart by name"
+        "spec.template.spec.containers[1]: the item has no name; items of this list are identified by name"
     )
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "ip"))) == (
-        "ports[0]: the item has no port and no ip, and items of this list are told apart by port, ip"
+        "ports[0]: the item has no port and no ip; items of this list are identified by port, ip"
     )
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "protocol", protocol="TCP"))) == (
-        "ports[0]: the item has no port, and items of this list are told apart by port, protocol"
+        "ports[0]: the item has no port; items of this list are identified by port, protocol"
     )
-    assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list are mappings known by port"
+    assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list must be mappings with port"
     assert (
-        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port")))
-        == "ports[0]: the keys of an item (port) must be plain values"
+        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: the keys of an item (port) must be scalars"
     )
+    assert refusal({"s": ["a", "b", "a"]}, struct(s=SET)) == "s[2]: the same value is already in this list, which the API declares as a set"
     assert (
-        refusal({"s": ["a", "b", "a"]}, struct(s=SET)) == "s[2]: the same value stands in this list already, and the API declares it a set"
-    )
-    assert (
-        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on")))
-        == "p[1]: an item with on=true stands in this list already"
+        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on"))) == "p[1]: an item with on=true is already in this list"
     )
     error = MergeError("", "wrong")
     assert str(error) == "wrong"
@@ -273,7 +269,7 @@ def test_a_refusal_never_shows_a_member_of_a_set():
     assert "hunter2" not in str(caught.value)
 
 
-def test_keys_that_live_holds_twice_are_tolerated():
+def test_duplicate_live_keys_are_tolerated():
     shape = struct(env=ENV)
     live = {"env": [{"name": "X", "value": "1"}, {"name": "A", "value": "1"}, {"name": "X", "value": "2"}]}
     assert merge(live, {"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "1"}]}, shape) is live

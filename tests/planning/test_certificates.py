@@ -219,7 +219,7 @@ def test_certificates_and_hashes_cannot_be_used_in_names(slot: str) -> None:
 
 CA = "{% set ca = genCA('ca') %}\n{% set other = genCA('other') %}\n{% set leaf = genSelfSignedCert('leaf') %}\n"
 WRONG = {
-    "genCA()": "needs cn, too",
+    "genCA()": "cn is missing",
     "genCA('')": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
     "genCA('x' * 65)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",
     "genCA(5)": "genCA: the common name is text of 1 to 64 characters; longer names belong in dns",

@@ -526,7 +526,7 @@ def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
     assert world.objects[key("c")]["data"] == {"k": "nofalse"}
     world = World.of(body % ", b: {template: b.yaml}", {"on": False}, a=plain("a"), b=b, c=c)
     world.settle()
-    assert "not wanted" in world.condition()["message"]
+    assert "`when` of the child a is false" in world.condition()["message"]
     assert states(world)["b"] is State.FAILED
 
 
@@ -681,7 +681,7 @@ def test_ready_when_overrides_the_built_in_rule():
     world = World.of(body, a=plain("a"))
     world.settle()
     assert world.ready() == ("False", "Progressing", "ConfigMap/a is not ready")
-    assert world.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not there yet"
+    assert world.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not available yet"
     world.change(key("a"), {"data": {"state": "down"}})
     assert world.plan().children[0].message == "ConfigMap/a is not ready: readyWhen is false"
     world.change(key("a"), {"data": {"state": "up"}})

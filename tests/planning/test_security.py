@@ -79,7 +79,7 @@ def test_a_child_of_a_cluster_scoped_cr_needs_a_namespace():
     assert "needs a namespace, and a cluster-scoped CR has none" in world.plan().problems[0].message
 
 
-WHERE = 'the observed resource "o" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-scoped: set `namespace`'
 
 
 @pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
@@ -100,9 +100,9 @@ def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespa
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "generateName": ("x-", "metadata.generateName, which is not allowed: give it a name"),
+    "generateName": ("x-", "metadata.generateName, which is not allowed: set metadata.name"),
     "ownerReferences": ([], "metadata.ownerReferences, which is not allowed: ruleop writes the owner itself"),
-    "finalizers": (["x/y"], "metadata.finalizers, which is not allowed: they belong to whoever removes them"),
+    "finalizers": (["x/y"], "metadata.finalizers, which is not allowed: only the controller that removes a finalizer may set it"),
     **{field: ("x", f"metadata.{field}, which is not allowed: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
     "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: ruleop.dev/ is reserved for ruleop"),
     "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: ruleop.dev/ is reserved for ruleop"),

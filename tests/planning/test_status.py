@@ -270,7 +270,7 @@ def test_custom_conditions_follow_their_expressions():
         "observedGeneration": 1,
     }
     assert (world.condition("Later")["status"], world.condition("Later")["reason"]) == ("Unknown", "Waiting")
-    assert world.condition("Later")["message"] == "other (ConfigMap/shop/other) is not there yet"
+    assert world.condition("Later")["message"] == "other (ConfigMap/shop/other) is not available yet"
     assert world.condition("Said")["status"] == "Unknown"
     assert (world.condition("Broken")["status"], world.condition("Broken")["reason"]) == ("Unknown", "RenderFailed")
     assert world.condition()["reason"] == "RenderFailed"

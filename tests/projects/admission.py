@@ -9,7 +9,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any
 
-from ruleop.merge import quantity_equal
+from ruleop.schema.quantity import quantity_equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

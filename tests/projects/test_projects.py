@@ -11,7 +11,7 @@ import pytest
 
 from ruleop.kinds import Kind, Object
 from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.fields import unknown_to_shape
+from ruleop.schema.shape_fields import unknown_to_shape
 from ruleop.schema.structural import default, unknown_fields
 from ruleop.schema.table import builtin_shape
 from ruleop.schema.validation import validate

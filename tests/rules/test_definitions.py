@@ -42,7 +42,7 @@ ROWS = (
 """,
         [
             "crds/b.yaml:3:1: spec.versions: must be a list with at least one version",
-            "crds/c.yaml:1:1: warning: this document of crds/ is no CustomResourceDefinition and is not looked at",
+            "crds/c.yaml:1:1: warning: ignored: this document in crds/ is not a CustomResourceDefinition",
             "crds/d.yaml:2:1: not YAML: did not find expected node content (while parsing a flow node)",
             "crds/e.yaml:1:1: apps.example.com is defined twice in crds/",
         ],
@@ -82,10 +82,10 @@ status:
   deep: {a: "{{ spec.x }}", b: "{{ spec.x }}", "{{ spec.key }}": x}
 """),
         [
-            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",
-            "watches.yaml:3:9: warning: the CRD of App has no status.observedGeneration, so the API server drops it: add it to the schema",
-            "watches.yaml:6:5: warning: the CRD of App has no status.other, so the API server drops it: add it to the schema",
-            "watches.yaml:7:31: warning: the CRD of App has no status.deep.b, so the API server drops it: add it to the schema",
+            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
+            "watches.yaml:3:9: warning: the CRD of App has no status.observedGeneration, so the API server drops the field: add it to the schema",
+            "watches.yaml:6:5: warning: the CRD of App has no status.other, so the API server drops the field: add it to the schema",
+            "watches.yaml:7:31: warning: the CRD of App has no status.deep.b, so the API server drops the field: add it to the schema",
         ],
         files={
             "crds/apps.yaml": definition(
@@ -107,8 +107,8 @@ status:
         "no status subresource",
         watch(""),
         [
-            "watches.yaml:3:9: warning: the CRD of App has no status subresource: the status is written through the resource itself, without observedGeneration",
-            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops it: add it to the schema",
+            "watches.yaml:3:9: warning: the CRD of App has no status subresource: ruleop writes the status with the resource itself, and no observedGeneration",
+            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
         ],
         files={
             "crds/apps.yaml": definition(
@@ -126,7 +126,7 @@ status:
 
 """,
         [
-            "crds/a.yaml:1:1: warning: this document of crds/ is no CustomResourceDefinition and is not looked at",
+            "crds/a.yaml:1:1: warning: ignored: this document in crds/ is not a CustomResourceDefinition",
             "crds/b.yaml:17:20: warning: spec.versions[0].schema.openAPIV3Schema.properties.spec.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
             "crds/b.yaml:18:22: warning: spec.versions[0].schema.openAPIV3Schema.properties.status.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
             "crds/c.yaml:7:26: spec.versions[1]: must be a mapping",
@@ -183,7 +183,7 @@ metadata: {name: a}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from ruleop.rules import build_project
-from ruleop.rules.loading.digests import _said
+from ruleop.rules.loading.digests import _content
 from tests.rules.projects import SERVICE
 
 WATCHES = """\
@@ -153,4 +153,4 @@ def test_each_field_of_a_rule_counts():
     for field in dataclasses.fields(rule):
         if field.name not in {"site", "digest"}:
             other = dataclasses.replace(rule, **{field.name: "another"})
-            assert list(_said(other)) != list(_said(rule)), field.name
+            assert list(_content(other)) != list(_content(rule)), field.name

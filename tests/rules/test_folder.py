@@ -61,9 +61,9 @@ def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None
     assert load(root).digest == before
 
 
-def test_a_missing_folder_and_a_missing_file_are_said(tmp_path: Path) -> None:
-    assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: there is no such folder"]
-    assert refused(tmp_path) == ["watches.yaml: there is no such file: it holds the rules of a project"]
+def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path: Path) -> None:
+    assert refused(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: no such folder"]
+    assert refused(tmp_path) == ["watches.yaml: no such file: it contains the rules of a project"]
 
 
 def test_hidden_files_and_what_editors_leave_behind_are_not_read(root: Path) -> None:
@@ -80,7 +80,7 @@ def test_only_yaml_and_json_files_directly_in_crds_are_read(root: Path) -> None:
 
 def test_a_template_with_a_strange_name_is_refused(root: Path) -> None:
     write(root, {"templates/a b.yaml": "x"})
-    assert refused(root) == ["templates/a b.yaml: a template's name has only letters, digits and . _ - in it: rename it"]
+    assert refused(root) == ["templates/a b.yaml: the name of a template may only contain letters, digits and . _ -: rename it"]
 
 
 @pytest.mark.parametrize("path", ["templates/out.yaml", "crds/out.yaml", "rules/out.yaml"])
@@ -92,7 +92,7 @@ def test_a_link_to_a_file_outside_is_refused(root: Path, path: str) -> None:
     link.symlink_to(outside)
     write(root, {"watches.yaml": "include: ['rules/*.yaml']\nwatches:\n" + USES_A})
     lines = refused(root)
-    assert f"{path}: this link leads out of the project's folder: only what lies inside is read" in lines
+    assert f"{path}: this link points outside of the project folder: only files inside are read" in lines
     assert "hunter2" not in "".join(lines)
 
 
@@ -101,19 +101,19 @@ def test_watches_yaml_itself_may_not_be_a_link_out(root: Path) -> None:
     outside.write_text(USES_A)
     (root / "watches.yaml").unlink()
     (root / "watches.yaml").symlink_to(outside)
-    assert refused(root) == ["watches.yaml: this link leads out of the project's folder: only what lies inside is read"]
+    assert refused(root) == ["watches.yaml: this link points outside of the project folder: only files inside are read"]
 
 
 def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
     write(root.parent, {"elsewhere/x.yaml": "x"})
     (root / "templates/more").symlink_to(root.parent / "elsewhere")
-    assert refused(root) == ["templates/more: this link leads out of the project's folder: only what lies inside is read"]
+    assert refused(root) == ["templates/more: this link points outside of the project folder: only files inside are read"]
 
 
-def test_a_sibling_whose_name_begins_like_the_folder_is_outside(root: Path) -> None:
+def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
     write(root, {"templates-old/x.yaml": "x"})
     (root / "templates/x.yaml").symlink_to(root / "templates-old/x.yaml")
-    assert refused(root) == ["templates/x.yaml: this link leads out of the project's folder: only what lies inside is read"]
+    assert refused(root) == ["templates/x.yaml: this link points outside of the project folder: only files inside are read"]
 
 
 def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
@@ -121,12 +121,12 @@ def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Pa
     (root / "templates/two").symlink_to(root / "templates/one")
     assert set(load(root).templates) == {"a.yaml", "one/x.yaml", "two/x.yaml"}
     (root / "templates/one/up").symlink_to(root / "templates")
-    assert "templates/one/up: this link leads to a folder around it: remove it" in refused(root)
+    assert "templates/one/up: this link points to one of its parent folders: remove it" in refused(root)
 
 
 def test_a_link_to_nothing_is_refused(root: Path) -> None:
     (root / "templates/x.yaml").symlink_to(root / "templates/gone.yaml")
-    assert refused(root) == ["templates/x.yaml: this link leads nowhere"]
+    assert refused(root) == ["templates/x.yaml: this link is broken"]
 
 
 @pytest.mark.parametrize("path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"])
@@ -136,7 +136,7 @@ def test_links_in_a_circle_lead_nowhere(root: Path, path: str) -> None:
     if link.exists():
         link.rename(root / "elsewhere")
     link.symlink_to(link.name)
-    assert f"{path}: this link leads nowhere" in refused(root)
+    assert f"{path}: this link is broken" in refused(root)
 
 
 def test_a_config_map_is_read_through_its_data_link(root: Path) -> None:
@@ -157,11 +157,11 @@ def test_templates_may_itself_be_a_link(root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/pipe", "crds/pipe.yaml", "rules/pipe.yaml"])
-def test_what_is_no_file_is_not_opened(root: Path, path: str) -> None:
+def test_only_regular_files_are_opened(root: Path, path: str) -> None:
     write(root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
     (root / path).unlink(missing_ok=True)
     os.mkfifo(root / path)
-    assert f"{path}: cannot be read: it is no regular file" in refused(root)
+    assert f"{path}: cannot be read: it is not a regular file" in refused(root)
     assert root in {place.folder for place in places(root)}  # what is followed is read without waiting, too
 
 
@@ -169,7 +169,7 @@ def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
     (root / "templates/a.yaml").write_bytes(b"\xef\xbb\xbf" + SERVICE.encode())
     assert load(root).templates["a.yaml"] == SERVICE
     (root / "templates/a.yaml").write_bytes(SERVICE.encode() + b"x: \xff\n")
-    assert refused(root) == ["templates/a.yaml:4: is no UTF-8 text"]
+    assert refused(root) == ["templates/a.yaml:4: is not valid UTF-8"]
 
 
 def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +183,9 @@ def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkey
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/a.yaml", "rules/x.yaml"])
 @pytest.mark.parametrize(
-    ("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is no UTF-8 text")]
+    ("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")]
 )
-def test_what_cannot_be_read_is_not_said_to_be_missing(root: Path, path: str, data: bytes, message: str) -> None:
+def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, data: bytes, message: str) -> None:
     write(root, {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
     (root / path).write_bytes(data)
     assert [line for line in refused(root) if "there is no" in line or path in line] == [path + message]
@@ -196,7 +196,7 @@ def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.
     assert f"{root}: the project has more than 2 files" in refused(root)
 
 
-def test_a_file_that_may_not_be_read_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_read_permission_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(file: Path, most: int) -> bytes:
         if file.name == "a.yaml":
             raise PermissionError(13, "Permission denied")
@@ -286,9 +286,9 @@ def test_watches_yaml_does_not_include_itself(root: Path, name: str) -> None:
 def test_an_include_that_leads_out_is_not_read(root: Path) -> None:
     write(root.parent, {"x.yaml": watch()})
     write(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
-    assert refused(root) == ['watches.yaml:1:11: "../x.yaml" leads out of the project: included files lie inside it']
+    assert refused(root) == ['watches.yaml:1:11: "../x.yaml" is outside of the project: included files must be inside']
 
 
 def test_an_include_of_a_missing_file_is_a_mistake(root: Path) -> None:
     write(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
-    assert refused(root) == ['watches.yaml:1:11: there is no file "x.yaml"']
+    assert refused(root) == ['watches.yaml:1:11: the file "x.yaml" does not exist']

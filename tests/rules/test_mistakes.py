@@ -17,36 +17,36 @@ from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, said, table, watch
 
 THIRTY_LINES = [
-    "templates/broken.yaml:4: there is no filter toYaml; here it is to_yaml",
+    "templates/broken.yaml:4: unknown filter toYaml; use to_yaml",
     "watches.yaml:2:10: the variable IMAGE is not set: set it, or write a default, ${IMAGE:-default}",
-    'watches.yaml:3:9: the variable SIZE must be a number, as its default is; a default in quotes makes it text: ${SIZE:-"3"}',
-    'watches.yaml:5:3: a let cannot be named "spec", which is ruleop\'s own: choose another name',
+    'watches.yaml:3:9: the variable SIZE must be a number, like its default; put the default in quotes for text: ${SIZE:-"3"}',
+    'watches.yaml:5:3: a let cannot be named "spec", which is reserved by ruleop: choose another name',
     'watches.yaml:7:5: App.example.com has 2 watches, so each needs the key "name"',
     'watches.yaml:10:5: unknown key "childs" in a watch',
-    'watches.yaml:11:12: "reach" must be "namespace" or "cluster", and is the text "clustr" (did you mean "cluster"?)',
+    'watches.yaml:11:12: "reach" must be "namespace" or "cluster", not the text "clustr" (did you mean "cluster"?)',
     'watches.yaml:12:22: "reconcilePeriod": the duration "30" needs a unit: "30s", "30m" or "30h"',
-    'watches.yaml:13:30: "maxConcurrentReconciles" must be at least 1, and is 0',
-    'watches.yaml:14:19: "manageStatus" must be true or false, and is the text "no"',
+    'watches.yaml:13:30: "maxConcurrentReconciles" must be at least 1, not 0',
+    'watches.yaml:14:19: "manageStatus" must be true or false, not the text "no"',
     'watches.yaml:15:15: "selector" is empty: leave the key out to match everything',
-    'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: name one, or leave the key out',
+    'watches.yaml:16:17: "namespaces" is an empty list, which matches nothing: add an item, or remove the key',
     'watches.yaml:18:13: an observed resource needs "name" or "selector"',
-    'watches.yaml:19:23: "version" must be a version without its group, like "v1", and is "batch/v1"',
-    'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
-    'watches.yaml:22:7: a child cannot be named "loop", which is one of Jinja\'s: choose another name',
-    'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one name space',
-    "watches.yaml:24:24: there is no templates/gone.yaml",
+    'watches.yaml:19:23: "version" must be a version without its group, like "v1", not "batch/v1"',
+    'watches.yaml:20:63: the observed resource "far" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+    'watches.yaml:22:7: a child cannot be named "loop", which is reserved by Jinja: choose another name',
+    'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one namespace',
+    "watches.yaml:24:24: templates/gone.yaml does not exist",
     'watches.yaml:25:32: a child has both "template" and "object": remove one of them',
     'watches.yaml:26:16: a child needs "template" or "object"',
     "watches.yaml:27:38: `when` cannot read the child `gone`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
     'watches.yaml:28:41: "speck" is not known in `waitFor` (did you mean "spec"?)',
-    'watches.yaml:29:44: "selfish" reads itself, which it is to become: read what exists of it, `live.selfish`',
-    "watches.yaml:31:25: Namespace is a cluster-scoped kind: say `reach: cluster` in the watch if that is meant",
+    'watches.yaml:29:44: "selfish" reads itself: read the existing object with `live.selfish`',
+    "watches.yaml:31:25: Namespace is a cluster-scoped kind: set `reach: cluster` in the watch to allow that",
     'watches.yaml:32:47: no child has the id "clusters" (did you mean "cluster"?)',
-    "watches.yaml:33:90: `random_password` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+    "watches.yaml:33:90: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
     "watches.yaml:34:57: an ignored path \"spec..x\": expected the name of a field; names with special characters are written ['like this']",
-    "watches.yaml:36:14: `random.data.x` would show the data of a Secret in `status`: show its metadata, or whether it is there",
-    "watches.yaml:37:18: `status` cannot read `status`, which it would change: read the children instead",
-    'watches.yaml:39:16: the condition "Ready" is ruleop\'s own: choose another type',
+    "watches.yaml:36:14: `random.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+    "watches.yaml:37:18: `status` cannot read `status`, because it would change what it reads: read the children instead",
+    'watches.yaml:39:16: the condition "Ready" is set by ruleop: choose another type',
 ]
 
 ROWS = (
@@ -93,7 +93,7 @@ reach: cluster
 reach: cluster
 """),
         [
-            'watches.yaml:5:3: the key "reach" stands here twice: the first is on line 4',
+            'watches.yaml:5:3: duplicate key "reach": the first is on line 4',
         ],
     ),
     Row(
@@ -135,7 +135,7 @@ children:
   kind: App
 """,
         [
-            'watches.yaml:1:12: "version" must be a version without its group, like "v1", and is "example.com/v1"',
+            'watches.yaml:1:12: "version" must be a version without its group, like "v1", not "example.com/v1"',
         ],
     ),
     Row(
@@ -145,7 +145,7 @@ children:
   kind: App
 """,
         [
-            'watches.yaml:1:12: "version" must be text, and is the number 1: put it in quotes',
+            'watches.yaml:1:12: "version" must be text, not the number 1: put it in quotes',
         ],
     ),
     Row(
@@ -156,7 +156,7 @@ version: v1
 kind: App
 """,
         [
-            "watches.yaml:1:1: a watch stands in a list: begin it with `- `, and indent what belongs to it",
+            "watches.yaml:1:1: a watch must be an item of a list: start it with `- `, and indent its keys",
         ],
     ),
     Row(
@@ -165,7 +165,7 @@ kind: App
 - App
 """,
         [
-            'watches.yaml:1:3: a watch must be a mapping, and is the text "App"',
+            'watches.yaml:1:3: a watch must be a mapping, not the text "App"',
         ],
     ),
     Row(
@@ -174,14 +174,14 @@ kind: App
 App
 """,
         [
-            'watches.yaml:1:1: a file of watches must be a list of watches, or a mapping with the key "watches", and is the text "App"',
+            'watches.yaml:1:1: a file of watches must be a list of watches, or a mapping with the key "watches", not the text "App"',
         ],
     ),
     Row(
         "an empty file",
         "",
         [
-            "watches.yaml: the file holds no watches",
+            "watches.yaml: the file has no watches",
         ],
     ),
     Row(
@@ -190,7 +190,7 @@ App
 []
 """,
         [
-            "watches.yaml: the project has no watches; if none is meant, say `watches: []`",
+            "watches.yaml: the project has no watches; write `watches: []` if that is intended",
         ],
     ),
     Row(
@@ -223,28 +223,28 @@ App
         "child is text",
         watch("children: {a: a.yaml}"),
         [
-            'watches.yaml:4:17: the child "a" must be a mapping, and is the text "a.yaml"',
+            'watches.yaml:4:17: the child "a" must be a mapping, not the text "a.yaml"',
         ],
     ),
     Row(
         "children is a list",
         watch("children: [a]"),
         [
-            'watches.yaml:4:13: "children" must be a mapping, and is a list',
+            'watches.yaml:4:13: "children" must be a mapping, not a list',
         ],
     ),
     Row(
         "choice",
         watch("reach: clustr"),
         [
-            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is the text "clustr" (did you mean "cluster"?)',
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", not the text "clustr" (did you mean "cluster"?)',
         ],
     ),
     Row(
         "choice of another type",
         watch("reach: true"),
         [
-            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is the boolean true',
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", not the boolean true',
         ],
     ),
     Row(
@@ -253,7 +253,7 @@ App
 apply: {strategy: create_only}
 """),
         [
-            'watches.yaml:4:21: "strategy" must be "merge", "server-side", "create-only" or "replace", and is the text "create_only" (did you mean "create-only"?)',
+            'watches.yaml:4:21: "strategy" must be "merge", "server-side", "create-only" or "replace", not the text "create_only" (did you mean "create-only"?)',
         ],
     ),
     Row(
@@ -267,56 +267,56 @@ apply: {strategy: create_only}
         "duration of nonsense",
         watch("reconcilePeriod: soon"),
         [
-            'watches.yaml:4:20: "reconcilePeriod": "soon" is no duration: write it like "10h", "1h30m" or "0s"',
+            'watches.yaml:4:20: "reconcilePeriod": "soon" is not a duration: write it like "10h", "1h30m" or "0s"',
         ],
     ),
     Row(
         "duration as a list",
         watch("reconcilePeriod: [10h]"),
         [
-            'watches.yaml:4:20: "reconcilePeriod" must be a duration like "10h", and is a list',
+            'watches.yaml:4:20: "reconcilePeriod" must be a duration like "10h", not a list',
         ],
     ),
     Row(
         "flag",
         watch('manageStatus: "no"'),
         [
-            'watches.yaml:4:17: "manageStatus" must be true or false, and is the text "no"',
+            'watches.yaml:4:17: "manageStatus" must be true or false, not the text "no"',
         ],
     ),
     Row(
         "count too small",
         watch("maxConcurrentReconciles: 0"),
         [
-            'watches.yaml:4:28: "maxConcurrentReconciles" must be at least 1, and is 0',
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be at least 1, not 0',
         ],
     ),
     Row(
         "count as text",
         watch('maxConcurrentReconciles: "3"'),
         [
-            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, and is the text "3"',
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, not the text "3"',
         ],
     ),
     Row(
         "count as boolean",
         watch("maxConcurrentReconciles: true"),
         [
-            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, and is the boolean true',
+            'watches.yaml:4:28: "maxConcurrentReconciles" must be a whole number, not the boolean true',
         ],
     ),
     Row(
         "no namespaces",
         watch("namespaces: []"),
         [
-            'watches.yaml:4:15: "namespaces" is an empty list, which matches nothing: name one, or leave the key out',
+            'watches.yaml:4:15: "namespaces" is an empty list, which matches nothing: add an item, or remove the key',
         ],
     ),
     Row(
         "a namespace that is none",
         watch("namespaces: [My_Namespace]"),
         [
-            'watches.yaml:4:16: a namespace must be a name of lowercase letters, digits and dashes, at most 63, and is "My_Namespace"',
+            'watches.yaml:4:16: a namespace must be a name of lowercase letters, digits and dashes, at most 63, not "My_Namespace"',
         ],
     ),
     Row(
@@ -337,8 +337,8 @@ children:
   htpasswd: {template: a.yaml}
 """),
         [
-            'watches.yaml:5:5: a child cannot be named "spec", which is ruleop\'s own: choose another name',
-            'watches.yaml:6:5: a child cannot be named "htpasswd", which is ruleop\'s own: choose another name',
+            'watches.yaml:5:5: a child cannot be named "spec", which is reserved by ruleop: choose another name',
+            'watches.yaml:6:5: a child cannot be named "htpasswd", which is reserved by ruleop: choose another name',
         ],
     ),
     Row(
@@ -348,7 +348,7 @@ children:
   loop: {template: a.yaml}
 """),
         [
-            'watches.yaml:5:5: a child cannot be named "loop", which is one of Jinja\'s: choose another name',
+            'watches.yaml:5:5: a child cannot be named "loop", which is reserved by Jinja: choose another name',
         ],
     ),
     Row(
@@ -360,7 +360,7 @@ observe:
   pods: {version: v1, kind: Pod, name: x}
 """),
         [
-            'watches.yaml:5:5: a child cannot be named "pods": watches.yaml:7:5 has an observed resource of that name; all ids and lets share one name space',
+            'watches.yaml:5:5: a child cannot be named "pods": watches.yaml:7:5 has an observed resource of that name; all ids and lets share one namespace',
         ],
     ),
     Row(
@@ -372,7 +372,7 @@ finalize:
   a: {template: a.yaml}
 """),
         [
-            'watches.yaml:7:5: a finalize child cannot be named "a": watches.yaml:5:5 has a child of that name; all ids and lets share one name space',
+            'watches.yaml:7:5: a finalize child cannot be named "a": watches.yaml:5:5 has a child of that name; all ids and lets share one namespace',
         ],
     ),
     Row(
@@ -383,7 +383,7 @@ children:
   a: {template: a.yaml}
 """),
         [
-            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one name space',
+            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one namespace',
         ],
     ),
     Row(
@@ -402,7 +402,7 @@ children:
   a: {template: a.yaml, as: x}
 """),
         [
-            'watches.yaml:5:27: a child has "as", which means nothing without "forEach"',
+            'watches.yaml:5:27: a child has "as", which requires "forEach"',
         ],
     ),
     Row(
@@ -415,7 +415,7 @@ children:
 """),
         [
             'watches.yaml:5:51: an item cannot be named "b": watches.yaml:6:5 has a child of that name',
-            'watches.yaml:6:51: an item cannot be named "this", which is ruleop\'s own: choose another name',
+            'watches.yaml:6:51: an item cannot be named "this", which is reserved by ruleop: choose another name',
         ],
     ),
     Row(
@@ -425,7 +425,7 @@ children:
   a: {template: b.yaml}
 """),
         [
-            'watches.yaml:5:19: there is no templates/b.yaml (did you mean "a.yaml"?)',
+            'watches.yaml:5:19: templates/b.yaml does not exist (did you mean "a.yaml"?)',
         ],
         files={
             "templates/bb.yaml": """\
@@ -445,10 +445,10 @@ children:
   d: {template: 3}
 """),
         [
-            'watches.yaml:5:19: "../a.yaml" is outside templates/: only files below it can be templates',
-            'watches.yaml:6:19: "/etc/passwd" is outside templates/: only files below it can be templates',
-            'watches.yaml:7:19: names are below templates/ already: write "a.yaml"',
-            'watches.yaml:8:19: "template" must be the name of a file below templates/, and is the number 3',
+            'watches.yaml:5:19: "../a.yaml" is outside of templates/',
+            'watches.yaml:6:19: "/etc/passwd" is outside of templates/',
+            'watches.yaml:7:19: names are relative to templates/: write "a.yaml"',
+            'watches.yaml:8:19: "template" must be the name of a file below templates/, not the number 3',
         ],
     ),
     Row(
@@ -475,7 +475,7 @@ children:
   a: {template: a.yaml, when: spec.x | toYaml}
 """),
         [
-            "watches.yaml:5:33: there is no filter toYaml; here it is to_yaml",
+            "watches.yaml:5:33: unknown filter toYaml; use to_yaml",
         ],
     ),
     Row(
@@ -487,8 +487,8 @@ children:
   c: {template: a.yaml, when: "a {{ spec.x }}"}
 """),
         [
-            'watches.yaml:5:36: "forEach" must be an expression, and is a list',
-            'watches.yaml:6:33: "when" must be an expression, and is empty',
+            'watches.yaml:5:36: "forEach" must be an expression, not a list',
+            'watches.yaml:6:33: "when" must be an expression, not empty',
             "watches.yaml:7:33: this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it",
         ],
     ),
@@ -496,14 +496,14 @@ children:
         "selector number",
         watch("selector: {a: 1}"),
         [
-            'watches.yaml:4:17: the label "a" must be text, and is the number 1: put it in quotes',
+            'watches.yaml:4:17: the label "a" must be text, not the number 1: put it in quotes',
         ],
     ),
     Row(
         "selector with templates",
         watch('selector: {a: "{{ vars.x }}"}'),
         [
-            "watches.yaml:4:17: a watch's selector is plain text, without templates: it says which CRs there are to read",
+            "watches.yaml:4:17: a watch's selector must be plain text without templates: it selects the CRs to read",
         ],
     ),
     Row(
@@ -518,10 +518,10 @@ selector:
     - {key: "a b", operator: Exists}
 """),
         [
-            'watches.yaml:7:28: "operator" must be "In", "NotIn", "Exists" or "DoesNotExist", and is the text "in" (did you mean "In"?)',
+            'watches.yaml:7:28: "operator" must be "In", "NotIn", "Exists" or "DoesNotExist", not the text "in" (did you mean "In"?)',
             'watches.yaml:8:18: a requirement with the operator In needs "values"',
             'watches.yaml:9:36: a requirement has "values", which the operator Exists does not compare with: remove them',
-            'watches.yaml:10:15: "key" must be a label like "app.kubernetes.io/name", and is "a b"',
+            'watches.yaml:10:15: "key" must be a label like "app.kubernetes.io/name", not "a b"',
         ],
     ),
     Row(
@@ -544,7 +544,7 @@ selector: {matchLabels: {a: b}, c: d}
         "selector text",
         watch("selector: app=x"),
         [
-            'watches.yaml:4:13: "selector" must be a mapping of labels, or matchLabels and matchExpressions, and is the text "app=x"',
+            'watches.yaml:4:13: "selector" must be a mapping of labels, or matchLabels and matchExpressions, not the text "app=x"',
         ],
     ),
     Row(
@@ -568,7 +568,7 @@ observe:
   also: {version: v1, kind: Pod, name: a, namespace: "{{ cr.metadata.namespace }}"}
 """),
         [
-            'watches.yaml:5:56: the observed resource "pods" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+            'watches.yaml:5:56: the observed resource "pods" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
         ],
     ),
     Row(
@@ -597,7 +597,7 @@ status:
         "- {version: v1, kind: Namespace, observe: {pods: {version: v1, kind: Pod, name: a}}}\n"
         "- {version: v1, kind: Pod, observe: {pods: {version: v1, kind: Pod, name: a}}}\n",
         [
-            f'watches.yaml:{place}: the observed resource "{name}" needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it'
+            f'watches.yaml:{place}: the observed resource "{name}" needs a namespace because its CR is cluster-scoped: set `namespace`'
             for place, name in (("6:5", "pods"), ("7:5", "apps"), ("11:44", "pods"))
         ],
         files={"crds/globals.yaml": definition("Global", scope="Cluster")},
@@ -611,9 +611,9 @@ children:
   c: {object: {apiVersion: v1, kind: Service, metadata: {name: c, namespace: other}}}
 """),
         [
-            'watches.yaml:5:38: the child "a" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
-            'watches.yaml:6:38: the child "b" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
-            'watches.yaml:7:80: the child "c" may be in another namespace than its CR: say `reach: cluster` in the watch if that is meant',
+            'watches.yaml:5:38: the child "a" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+            'watches.yaml:6:38: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+            'watches.yaml:7:80: the child "c" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
         ],
     ),
     Row(
@@ -632,7 +632,7 @@ children:
   a: {object: {apiVersion: v1, kind: Namespace, metadata: {name: c}}}
 """),
         [
-            "watches.yaml:5:17: Namespace is a cluster-scoped kind: say `reach: cluster` in the watch if that is meant",
+            "watches.yaml:5:17: Namespace is a cluster-scoped kind: set `reach: cluster` in the watch to allow that",
         ],
     ),
     Row(
@@ -656,16 +656,16 @@ children:
   e: {object: {apiVersion: v1, kind: Service, metadata: "{{ spec.metadata }}"}}
 """),
         [
-            "watches.yaml:10:11: `metadata.generateName` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:10:11: the object needs metadata.name",
-            "watches.yaml:11:11: `metadata.ownerReferences` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:12:11: `metadata.finalizers` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:13:20: `metadata.labels['ruleop.dev/x']` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:14:25: `metadata.annotations['ruleop.dev/owner']` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:15:9: `status` is ruleop's or the API server's to write: remove it",
-            "watches.yaml:16:17: `kind: List` is refused: make each of its items a child, or use a template with `---` between them",
+            "watches.yaml:10:11: `metadata.generateName` is set by ruleop or the API server: remove it",
+            "watches.yaml:10:11: metadata.name of the object is missing",
+            "watches.yaml:11:11: `metadata.ownerReferences` is set by ruleop or the API server: remove it",
+            "watches.yaml:12:11: `metadata.finalizers` is set by ruleop or the API server: remove it",
+            "watches.yaml:13:20: `metadata.labels['ruleop.dev/x']` is set by ruleop or the API server: remove it",
+            "watches.yaml:14:25: `metadata.annotations['ruleop.dev/owner']` is set by ruleop or the API server: remove it",
+            "watches.yaml:15:9: `status` is set by ruleop or the API server: remove it",
+            "watches.yaml:16:17: `kind: List` is not supported: make each item a child, or use a template with documents separated by `---`",
             "watches.yaml:17:17: an object needs apiVersion, in plain text",
-            "watches.yaml:18:17: the object needs metadata.name",
+            "watches.yaml:18:17: metadata.name of the object is missing",
         ],
     ),
     Row(
@@ -675,7 +675,7 @@ children:
             + "".join(f"        {field}: x\n" for field in sorted(SERVER_METADATA))
         ),
         [
-            f"watches.yaml:{line}:11: `metadata.{field}` is ruleop's or the API server's to write: remove it"
+            f"watches.yaml:{line}:11: `metadata.{field}` is set by ruleop or the API server: remove it"
             for line, field in enumerate(sorted(SERVER_METADATA), 11)
         ],
     ),
@@ -695,7 +695,7 @@ children:
         "namespaces that are too long",
         watch(f"namespaces: [{'a' * 63}, {'b' * 64}]"),
         [
-            f'watches.yaml:4:81: a namespace must be a name of lowercase letters, digits and dashes, at most 63, and is "{"b" * 64}"',
+            f'watches.yaml:4:81: a namespace must be a name of lowercase letters, digits and dashes, at most 63, not "{"b" * 64}"',
         ],
     ),
     Row(
@@ -720,9 +720,9 @@ finalize:
 """),
         [
             'watches.yaml:5:39: no child has the id "bb"',
-            'watches.yaml:5:43: "a" cannot depend on the observed "p": say what to wait for in `waitFor`',
-            'watches.yaml:5:46: "a" cannot depend on "f": it exists only in a deletion',
-            'watches.yaml:10:39: "f" cannot depend on "a": a deletion renders no children',
+            'watches.yaml:5:43: "a" cannot depend on the observed "p": use `waitFor` instead',
+            'watches.yaml:5:46: "a" cannot depend on "f": it exists only during deletion',
+            'watches.yaml:10:39: "f" cannot depend on "a": children are not rendered during deletion',
         ],
     ),
     Row(
@@ -739,7 +739,7 @@ apply:
             "watches.yaml:6:14: an ignored path \"spec..replicas\": expected the name of a field; names with special characters are written ['like this']",
             'watches.yaml:7:24: "path" "spec.a[": expected a name or a value',
             'watches.yaml:8:9: an ignored path needs the key "path"',
-            "watches.yaml:9:9: an ignored path must be a mapping, and is the number 3",
+            "watches.yaml:9:9: an ignored path must be a mapping, not the number 3",
         ],
     ),
     Row(
@@ -760,8 +760,8 @@ children:
   c: {template: a.yaml, deletion: true}
 """),
         [
-            'watches.yaml:5:37: "deletion" must be "delete" or "orphan", and is the text "orfan"',
-            'watches.yaml:7:37: "deletion" must be text, and is the boolean true: put it in quotes',
+            'watches.yaml:5:37: "deletion" must be "delete" or "orphan", not the text "orfan"',
+            'watches.yaml:7:37: "deletion" must be text, not the boolean true: put it in quotes',
         ],
     ),
     Row(
@@ -775,10 +775,10 @@ conditions:
   - {type: 3, status: spec.x}
 """),
         [
-            'watches.yaml:5:14: the condition "Ready" is ruleop\'s own: choose another type',
-            'watches.yaml:7:14: the condition "Fine" is there twice',
+            'watches.yaml:5:14: the condition "Ready" is set by ruleop: choose another type',
+            'watches.yaml:7:14: the condition "Fine" is a duplicate',
             'watches.yaml:8:7: a condition needs the key "type"',
-            'watches.yaml:9:14: "type" must be text, and is the number 3: put it in quotes',
+            'watches.yaml:9:14: "type" must be text, not the number 3: put it in quotes',
         ],
     ),
     Row(
@@ -801,22 +801,22 @@ status:
   observedGeneration: 3
 """),
         [
-            'watches.yaml:5:5: status.conditions is ruleop\'s own: say it in "conditions" of the watch',
-            "watches.yaml:6:5: status.observedGeneration is ruleop's own: remove it",
+            'watches.yaml:5:5: status.conditions is set by ruleop: use "conditions" of the watch',
+            "watches.yaml:6:5: status.observedGeneration is set by ruleop: remove it",
         ],
     ),
     Row(
         "status of another sort",
         watch("status: [a]"),
         [
-            'watches.yaml:4:11: "status" must be a mapping of fields, or the name of a template, and is a list',
+            'watches.yaml:4:11: "status" must be a mapping of fields, or the name of a template, not a list',
         ],
     ),
     Row(
         "status template",
         watch("status: b.yaml"),
         [
-            'watches.yaml:4:11: there is no templates/b.yaml (did you mean "a.yaml"?)',
+            'watches.yaml:4:11: templates/b.yaml does not exist (did you mean "a.yaml"?)',
         ],
     ),
     Row(
@@ -828,8 +828,8 @@ status:
   status: {a: b}
 """,
         [
-            'watches.yaml:3:3: ConfigMap is a built-in kind, whose status ruleop never writes: remove "manageStatus"',
-            'watches.yaml:4:3: ConfigMap is a built-in kind, whose status ruleop never writes: remove "status"',
+            'watches.yaml:3:3: ConfigMap is a built-in kind, and ruleop never writes its status: remove "manageStatus"',
+            'watches.yaml:4:3: ConfigMap is a built-in kind, and ruleop never writes its status: remove "status"',
         ],
     ),
     Row(
@@ -853,7 +853,7 @@ watches:
 
 """,
         [
-            'watches.yaml:1:11: there is no file "rules/b.yaml" (did you mean "rules/a.yaml"?)',
+            'watches.yaml:1:11: the file "rules/b.yaml" does not exist (did you mean "rules/a.yaml"?)',
         ],
         files={
             "rules/a.yaml": """\
@@ -875,8 +875,8 @@ watches:
 
 """,
         [
-            'watches.yaml:1:11: "../b.yaml" leads out of the project: included files lie inside it',
-            'watches.yaml:1:22: an included file must be a path inside the project, with / between its parts, and is "/etc/passwd"',
+            'watches.yaml:1:11: "../b.yaml" is outside of the project: included files must be inside',
+            'watches.yaml:1:22: an included file must be a path inside the project, with / between its parts, not "/etc/passwd"',
         ],
     ),
     Row(
@@ -918,7 +918,7 @@ watches:
 include: [rules/*.yaml]
 """,
         [
-            'rules/a.yaml:4:10: "reach" must be "namespace" or "cluster", and is the text "x"',
+            'rules/a.yaml:4:10: "reach" must be "namespace" or "cluster", not the text "x"',
         ],
         files={
             "rules/a.yaml": """\
@@ -935,7 +935,7 @@ include: [rules/*.yaml]
 include: [rules/*.yaml]
 """,
         [
-            "rules/a.yaml: the file holds no watches",
+            "rules/a.yaml: the file has no watches",
         ],
         files={
             "rules/a.yaml": """\
@@ -950,8 +950,8 @@ conditions: [{type: Fine, status: spec.x, message: 3}]
 observe: {a: {version: v1, kind: Pod, name: 3}}
 """),
         [
-            'watches.yaml:4:54: "message" must be text, and is the number 3: put it in quotes',
-            'watches.yaml:5:47: "name" must be text, and is the number 3: put it in quotes',
+            'watches.yaml:4:54: "message" must be text, not the number 3: put it in quotes',
+            'watches.yaml:5:47: "name" must be text, not the number 3: put it in quotes',
         ],
     ),
     Row(
@@ -967,12 +967,12 @@ validate: [{rule: "spec.x >", message: "{{ x"}]
         [
             "watches.yaml:4:12: template syntax: unexpected end of template, expected 'end of print statement'",
             "watches.yaml:4:33: template syntax: Expected an expression, got 'end of statement block'",
-            "watches.yaml:4:45: there is no filter nope",
-            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one name space',
+            "watches.yaml:4:45: unknown filter nope",
+            'watches.yaml:6:5: a child cannot be named "a": watches.yaml:4:9 has a let of that name; all ids and lets share one namespace',
             "watches.yaml:6:37: template syntax: unexpected '}'",
-            'watches.yaml:7:5: a child cannot be named "b": watches.yaml:4:25 has a let of that name; all ids and lets share one name space',
+            'watches.yaml:7:5: a child cannot be named "b": watches.yaml:4:25 has a let of that name; all ids and lets share one namespace',
             "watches.yaml:7:66: template syntax: expected name or number",
-            "watches.yaml:8:15: there is no filter b64enc; here it is b64encode",
+            "watches.yaml:8:15: unknown filter b64enc; use b64encode",
             "watches.yaml:9:21: template syntax: unexpected 'end of print statement'",
             "watches.yaml:9:42: template syntax: unexpected end of template, expected 'end of print statement'",
         ],
@@ -987,10 +987,10 @@ children:
   b: {template: a.yaml, apply: merge}
 """),
         [
-            'watches.yaml:4:9: "vars" must be a mapping, and is a list',
-            'watches.yaml:5:8: "let" must be a mapping, and is a list',
-            'watches.yaml:7:17: "object" must be a mapping, and is a list',
-            'watches.yaml:8:34: "apply" must be a mapping, and is the text "merge"',
+            'watches.yaml:4:9: "vars" must be a mapping, not a list',
+            'watches.yaml:5:8: "let" must be a mapping, not a list',
+            'watches.yaml:7:17: "object" must be a mapping, not a list',
+            'watches.yaml:8:34: "apply" must be a mapping, not the text "merge"',
         ],
     ),
     Row(
@@ -1000,8 +1000,8 @@ conditions: {type: Fine}
 children: {a: {template: a.yaml, dependsOn: b}}
 """),
         [
-            'watches.yaml:4:15: "conditions" must be a list, and is a mapping',
-            'watches.yaml:5:47: "dependsOn" must be a list, and is the text "b"',
+            'watches.yaml:4:15: "conditions" must be a list, not a mapping',
+            'watches.yaml:5:47: "dependsOn" must be a list, not the text "b"',
         ],
     ),
     Row(
@@ -1014,9 +1014,9 @@ children:
 reach:
 """),
         [
-            'watches.yaml:6:16: "template" must be the name of a file below templates/, and is empty',
-            'watches.yaml:7:12: "when" must be an expression, and is empty',
-            'watches.yaml:8:9: "reach" must be "namespace" or "cluster", and is empty',
+            'watches.yaml:6:16: "template" must be the name of a file below templates/, not empty',
+            'watches.yaml:7:12: "when" must be an expression, not empty',
+            'watches.yaml:8:9: "reach" must be "namespace" or "cluster", not empty',
         ],
     ),
     Row(
@@ -1025,7 +1025,7 @@ reach:
 apply: {ignore: [{path: 3}]}
 """),
         [
-            'watches.yaml:4:27: "path" must be the path of a field, and is the number 3',
+            'watches.yaml:4:27: "path" must be the path of a field, not the number 3',
         ],
     ),
     Row(
@@ -1036,7 +1036,7 @@ reach: |
   b
 """),
         [
-            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", and is text',
+            'watches.yaml:4:10: "reach" must be "namespace" or "cluster", not text',
         ],
     ),
     Row(
@@ -1048,11 +1048,11 @@ children:
 reach: x
 """),
         [
-            "watches.yaml:5:8: the anchor &a is refused: say a repeated value once under `vars` or `let`",
-            "watches.yaml:5:22: there is no templates/gone.yaml",
-            "watches.yaml:6:8: the alias *a is refused: write the value out, or say it once under `vars` or `let`",
-            'watches.yaml:6:8: the child "b" must be a mapping, and is empty',
-            'watches.yaml:7:10: "reach" must be "namespace" or "cluster", and is the text "x"',
+            "watches.yaml:5:8: anchors are not allowed (&a): define a repeated value once under `vars` or `let`",
+            "watches.yaml:5:22: templates/gone.yaml does not exist",
+            "watches.yaml:6:8: aliases are not allowed (*a): write the value out, or define it once under `vars` or `let`",
+            'watches.yaml:6:8: the child "b" must be a mapping, not empty',
+            'watches.yaml:7:10: "reach" must be "namespace" or "cluster", not the text "x"',
         ],
     ),
     Row(
@@ -1066,15 +1066,15 @@ conditions:
   - {type: B, status: spec.x, reason: "{{ spec.reason }}"}
 """),
         [
-            'watches.yaml:5:38: "namespace" must be a name of lowercase letters, digits and dashes, at most 63, and is "My_Namespace"',
-            'watches.yaml:8:41: "reason" must be one word, like "Starting", and is "not one word"',
+            'watches.yaml:5:38: "namespace" must be a name of lowercase letters, digits and dashes, at most 63, not "My_Namespace"',
+            'watches.yaml:8:41: "reason" must be one word, like "Starting", not "not one word"',
         ],
     ),
 )
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -1082,12 +1082,12 @@ def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> No
     "watches", ["[]\n", "watches: []\ninclude: [rules/*.yaml]\n", "include: [rules/*.yaml]\n", "vars: {a: 1}\n", "{}\n"]
 )
 def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(watches: str) -> None:
-    assert "watches.yaml: the project has no watches; if none is meant, say `watches: []`" in said(watches)
+    assert "watches.yaml: the project has no watches; write `watches: []` if that is intended" in said(watches)
 
 
-def test_that_nothing_is_watched_can_be_said_in_so_many_words() -> None:
+def test_an_explicit_empty_list_of_watches_is_allowed() -> None:
     """As before an operator is uninstalled."""
-    assert said("watches: []\n") == ["watches.yaml:1:10: warning: the project has no watches: no custom resource is looked after"]
+    assert said("watches: []\n") == ["watches.yaml:1:10: warning: the project has no watches: no custom resources are managed"]
     assert load("watches: []\n").rules == ()
 
 
@@ -1138,7 +1138,7 @@ watches:
 """
 
 
-def test_thirty_mistakes_are_said_at_once() -> None:
+def test_thirty_mistakes_are_reported_at_once() -> None:
     files = {"templates/broken.yaml": SERVICE + "x: {{ spec.x | toYaml }}\n"}
     with pytest.raises(ProjectErrors) as caught:
         load(THIRTY, files, {"SIZE": "x"})
@@ -1168,7 +1168,7 @@ def slips(word: str) -> st.SearchStrategy[str]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
-def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject) -> None:
+def test_a_misspelled_key_is_reported_with_the_intended_one(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from([WatchTable, ChildTable]))
     names = {known.name for _, known in keys(table)}
     meant = data.draw(st.sampled_from(sorted(name for name in names if len(name) > 4)))
@@ -1178,7 +1178,7 @@ def test_a_slip_in_any_key_is_named_and_so_is_what_was_meant(data: st.DataObject
     assert line.endswith(f'unknown key "{slip}" in {table.TITLE} (did you mean "{meant}"?)')
 
 
-def test_every_key_says_what_it_is() -> None:
+def test_every_key_has_a_description() -> None:
     for each in TABLES:
         for _, known in keys(each):
             assert known.doc.endswith((".", ")")), f"{each.DEFINITION}.{known.name}"

@@ -57,7 +57,7 @@ children:
   b: {template: a.yaml, when: "has_kind('v1', 'Pod')"}
 """),
         [
-            'watches.yaml:5:34: there is no function "has_knd" (did you mean "has_kind"?)',
+            'watches.yaml:5:34: unknown function "has_knd" (did you mean "has_kind"?)',
         ],
     ),
     Row(
@@ -74,18 +74,18 @@ children:
             'watches.yaml:5:72: "Release" is not known in the child "a": write metadata.name and metadata.namespace',
             'watches.yaml:5:105: "Values" is not known in the child "a": write spec.x',
             'watches.yaml:5:126: "ansible_operator_meta" is not known in the child "a": write metadata.name and metadata.namespace',
-            "watches.yaml:6:86: there is no function \"lookup\": read objects of the cluster through `observe` in the watch, a file of templates/ by `file('x')`, the environment by `vars`",
-            "watches.yaml:6:118: there is no function \"include\": write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`",
-            "watches.yaml:6:143: there is no function \"hasKey\": write `'key' in x`, or `x.key is defined`",
-            "watches.yaml:7:86: there is no function \"default\": write `x | default('a')`",
-            'watches.yaml:7:119: there is no function "toYaml": write `x | to_yaml`',
+            "watches.yaml:6:86: unknown function \"lookup\": read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, the environment with `vars`",
+            "watches.yaml:6:118: unknown function \"include\": write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`",
+            "watches.yaml:6:143: unknown function \"hasKey\": write `'key' in x`, or `x.key is defined`",
+            "watches.yaml:7:86: unknown function \"default\": write `x | default('a')`",
+            'watches.yaml:7:119: unknown function "toYaml": write `x | to_yaml`',
             'watches.yaml:7:144: "quote" is not known in the child "c": write `x | quote`',
             'watches.yaml:8:44: "null" is not known in `when`: write none',
-            'watches.yaml:8:61: there is no function "empty": write `not x`',
-            'watches.yaml:8:78: there is no function "len": write `x | length`',
+            'watches.yaml:8:61: unknown function "empty": write `not x`',
+            'watches.yaml:8:78: unknown function "len": write `x | length`',
             'watches.yaml:8:106: "hostvars" is not known in `deletion`: ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`',
             'watches.yaml:9:86: "sepc" is not known in the child "e" (did you mean "spec"?)',
-            "watches.yaml:9:105: there is no function \"trimSuffix\": write `x.removesuffix('a')`",
+            "watches.yaml:9:105: unknown function \"trimSuffix\": write `x.removesuffix('a')`",
         ],
     ),
     Row(
@@ -110,10 +110,10 @@ children:
   d: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ item.x }} {{ index }}'}}, forEach: "spec.list[item]", when: item.on, waitFor: item.on, deletion: "{{ item.deletion }}"}
 """),
         [
-            'watches.yaml:5:86: `item` is known only in a child with `forEach`, not in the child "a"',
-            'watches.yaml:6:86: `item` is not known in the child "b"; here an item is called `thing`',
-            'watches.yaml:6:111: `this` is known only in `readyWhen`, not in the child "b"',
-            "watches.yaml:8:132: `item` is known only in a child with `forEach`, not in `forEach`",
+            'watches.yaml:5:86: `item` is available only in a child with `forEach`, not in the child "a"',
+            'watches.yaml:6:86: `item` is not available in the child "b"; here the item is named `thing`',
+            'watches.yaml:6:111: `this` is available only in `readyWhen`, not in the child "b"',
+            "watches.yaml:8:132: `item` is available only in a child with `forEach`, not in `forEach`",
         ],
     ),
     Row(
@@ -125,7 +125,7 @@ children:
 """),
         [
             "watches.yaml:5:66: `readyWhen` cannot read the child `b`, only the CR, vars, let and observed objects",
-            "watches.yaml:5:75: `this` is known only in `readyWhen`, not in `when`",
+            "watches.yaml:5:75: `this` is available only in `readyWhen`, not in `when`",
         ],
     ),
     Row(
@@ -173,7 +173,7 @@ observe:
 vars: {x: 1}
 """),
         [
-            "watches.yaml:10:51: `observe` cannot read the observed `one`: what is observed must not depend on what was observed",
+            "watches.yaml:10:51: `observe` cannot read the observed `one`: observed objects must not depend on observed objects",
             "watches.yaml:11:63: `observe` cannot read the let `deeper`, which reads the observed `one`",
         ],
     ),
@@ -203,10 +203,10 @@ conditions:
   - {type: Fine, status: status.a}
 """),
         [
-            "watches.yaml:6:12: `status` cannot read `status`, which it would change: read the children instead",
-            "watches.yaml:7:12: `status` cannot read `status`, which it would change: read the children instead",
-            "watches.yaml:8:12: `status` cannot read the let `z`, which reads `status`: it would change what it reads",
-            "watches.yaml:9:12: `status` cannot read the let `w`, which reads `status`: it would change what it reads",
+            "watches.yaml:6:12: `status` cannot read `status`, because it would change what it reads: read the children instead",
+            "watches.yaml:7:12: `status` cannot read `status`, because it would change what it reads: read the children instead",
+            "watches.yaml:8:12: `status` cannot read the let `z`, which reads `status`: the status would change what it reads",
+            "watches.yaml:9:12: `status` cannot read the let `w`, which reads `status`: the status would change what it reads",
         ],
     ),
     Row(
@@ -220,9 +220,9 @@ finalize:
 status: {x: "{{ f.x }} {{ live.g }}"}
 """),
         [
-            'watches.yaml:5:86: the child "a" cannot read the finalize child `f`, which exists only in a deletion',
-            "watches.yaml:5:96: `live.f`: a finalize child exists only in a deletion",
-            "watches.yaml:7:111: `ready.a`: a deletion renders no children, so it is not known whether they are ready",
+            'watches.yaml:5:86: the child "a" cannot read the finalize child `f`, which exists only during deletion',
+            "watches.yaml:5:96: `live.f`: a finalize child exists only during deletion",
+            "watches.yaml:7:111: `ready.a`: children are not rendered during deletion, so their readiness is unknown",
         ],
     ),
     Row(
@@ -234,9 +234,9 @@ children:
 """),
         [
             'watches.yaml:5:37: `live.bb`: no child has the id "bb"',
-            "watches.yaml:5:37: `live` needs an id in plain text, `live.a`, so that ruleop knows what is read",
+            "watches.yaml:5:37: `live` needs an id in plain text, `live.a`, so that ruleop knows what the template reads",
             'watches.yaml:5:49: `ready.bb`: no child has the id "bb"',
-            "watches.yaml:5:49: `ready` needs an id in plain text, `ready.a`, so that ruleop knows what is read",
+            "watches.yaml:5:49: `ready` needs an id in plain text, `ready.a`, so that ruleop knows what the template reads",
         ],
     ),
     Row(
@@ -258,8 +258,8 @@ children:
   b: {template: a.yaml}
 """),
         [
-            'templates/a.yaml:1:8: a template cannot set "spec", which has a meaning already: choose another name',
-            'templates/a.yaml:2:10: a template cannot set "b", which has a meaning already: choose another name',
+            'templates/a.yaml:1:8: a template cannot set "spec", which is already defined: choose another name',
+            'templates/a.yaml:2:10: a template cannot set "b", which is already defined: choose another name',
         ],
         files={
             "templates/a.yaml": """\
@@ -291,11 +291,11 @@ watches:
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
 @pytest.mark.parametrize("type_", OWN_CONDITIONS)
 def test_conditions_that_ruleop_writes_are_not_the_rules_to_write(type_: str) -> None:
     mistakes = said(watch(f"children: {{a: {{template: a.yaml}}}}\nconditions: [{{type: {type_}, status: spec.x}}]"))
-    assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is ruleop\'s own: choose another type']
+    assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is set by ruleop: choose another type']

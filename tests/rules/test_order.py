@@ -22,8 +22,8 @@ children:
   d: {template: a.yaml, waitFor: live.d.x}
 """),
         [
-            'watches.yaml:5:36: "a" reads itself, which it is to become: read what exists of it, `live.a`',
-            'watches.yaml:6:36: "b" reads itself, which it is to become: read what exists of it, `live.b`',
+            'watches.yaml:5:36: "a" reads itself: read the existing object with `live.a`',
+            'watches.yaml:6:36: "b" reads itself: read the existing object with `live.b`',
             'watches.yaml:7:39: "c" depends on itself: remove it from its `dependsOn`',
         ],
     ),
@@ -40,8 +40,8 @@ finalize:
   g: {template: a.yaml, dependsOn: [f]}
 """),
         [
-            'watches.yaml:6:36: a cycle: "a" reads "b" (watches.yaml:6:36), "b" depends on "c" (watches.yaml:7:39), "c" reads "a" (watches.yaml:8:37); break it by reading what exists, `live.<id>`, which waits for nothing',
-            'watches.yaml:10:39: a cycle: "f" depends on "g" (watches.yaml:10:39), "g" depends on "f" (watches.yaml:11:39); break it by reading what exists, `live.<id>`, which waits for nothing',
+            'watches.yaml:6:36: a cycle: "a" reads "b" (watches.yaml:6:36), "b" depends on "c" (watches.yaml:7:39), "c" reads "a" (watches.yaml:8:37); break it by reading the existing object with `live.<id>`, which does not wait',
+            'watches.yaml:10:39: a cycle: "f" depends on "g" (watches.yaml:10:39), "g" depends on "f" (watches.yaml:11:39); break it by reading the existing object with `live.<id>`, which does not wait',
         ],
     ),
     Row(
@@ -52,7 +52,7 @@ children:
   b: {template: b.yaml}
 """),
         [
-            'templates/a.yaml:4:7: a cycle: "a" reads "b" (templates/a.yaml:4:7), "b" reads "a" (templates/b.yaml:5:16); break it by reading what exists, `live.<id>`, which waits for nothing',
+            'templates/a.yaml:4:7: a cycle: "a" reads "b" (templates/a.yaml:4:7), "b" reads "a" (templates/b.yaml:5:16); break it by reading the existing object with `live.<id>`, which does not wait',
         ],
         files={
             "templates/a.yaml": """\
@@ -74,7 +74,7 @@ x: {% for i in a.list %}{{ i.x }}{% endfor %}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -146,7 +146,7 @@ def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
 
 
 @given(graphs())
-def test_an_order_keeps_every_link_and_leaves_out_exactly_what_a_cycle_holds_up(graph: dict[str, list[str]]) -> None:
+def test_an_order_respects_every_link_and_omits_exactly_keys_on_or_after_a_cycle(graph: dict[str, list[str]]) -> None:
     order = topological(graph)
     place = {name: number for number, name in enumerate(order)}
     assert len(place) == len(order)

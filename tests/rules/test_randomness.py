@@ -19,13 +19,13 @@ children:
   g: {template: e.yaml, apply: {strategy: merge}}
 """),
         [
-            "templates/d.yaml:4:14: `random_password` in metadata.name gives another object each time: make the name from the CR",
-            "templates/d.yaml:9:34: `now` in metadata.name gives another object each time: make the name from the CR",
-            "templates/e.yaml:4:15: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:4:16: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:6:86: `random_password` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:8:68: `now` in metadata.name gives another object each time: make the name from the CR",
-            "watches.yaml:11:34: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "templates/d.yaml:4:14: `random_password` in metadata.name would create another object each time: derive the name from the CR",
+            "templates/d.yaml:9:34: `now` in metadata.name would create another object each time: derive the name from the CR",
+            "templates/e.yaml:4:15: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:4:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:6:86: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:8:68: `now` in metadata.name would create another object each time: derive the name from the CR",
+            "watches.yaml:11:34: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
         ],
         files={
             "templates/d.yaml": """\
@@ -63,9 +63,9 @@ children:
   c: {object: {apiVersion: v1, kind: Secret, metadata: {name: c}, stringData: {x: "{{ htpasswd('a', 'b') }}"}}, apply: {strategy: create-only}}
 """),
         [
-            "watches.yaml:4:16: `genCA` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:6:89: `htpasswd` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "watches.yaml:7:65: `genSelfSignedCert` in metadata.name gives another object each time: make the name from the CR",
+            "watches.yaml:4:16: `genCA` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:6:89: `htpasswd` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:7:65: `genSelfSignedCert` in metadata.name would create another object each time: derive the name from the CR",
         ],
     ),
     Row(
@@ -77,8 +77,8 @@ children:
   c: {object: {apiVersion: batch/v1, kind: Job, metadata: {name: x, labels: {a: "{{ now() }}"}}}}
 """),
         [
-            "templates/j.yaml:6:16: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
-            "templates/j.yaml:7:14: `now` gives something else each time: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "templates/j.yaml:6:16: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "templates/j.yaml:7:14: `now` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
         ],
         files={
             "templates/j.yaml": """\
@@ -100,5 +100,5 @@ metadata: {name: x}
 
 
 @table(*ROWS)
-def test_each_mistake_is_said_with_its_place_and_nothing_else_is(row: Row) -> None:
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said

@@ -138,7 +138,7 @@ def test_owned_lists_are_joined_from_the_file_the_watch_and_the_child() -> None:
         assert child.apply.own == (parse_path("spec.ports"), parse_path("spec.template.spec.containers"))
 
 
-def test_what_the_watch_says_wins_over_what_its_file_shares() -> None:
+def test_values_of_the_watch_override_shared_values() -> None:
     project = load(
         "vars: {a: shared, b: shared}\nlet: {x: shared, w: '{{ x }}'}\nwatches:\n"
         + watch("vars: {b: own, c: own}\nlet: {x: own, z: '{{ w }}'}")
@@ -238,7 +238,7 @@ def test_a_kind_in_a_core_like_group_is_built_in_only_if_kubernetes_has_it() -> 
     assert found.manage_status is True
 
 
-def test_the_project_holds_its_templates_and_definitions() -> None:
+def test_the_project_contains_its_templates_and_crds() -> None:
     project = load(watch(), {"templates/deep/b.yaml": "x"})
     assert project.root == "/project"
     assert dict(project.templates) == {"a.yaml": SERVICE, "deep/b.yaml": "x"}
@@ -292,12 +292,12 @@ def test_errors_print_one_mistake_a_line_and_keep_warnings_apart() -> None:
     ]
 
 
-def test_a_project_without_watches_yaml_says_so() -> None:
-    with pytest.raises(ProjectErrors, match=r"watches\.yaml: there is no such file"):
+def test_a_project_without_watches_yaml_is_an_error() -> None:
+    with pytest.raises(ProjectErrors, match=r"watches\.yaml: no such file"):
         build_project({}, root="/project", environ={})
 
 
-def test_a_mistake_in_a_template_that_two_watches_share_is_said_once() -> None:
+def test_a_mistake_in_a_shared_template_is_reported_once() -> None:
     two = watch("name: a\nselector: {a: b}\nchildren: {a: {template: a.yaml}}") + watch("name: b\nchildren: {a: {template: a.yaml}}")
     assert said(two, {"templates/a.yaml": SERVICE + "x: {{ nobody }}\n"}) == [
         'templates/a.yaml:4:7: "nobody" is not known in the child "a"'

@@ -14,12 +14,12 @@ from ruleop.rules.language.watches_yaml import TABLES, ChildTable
 from ruleop.templating import read_yaml
 from tests.rules import (
     test_definitions,
-    test_environment,
+    test_env_vars,
     test_mistakes,
     test_names,
     test_order,
     test_randomness,
-    test_secrecy,
+    test_secrets,
     test_watches,
 )
 from tests.rules.projects import Row, table, watch
@@ -167,7 +167,7 @@ def test_the_list_of_structural_mistakes_is_of_rows_that_are_there() -> None:
     assert {row.title for row in test_mistakes.ROWS} >= STRUCTURAL
 
 
-OTHERS = [test_names, test_order, test_secrecy, test_randomness, test_watches, test_definitions, test_environment]
+OTHERS = [test_names, test_order, test_secrets, test_randomness, test_watches, test_definitions, test_env_vars]
 STRUCTURAL_TOO = {"hidden by namespaces", "hidden by selector", "kinds that Kubernetes does not have"}  # y is a boolean; a kind is missing
 
 
@@ -176,7 +176,7 @@ def test_what_only_the_reader_can_refuse_is_accepted_by_the_schema(row: Row) -> 
     VALIDATOR.validate(data(row.watches))
 
 
-def test_every_key_has_a_description_for_editors_and_those_with_a_default_say_it() -> None:
+def test_every_key_has_a_description_and_its_default_in_the_json_schema() -> None:
     schema = watches_schema()
     for each in TABLES:
         properties = schema["$defs"][each.DEFINITION]["properties"]

@@ -43,7 +43,7 @@ def test_the_data_of_a_secret_cannot_be_spread_into_the_status():
       found: {count: "{{ keys | length }}", "{{ keys[0] }}": , other: x}
     """
     (found,) = said(watch(body))
-    assert "would show the data of a Secret in `status`" in found
+    assert "would expose the data of a Secret in `status`" in found
 
 
 def test_a_whole_secret_cannot_be_spread_beside_a_harmless_use_of_it():
@@ -54,7 +54,7 @@ def test_a_whole_secret_cannot_be_spread_beside_a_harmless_use_of_it():
       found: {count: "{{ keys | length }}", "{{ keys | first }}": }
     """
     (found,) = said(watch(body))
-    assert "would show the data of a Secret in `status`" in found
+    assert "would expose the data of a Secret in `status`" in found
 
 
 def test_a_file_that_is_named_in_a_key_is_used():

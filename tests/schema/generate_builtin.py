@@ -9,17 +9,17 @@ discovery of /api and /apis as discovery-api.json and discovery-apis.json.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import FieldPath
 from typing import Any
 
 import orjson
 
 from ruleop.schema.table import build_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = FieldPath(__file__).parents[2]
 
 
-def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
+def load_dump(folder: FieldPath) -> tuple[dict[str, Any], list[Any]]:
     """The documents by their path below /openapi/v3, and discovery."""
     index = orjson.loads((folder / "index.json").read_bytes())
     documents = {}
@@ -32,7 +32,7 @@ def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 
 def main() -> None:
     target = ROOT / "ruleop" / "schema" / "builtin.json"
-    target.write_bytes(build_table(*load_dump(Path(sys.argv[1]))))
+    target.write_bytes(build_table(*load_dump(FieldPath(sys.argv[1]))))
     sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.kinds import GroupKind, Kind
-from ruleop.schema.fields import shape_at
 from ruleop.schema.shape import Unique
+from ruleop.schema.shape_fields import shape_at
 from ruleop.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def test_scalars_know_their_type_unless_several_are_welcome():
     assert at(DEPLOYMENT, *CONTAINER, "resources", "limits", "cpu").scalar == ""
 
 
-def test_a_schema_that_contains_itself_is_no_trouble():
+def test_a_schema_may_contain_itself():
     schema = at(Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "spec", "versions", "schema", "openAPIV3Schema")
     assert schema.fields["properties"].values is schema
     assert schema.fields["not"] is schema
@@ -253,7 +253,7 @@ def test_of_two_versions_the_server_prefers_one():
 
 
 @pytest.mark.parametrize("name", ["DeploymentList", "DeleteOptions", "WatchEvent", "Scale", "Eviction", "Status", "APIGroup"])
-def test_lists_options_and_subresources_are_no_kinds_of_objects(name: str):
+def test_lists_options_and_subresources_are_not_kinds_of_objects(name: str):
     assert name not in {kind.kind for kind in builtin_kinds()}
 
 
@@ -263,7 +263,7 @@ def test_what_is_not_built_in_is_none():
     assert builtin_resource(GroupKind("example.com", "App")) is None
 
 
-def test_the_table_says_which_release_it_is_of():
+def test_the_table_has_its_release():
     assert builtin_release() == "1.36"
 
 

@@ -10,8 +10,8 @@ import pytest
 from ruleop.kinds import Kind
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.crds import CrdVersion, PrinterColumn, parse_crd
-from ruleop.schema.fields import shape_at
-from ruleop.schema.findings import SchemaError
+from ruleop.schema.schema_findings import SchemaError
+from ruleop.schema.shape_fields import shape_at
 from ruleop.schema.table import object_meta
 
 SCHEMA: dict[str, Any] = {
@@ -104,7 +104,7 @@ def found_in_spec(spec: dict[str, Any]) -> list[str]:
     return [line.removeprefix(f"{ROOT}.properties.spec").removeprefix(".") for line in lines]
 
 
-def test_a_crd_says_how_its_kind_is_called_and_served():
+def test_a_crd_has_the_names_and_versions_of_its_kind():
     crd = parse_crd(CRD)
     assert (crd.group, crd.kind, crd.plural, crd.name) == ("cache.example.com", "Memcached", "memcacheds", "memcacheds.cache.example.com")
     assert (crd.singular, crd.list_kind) == ("memcached", "MemcachedList"), "as the server fills them in"
@@ -182,7 +182,7 @@ def test_a_version_without_a_schema_has_the_shape_of_any_resource():
         ({}, "kind: must be CustomResourceDefinition, not None"),
         (
             changed("apiVersion", to="apiextensions.k8s.io/v1beta1"),
-            "apiVersion: must be apiextensions.k8s.io/v1, not 'apiextensions.k8s.io/v1beta1'; older ones are gone since Kubernetes 1.22",
+            "apiVersion: must be apiextensions.k8s.io/v1, not 'apiextensions.k8s.io/v1beta1'; v1beta1 was removed in Kubernetes 1.22",
         ),
         (changed("spec", to=...), "spec: is required, and must be a mapping"),
         (changed("spec", "names", to=[]), "spec.names: is required, and must be a mapping"),
@@ -209,7 +209,7 @@ def test_a_version_without_a_schema_has_the_shape_of_any_resource():
         ),
     ],
 )
-def test_what_is_no_crd_is_refused_with_the_place(crd: dict[str, Any], message: str):
+def test_a_document_that_is_not_a_crd_is_an_error_with_its_path(crd: dict[str, Any], message: str):
     with pytest.raises(SchemaError) as caught:
         parse_crd(crd)
     assert str(caught.value) == message == str(caught.value.finding)
@@ -229,7 +229,7 @@ def test_a_good_crd_has_no_findings():
         (changed("metadata", to=None), ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None"]),
         (changed("spec", "versions", 0, "storage", to=False), ["spec.versions: exactly one version must have storage: true, not 0"]),
         (changed("spec", "versions", 1, "storage", to=True), ["spec.versions: exactly one version must have storage: true, not 2"]),
-        (changed("spec", "versions", 1, "name", to="v1alpha1"), ["spec.versions[1].name: v1alpha1 is there twice"]),
+        (changed("spec", "versions", 1, "name", to="v1alpha1"), ["spec.versions[1].name: v1alpha1 is a duplicate"]),
         (changed("spec", "versions", 1, "name", to="1.0"), ["spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'"]),
         (
             changed("spec", "preserveUnknownFields", to=True),
@@ -237,28 +237,28 @@ def test_a_good_crd_has_no_findings():
         ),
         (
             changed("spec", "names", "shortNames", to=["mc", "M_C"]),
-            ["spec.names.shortNames[1]: must be letters, digits and dashes, and begin with a letter (only kinds may have capitals)"],
+            ["spec.names.shortNames[1]: must consist of letters, digits and dashes and start with a letter (upper case only in kinds)"],
         ),
         (changed("spec", "names", "listKind", to="Memcached"), ["spec.names.listKind: must differ from kind"]),
-        (changed("spec", "versions", 0, "schema", to=...), [f"{ROOT}: is required; without a schema the server keeps no field"]),
+        (changed("spec", "versions", 0, "schema", to=...), [f"{ROOT}: is required: without a schema the API server drops all fields"]),
         (
             changed("spec", "versions", 0, "additionalPrinterColumns", to=[{"type": "int", "jsonPath": "spec.size"}]),
             [
                 "spec.versions[0].additionalPrinterColumns[0].name: is required",
                 "spec.versions[0].additionalPrinterColumns[0].type: must be one of boolean, date, integer, number, string (did you mean integer?)",
-                "spec.versions[0].additionalPrinterColumns[0].jsonPath: must be a path that begins with a dot, such as .spec.size",
+                "spec.versions[0].additionalPrinterColumns[0].jsonPath: must be a path that starts with a dot, such as .spec.size",
             ],
         ),
         (
             changed("spec", "versions", 0, "schema", to={"openAPIV3Shema": SCHEMA}),
             [
-                "spec.versions[0].schema.openAPIV3Shema: is not a known field (did you mean openAPIV3Schema?)",
-                f"{ROOT}: is required; without a schema the server keeps no field",
+                "spec.versions[0].schema.openAPIV3Shema: is an unknown field (did you mean openAPIV3Schema?)",
+                f"{ROOT}: is required: without a schema the API server drops all fields",
             ],
         ),
         (
             changed("spec", "versions", 0, "subresource", to={}),
-            ["spec.versions[0].subresource: is not a known field (did you mean subresources?)"],
+            ["spec.versions[0].subresource: is an unknown field (did you mean subresources?)"],
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_a_group_is_a_domain_name():
         ),
         ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
         ({"type": "object", "requred": []}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
-        ({"type": "object", "required": ["spec"]}, ["required[0]: spec is not a property, so no object could ever be valid"]),
+        ({"type": "object", "required": ["spec"]}, ["required[0]: spec is not a property, so no object can be valid"]),
         (
             {
                 "type": "object",
@@ -304,8 +304,8 @@ def test_a_group_is_a_domain_name():
                 },
             },
             [
-                "not.properties.spec.properties.sice: must also be declared outside of not, to be structural (did you mean size?)",
-                "not.properties.list.items: must also be declared outside of not, to be structural",
+                "not.properties.spec.properties.sice: must also be declared outside of not in a structural schema (did you mean size?)",
+                "not.properties.list.items: must also be declared outside of not in a structural schema",
             ],
         ),
     ],
@@ -324,21 +324,21 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"properties": {"a": {"type": "string"}}}, ["type: is required, to be structural"]),
-        ({"type": "object", "properties": {"a": {}}}, ["properties.a.type: is required, to be structural"]),
+        ({"properties": {"a": {"type": "string"}}}, ["type: is required in a structural schema"]),
+        ({"type": "object", "properties": {"a": {}}}, ["properties.a.type: is required in a structural schema"]),
         ({"type": "object", "properties": {"a": {"x-kubernetes-preserve-unknown-fields": True}}}, []),
         ({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True}}}, []),
         ({"type": "array"}, ["items: is required: the schema of the list's items"]),
-        ({"type": "array", "items": {}}, ["items.type: is required, to be structural"]),
+        ({"type": "array", "items": {}}, ["items.type: is required in a structural schema"]),
         (
             {"type": "array", "items": [{"type": "string"}]},
             ["items: must be one schema, not a list of them", "items: is required: the schema of the list's items"],
         ),
-        ({"type": "object", "additionalProperties": {}}, ["additionalProperties.type: is required, to be structural"]),
+        ({"type": "object", "additionalProperties": {}}, ["additionalProperties.type: is required in a structural schema"]),
         ({"type": "object", "additionalProperties": True}, []),
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
-            ["additionalProperties: and properties exclude each other"],
+            ["additionalProperties: cannot be combined with properties"],
         ),
         ({"type": "objekt"}, ["type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)"]),
         ({"type": "null"}, ["type: must not be null; nullable: true beside the type allows it"]),
@@ -348,12 +348,12 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
         ({"type": "object", "requred": ["a"]}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
         (
             {"type": "string", "pattern": "(?=a)"},
-            ["pattern: is not a regular expression of the API server (RE2): invalid perl operator: (?="],
+            ["pattern: is not a valid regular expression (RE2): invalid perl operator: (?="],
         ),
         ({"type": "string", "pattern": "^a$"}, []),
         (
             {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-            ["uniqueItems: must not be true; x-kubernetes-list-type: set says the same"],
+            ["uniqueItems: must not be true; use x-kubernetes-list-type: set"],
         ),
         (
             {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
@@ -361,17 +361,20 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
         ),
         (
             {"type": "object", "required": ["size", "sice"], "properties": {"size": {"type": "integer"}}},
-            ["required[1]: sice is not a property, so no object could ever be valid (did you mean size?)"],
+            ["required[1]: sice is not a property, so no object can be valid (did you mean size?)"],
         ),
-        ({"type": "object", "required": ["kind"]}, ["required[0]: kind is not a property, so no object could ever be valid"]),
+        ({"type": "object", "required": ["kind"]}, ["required[0]: kind is not a property, so no object can be valid"]),
         ({"type": "object", "required": ["any"], "additionalProperties": {"type": "string"}}, []),
         ({"type": "object", "required": ["any"], "x-kubernetes-preserve-unknown-fields": True}, []),
         ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, []),
         (
             {"type": "object", "x-kubernetes-embedded-resource": True},
-            ["properties: is required with x-kubernetes-embedded-resource, or x-kubernetes-preserve-unknown-fields is"],
+            ["properties: is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true"],
         ),
-        ({"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, ["type: is required, to be structural"]),
+        (
+            {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+            ["type: is required in a structural schema"],
+        ),
     ],
 )
 def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
@@ -383,7 +386,7 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
     [
         (map_list(ITEM, "name"), []),
         (map_list(ITEM, "nane"), ["x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)"]),
-        (map_list(ITEM, "name", "name"), ["x-kubernetes-list-map-keys[1]: name is there twice"]),
+        (map_list(ITEM, "name", "name"), ["x-kubernetes-list-map-keys[1]: name is a duplicate"]),
         (map_list(ITEM), ["x-kubernetes-list-map-keys: is required with x-kubernetes-list-type: map"]),
         (map_list(ITEM, "n"), ["items.properties.n: must be required or have a default, because it is a key of the list"]),
         (map_list({"type": "string"}, "name"), ["items.type: must be object in a list of type map"]),
@@ -404,7 +407,7 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
             ["x-kubernetes-list-type: must be atomic, set or map, not 'Set'"],
         ),
         ({"type": "object", "x-kubernetes-list-type": "set"}, ["x-kubernetes-list-type: needs type: array"]),
-        ({"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"}, ["items: of a list of type set must be scalars or atomic"]),
+        ({"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"}, ["items: must be scalar or atomic in a list of type set"]),
         ({"type": "array", "items": {**ITEM, "x-kubernetes-map-type": "atomic"}, "x-kubernetes-list-type": "set"}, []),
         (
             {
@@ -412,7 +415,7 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
                 "x-kubernetes-list-type": "set",
                 "items": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             },
-            ["items: of a list of type set must be scalars or atomic"],
+            ["items: must be scalar or atomic in a list of type set"],
         ),
         ({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}, []),
         (
@@ -429,16 +432,16 @@ def test_mistakes_in_how_lists_and_maps_merge(spec: dict[str, Any], expected: li
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"type": "integer", "default": "3"}, ['default: is not valid by its own schema: must be an integer, not "3"']),
-        ({"type": "integer", "default": 0, "minimum": 1}, ["default: is not valid by its own schema: must be at least 1, not 0"]),
-        ({"type": "object", "default": {"a": 1}}, ["default: holds fields that the schema does not know"]),
+        ({"type": "integer", "default": "3"}, ['default: does not match its own schema: must be an integer, not "3"']),
+        ({"type": "integer", "default": 0, "minimum": 1}, ["default: does not match its own schema: must be at least 1, not 0"]),
+        ({"type": "object", "default": {"a": 1}}, ["default: has fields that the schema does not declare"]),
         (
             {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string"}}},
-            ["default.a: is not valid by its own schema: is required"],
+            ["default.a: does not match its own schema: is required"],
         ),
         (
             {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}},
-            ["default.a: is not valid by its own schema: is required"],
+            ["default.a: does not match its own schema: is required"],
         ),
         ({"type": "boolean", "default": False}, []),
         ({"type": "string", "default": None}, []),
@@ -461,7 +464,7 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         ),
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"properties": {"a": {"type": "string"}}}]},
-            ["oneOf[0].properties.a.type: must stand outside of oneOf, to be structural"],
+            ["oneOf[0].properties.a.type: is not allowed inside oneOf in a structural schema"],
         ),
         (
             {"type": "object", "properties": {"size": {"type": "string"}}, "allOf": [{"properties": {"sizes": {"minLength": 1}}}]},
@@ -471,9 +474,9 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         (
             {"type": "object", "not": {"default": {}, "nullable": True, "description": "x"}},
             [
-                "not.default: must stand outside of not, to be structural",
-                "not.description: must stand outside of not, to be structural",
-                "not.nullable: must stand outside of not, to be structural",
+                "not.default: is not allowed inside not in a structural schema",
+                "not.description: is not allowed inside not in a structural schema",
+                "not.nullable: is not allowed inside not in a structural schema",
             ],
         ),
         ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, []),
@@ -488,8 +491,8 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         (
             {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "string"}, {"type": "integer"}]},
             [
-                "anyOf[0].type: must stand outside of anyOf, to be structural",
-                "anyOf[1].type: must stand outside of anyOf, to be structural",
+                "anyOf[0].type: is not allowed inside anyOf in a structural schema",
+                "anyOf[1].type: is not allowed inside anyOf in a structural schema",
             ],
         ),
         (
@@ -502,11 +505,11 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         ),
         (
             {"type": "object", "anyOf": [{"additionalProperties": {"type": "string"}}]},
-            ["anyOf[0].additionalProperties: must stand outside of anyOf, to be structural"],
+            ["anyOf[0].additionalProperties: is not allowed inside anyOf in a structural schema"],
         ),
         (
             {"type": "object", "anyOf": [{"not": {"$ref": "#/x", "type": "object"}}]},
-            ["anyOf[0].not.$ref: is not supported in a CRD", "anyOf[0].not.type: must stand outside of not, to be structural"],
+            ["anyOf[0].not.$ref: is not supported in a CRD", "anyOf[0].not.type: is not allowed inside not in a structural schema"],
         ),
     ],
 )

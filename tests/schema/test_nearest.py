@@ -63,7 +63,7 @@ def test_a_slip_is_understood(written: str, candidates: list[str], meant: str):
         ("template", ["when", "forEach"]),
     ],
 )
-def test_where_nothing_is_near_there_is_no_guess(written: str, candidates: list[str]):
+def test_without_a_similar_name_nothing_is_suggested(written: str, candidates: list[str]):
     assert nearest(written, candidates) is None
 
 

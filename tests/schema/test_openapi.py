@@ -43,7 +43,7 @@ def test_a_kind_is_found_by_its_group_version_and_kind():
 
 
 @pytest.mark.parametrize("empty", [{}, {"components": {}}, {"components": {"schemas": None}}])
-def test_a_document_without_types_knows_no_kind(empty: dict[str, Any]):
+def test_a_document_without_types_has_no_kinds(empty: dict[str, Any]):
     assert OpenApi(empty).shape(WIDGET) is None
 
 
@@ -69,7 +69,7 @@ def test_the_property_wins_over_the_type_it_refers_to():
     assert shape.fields["granular"].fields["name"].scalar == "string"
 
 
-def test_retain_keys_stands_on_the_property_and_leaves_the_type_alone():
+def test_retain_keys_of_a_property_does_not_change_its_type():
     strategy = {"type": "object", "properties": {"type": {"type": "string"}}}
     shape = shape_of(
         {"type": "object", "properties": {"kept": {**ref("S"), "x-kubernetes-patch-strategy": "retainKeys"}, "other": ref("S")}}, S=strategy
@@ -135,7 +135,7 @@ KEYS = ["port", "level", "protocol", "name", "id", "absent"]
 LIST = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": KEYS}
 
 
-def test_a_zero_value_of_a_required_field_is_no_default_in_kubernetes_own_types():
+def test_a_zero_value_of_a_required_field_is_not_a_default_in_built_in_types():
     """The generator of their documents writes Go's zero value there."""
     spec, item = "io.k8s.api.core.v1.Spec", "io.k8s.api.core.v1.Item"
     shape = shape_of(ref(spec), **{spec: {"type": "object", "properties": {"l": {**LIST, "items": ref(item)}}}, item: ITEM}).fields["l"]
@@ -153,7 +153,7 @@ def test_the_default_of_a_required_field_is_one_elsewhere_whatever_it_is():
 
 
 @pytest.mark.parametrize("items", [None, [{"type": "object"}]])
-def test_a_list_without_one_schema_for_its_items_holds_anything(items: Any):
+def test_a_list_without_a_schema_for_its_items_may_contain_anything(items: Any):
     shape = shape_of({"type": "array", "items": items})
     assert shape.items is not None
     assert shape.items.type == "any"
@@ -176,7 +176,7 @@ def test_a_raw_extension_is_any_object_and_replaced_whole():
     assert (shape.type, shape.atomic, shape.preserve_unknown) == ("object", True, True)
 
 
-def test_open_maps_say_what_their_values_are():
+def test_open_maps_have_the_shape_of_their_values():
     shape = shape_of({"type": "object", "additionalProperties": {"type": "string", "format": "byte"}})
     assert shape.values is not None
     assert shape.values.format == "byte"

@@ -89,7 +89,7 @@ def test_a_pattern_finds_what_the_server_finds(pattern: str):
         (r"\Qa.b\E", {"a.b.example.com"}),
     ],
 )
-def test_syntax_that_only_this_engine_knows_is_understood(pattern: str, found: set[str]):
+def test_re2_syntax_is_supported(pattern: str, found: set[str]):
     matches = compile_pattern(pattern)
     assert {text for text in TEXTS if matches(text)} == found
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.schema.structural import default, drop_unknown, has_room, is_kept, prune, schema_at, unknown_fields
+from ruleop.schema.structural import declares, default, drop_unknown, is_kept, prune, schema_at, unknown_fields
 from ruleop.schema.validation import validate
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}
@@ -39,7 +39,7 @@ def test_unknown_fields_go_at_every_depth():
     assert pruned(spec, schema) == {"a": "1", "b": {"c": "2"}, "d": [{"e": "3"}, {}]}
 
 
-def test_the_parts_of_every_resource_stay_whatever_the_schema_says():
+def test_api_version_kind_and_metadata_are_kept_whatever_the_schema_declares():
     obj = {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"x": 1}}
     assert prune(obj, {"type": "object"}) == {key: obj[key] for key in ("apiVersion", "kind", "metadata")}
     assert prune(obj, {}) == {key: obj[key] for key in ("apiVersion", "kind", "metadata")}
@@ -96,7 +96,7 @@ def test_a_value_of_another_type_than_declared_is_left_to_validation():
     assert pruned({"a": 1}, listed(tree(a=STRING))) == {}
 
 
-def test_the_lost_fields_are_named_where_they_begin():
+def test_only_the_outermost_unknown_fields_are_reported():
     schema = tree(spec=tree(a=listed(tree(b=STRING))))
     obj = {"kind": "A", "spec": {"a": [{"b": "1"}, {"c": {"d": 1}}], "x": {"y": 1}}, "extra": []}
     assert unknown_fields(obj, schema) == (("spec", "a", 1, "c"), ("spec", "x"), ("extra",))
@@ -126,7 +126,7 @@ def test_defaults_reach_the_items_of_lists_and_the_values_of_open_maps():
     assert defaulted({"a": {}}, {"type": "object", "additionalProperties": item}) == {"a": {"protocol": "TCP"}}
 
 
-def test_a_null_that_may_not_be_goes_and_makes_room_for_the_default():
+def test_a_null_that_is_not_allowed_is_replaced_by_the_default():
     schema = tree(gone=STRING, filled={**STRING, "default": "x"}, kept={**STRING, "nullable": True, "default": "y"})
     assert defaulted({"gone": None, "filled": None, "kept": None}, schema) == {"filled": "x", "kept": None}
 
@@ -149,7 +149,7 @@ def test_nulls_of_unknown_fields_are_not_defaulting_s_business():
     assert defaulted([{"x": None}], {"type": "array", **OPEN}) == [{"x": None}]
 
 
-def test_a_default_holds_nothing_that_would_be_pruned():
+def test_defaults_are_pruned():
     assert defaulted({}, tree(a={**tree(b=STRING), "default": {"b": "1", "c": 2}})) == {"a": {"b": "1"}}
 
 
@@ -205,7 +205,7 @@ def test_there_is_room_where_the_server_would_keep_a_value(path: tuple[str, ...]
         pod={**tree(spec={"type": "object"}), "x-kubernetes-embedded-resource": True},
     )
     schema = tree(status=status)
-    assert has_room(schema, path) is room
+    assert declares(schema, path) is room
     # The promise behind it: what there is room for survives.
     value: Any = "v"
     for name in reversed(path[1:]):

@@ -59,7 +59,7 @@ def test_null_needs_permission_and_never_fits_an_enum():
     assert messages(None, {"type": "string", "nullable": True, "enum": ["a", None]}) == ['spec: must be one of "a", null, not null']
 
 
-def test_messages_say_what_and_where():
+def test_messages_have_the_path_and_the_problem():
     schema = {
         "type": "object",
         "required": ["size", "mode"],
@@ -193,7 +193,7 @@ def test_limits_of_texts_lists_and_objects(value: Any, limits: dict[str, Any], a
 
 
 def test_a_pattern_that_the_server_could_not_read_is_the_schema_s_mistake():
-    assert messages("abc", {"pattern": "(?=a)"}) == ["spec: cannot match '(?=a)', because invalid perl operator: (?="]
+    assert messages("abc", {"pattern": "(?=a)"}) == ["spec: the pattern '(?=a)' of the schema is invalid: invalid perl operator: (?="]
 
 
 PORTS = {
@@ -215,7 +215,7 @@ def test_the_keys_of_a_list_of_type_map_are_unique_together():
 
 def test_fields_are_refused_only_where_the_schema_closes_the_object():
     closed = {"type": "object", "properties": {"size": {}}, "additionalProperties": False}
-    assert messages({"sise": 1}, closed) == ["spec.sise: is not a field here (did you mean size?)"]
+    assert messages({"sise": 1}, closed) == ["spec.sise: is an unknown field (did you mean size?)"]
     assert accepts({"x": 1}, {"type": "object", "properties": {}})
 
 
@@ -224,17 +224,17 @@ def test_all_any_one_and_not():
     assert messages(0, {"allOf": [low, high]}) == ["spec: must be at least 1, not 0", "spec: must be at least 10, not 0"]
     assert accepts(5, {"anyOf": [high, low]})
     assert messages(0, {"anyOf": [high, low]}) == [
-        "spec: must fit at least one of 2 alternatives; the nearest one: spec: must be at least 10, not 0"
+        "spec: must match at least one of 2 alternatives; the nearest: spec: must be at least 10, not 0"
     ]
     assert accepts(11, {"oneOf": [high, even]})
-    assert messages(12, {"oneOf": [high, even]}) == ["spec: must fit exactly one of 2 alternatives, and fits 2"]
+    assert messages(12, {"oneOf": [high, even]}) == ["spec: must match exactly one of 2 alternatives, but matches 2"]
     assert messages(9, {"oneOf": [high, even]}) == [
-        "spec: must fit exactly one of 2 alternatives; the nearest one: spec: must be at least 10, not 9"
+        "spec: must match exactly one of 2 alternatives; the nearest: spec: must be at least 10, not 9"
     ]
     assert accepts(9, {"not": high})
-    assert messages(10, {"not": high}) == ["spec: must not be what the schema excludes with `not`"]
+    assert messages(10, {"not": high}) == ["spec: must not match the schema in `not`"]
     assert messages({}, {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}) == [
-        "spec: must fit exactly one of 2 alternatives; the nearest one: spec.a: is required"
+        "spec: must match exactly one of 2 alternatives; the nearest: spec.a: is required"
     ]
 
 
@@ -275,14 +275,14 @@ def test_formats_of_texts(text: str, name: str, accepted: bool):
     assert accepts(text, {"type": "string", "format": name}) is accepted
 
 
-def test_a_format_of_text_says_nothing_of_other_types():
+def test_a_format_of_strings_does_not_apply_to_other_types():
     assert accepts("x", {"x-kubernetes-int-or-string": True, "type": "integer", "format": "date"})
     assert messages("x", {"type": "string", "format": "date"}) == ['spec: must be a date, not "x"']
 
 
-def test_what_is_there_three_times_is_told_once_as_the_server_does():
+def test_an_item_that_occurs_three_times_is_reported_once():
     schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}
-    assert messages([0, 0, 0], schema) == ["spec[1]: repeats item 0; each may occur once"]
+    assert messages([0, 0, 0], schema) == ["spec[1]: repeats item 0, but each may occur only once"]
 
 
 def test_a_list_where_a_format_of_strings_is_declared_is_taken_as_the_server_does():

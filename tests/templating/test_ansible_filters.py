@@ -60,9 +60,9 @@ def test_what_a_filter_gives(expression):
 
 
 SAYINGS = {
-    "'maybe' | bool": "bool takes true, yes, on, y, t, 1 and false, no, off, n, f, 0, as text or not",
-    "2 | bool": "bool takes true, yes, on, y, t, 1 and false, no, off, n, f, 0, as text or not",
-    "l | bool": "bool takes true, yes, on, y, t, 1 and false, no, off, n, f, 0, as text or not",
+    "'maybe' | bool": "bool takes true, yes, on, y, t, 1, false, no, off, n, f or 0",
+    "2 | bool": "bool takes true, yes, on, y, t, 1, false, no, off, n, f or 0",
+    "l | bool": "bool takes true, yes, on, y, t, 1, false, no, off, n, f or 0",
     "l | dict2items": "dict2items takes a mapping",
     "m | dict2items('x', 'x')": "dict2items: the key and the value need different names",
     "m | items2dict": "items2dict takes a list",
@@ -79,14 +79,14 @@ SAYINGS = {
     "l | dirname": "dirname takes text, not a list",
     "text | regex_search('a', 'b')": r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'",
     "text | regex_search('v', '\\\\7')": "regex_search: the pattern has no such group",
-    "m | combine({}, list_merge='merge')": "combine: list_merge is replace, keep, append, prepend, append_rp or prepend_rp",
-    "m | combine({}, deep=true)": "combine: has no argument called deep",
+    "m | combine({}, list_merge='merge')": "combine: list_merge must be replace, keep, append, prepend, append_rp or prepend_rp",
+    "m | combine({}, deep=true)": "combine: unknown argument deep",
     "m | combine([5])": "combine takes mappings",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("expression", SAYINGS)
-def test_a_mistake_is_said_in_plain_words(expression):
+def test_a_mistake_has_a_plain_message(expression):
     with pytest.raises(RenderError) as caught:
         evaluate(expression, **NAMES)
     assert caught.value.message == f"{{{{ {expression} }}}}: {SAYINGS[expression]}"
@@ -98,12 +98,12 @@ LATER = ("ternary(1, 2)", "bool", "dict2items", "items2dict", "difference([])", 
 @pytest.mark.parametrize("call", LATER)
 def test_what_is_not_there_yet_is_waited_for(call):
     service = view("service", {"spec": {}}, Origin.LATER)
-    with pytest.raises(Waiting, match=r"service.spec.clusterIP is not there yet"):
+    with pytest.raises(Waiting, match=r"service.spec.clusterIP is not available yet"):
         evaluate(f"service.spec.clusterIP | {call}", service=service)
     for other in ("difference", "intersect", "union", "zip", "combine"):
-        with pytest.raises(Waiting, match=r"service.spec.clusterIP is not there yet"):
+        with pytest.raises(Waiting, match=r"service.spec.clusterIP is not available yet"):
             evaluate(f"[] | {other}(service.spec.clusterIP)", service=service)
-    with pytest.raises(Waiting, match=r"service.spec.clusterIP is not there yet"):
+    with pytest.raises(Waiting, match=r"service.spec.clusterIP is not available yet"):
         evaluate("true | ternary(service.spec.clusterIP, 'b')", service=service)
 
 

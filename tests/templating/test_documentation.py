@@ -25,7 +25,7 @@ def data_of(text):
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_gives_what_the_page_says(number):
+def test_an_example_renders_as_documented(number):
     template, (_, what, expected) = EXAMPLES[number]
     (resource,) = data_of(next(text for _, kind, text in BLOCKS if kind == "resource"))
     if what == "message":
@@ -46,7 +46,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("expression", "gives"), sorted({example for _, example in ROWS}))
-def test_the_example_of_a_filter_gives_what_the_page_says(expression, gives):
+def test_the_example_of_a_filter_evaluates_as_documented(expression, gives):
     (resource,) = data_of(next(text for _, kind, text in BLOCKS if kind == "resource"))
     assert [evaluate(expression.replace("\\|", "|"), **resource)] == data_of(f"[{gives}]")[0]
 

@@ -94,7 +94,7 @@ def test_what_a_macro_reads_is_known_before_it_runs():
     assert [reference.passes for reference in template.references] == [False], "the whole of each pod may be read"
 
 
-def test_a_slip_in_an_import_is_said_in_jinjas_words_as_before():
+def test_a_syntax_error_in_an_import_keeps_jinjas_message():
     with pytest.raises(RuleErrors, match="expected token 'as', got 'end of statement block'"):
         library("{% import 'm' %}", READS).text_mapping("main.j2")
     with pytest.raises(RuleErrors, match="expected token 'name', got 'end of statement block'"):

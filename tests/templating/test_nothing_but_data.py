@@ -24,7 +24,7 @@ def test_a_field_wins_over_any_attribute_of_that_name(name):
 
 
 @pytest.mark.parametrize("name", SHADOWED)
-def test_where_there_is_no_such_field_there_is_nothing(name):
+def test_attributes_of_python_objects_are_undefined(name):
     for value in ({"x": 1}, [1], "text", 5, True, 1.5):
         with pytest.raises(RenderError, match=r"is not set|has no field"):
             evaluate(f"spec.{name}", spec=value)
@@ -111,7 +111,7 @@ def test_private_names_of_an_import_stay_private():
 
 
 def test_a_file_outside_of_the_project_does_not_exist_even_if_it_does():
-    with pytest.raises(RenderError, match=r"there is no such file below templates/"):
+    with pytest.raises(RenderError, match=r"no such file below templates/"):
         render("a: {{ file(spec.name) }}", spec={"name": "../../../etc/hostname"})
 
 

@@ -7,34 +7,34 @@ import re
 import pytest
 
 from ruleop.templating import Library, RuleErrors
-from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, REFUSED, TESTS, instead_of
+from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, NOT_OFFERED, TESTS, instead_of
 from ruleop.templating.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
 KNOWN = Library({}).environment.filters
 MACRO = "write a macro and import it: `{% from 'macros.j2' import labels %}`, then `{{ labels() }}`"
-OBSERVE = "read objects of the cluster through `observe` in the watch, a file of templates/ by `file('x')`, the environment by `vars`"
-DOT = "a name cannot begin with a dot: write spec.x, not .Values.x"
+OBSERVE = "read objects of the cluster with `observe` in the watch, a file of templates/ with `file('x')`, the environment with `vars`"
+DOT = "a name cannot start with a dot: write spec.x, not .Values.x"
 EQUALS = "write `x == y` to compare, and `{% set x = y %}` to give a value a name"
 SYNTAX = {
     # Helm
-    '{{ include "labels" . }}': f"there is no function include: {MACRO}",
-    '{{ include "labels" . | nindent 4 }}': "the arguments of a filter stand in brackets: write `x | indent(4)`",
-    '{{- include "labels" $ -}}': f"there is no function include: {MACRO}",
+    '{{ include "labels" . }}': f"unknown function include: {MACRO}",
+    '{{ include "labels" . | nindent 4 }}': "the arguments of a filter must be in brackets: write `x | indent(4)`",
+    '{{- include "labels" $ -}}': f"unknown function include: {MACRO}",
     '{{ template "labels" . }}': MACRO,
-    "{{ tpl .Values.x . }}": "there is no function tpl: write `render('file.j2')`; a value is never rendered as a template",
+    "{{ tpl .Values.x . }}": "unknown function tpl: write `render('file.j2')`; a value is never rendered as a template",
     '{{ required "say" .Values.x }}': "required is a filter: write `x | required('message')`",
     '{{ default "a" .Values.x }}': "default is a filter: write `x | default('a')`",
     "{{ default 3 spec.x }}": "default is a filter: write `x | default('a')`",
-    '{{ .Values.x | default "a" }}': "the arguments of a filter stand in brackets: write `x | default('a')`",
-    "{{ spec.x | nindent 4 }}": "the arguments of a filter stand in brackets: write `x | indent(4)`",
-    "{{ toYaml .Values.x | nindent 4 }}": "the arguments of a filter stand in brackets: write `x | indent(4)`",
-    '{{ lookup "v1" "Secret" "a" "b" }}': f"there is no function lookup: {OBSERVE}",
-    '{{ fail "no" }}': "there is no function fail: write a rule with its message under `validate` in the watch, or `x | required('message')`",
-    '{% if hasKey .Values "x" %}{% endif %}': "there is no function hasKey: write `'key' in x`, or `x.key is defined`",
-    '{% if eq .Values.a "b" %}{% endif %}': "there is no function eq: write `x == y`",
-    '{{ printf "%s-%s" a b }}': "there is no function printf: write `'%s-%s' | format(x, y)`, or `x ~ '-' ~ y`",
-    '{{ trimSuffix "a" x }}': "there is no function trimSuffix: write `x.removesuffix('a')`",
+    '{{ .Values.x | default "a" }}': "the arguments of a filter must be in brackets: write `x | default('a')`",
+    "{{ spec.x | nindent 4 }}": "the arguments of a filter must be in brackets: write `x | indent(4)`",
+    "{{ toYaml .Values.x | nindent 4 }}": "the arguments of a filter must be in brackets: write `x | indent(4)`",
+    '{{ lookup "v1" "Secret" "a" "b" }}': f"unknown function lookup: {OBSERVE}",
+    '{{ fail "no" }}': "unknown function fail: write a rule with its message under `validate` in the watch, or `x | required('message')`",
+    '{% if hasKey .Values "x" %}{% endif %}': "unknown function hasKey: write `'key' in x`, or `x.key is defined`",
+    '{% if eq .Values.a "b" %}{% endif %}': "unknown function eq: write `x == y`",
+    '{{ printf "%s-%s" a b }}': "unknown function printf: write `'%s-%s' | format(x, y)`, or `x ~ '-' ~ y`",
+    '{{ trimSuffix "a" x }}': "unknown function trimSuffix: write `x.removesuffix('a')`",
     "{{ .Values.x }}": DOT,
     "{{ .Values.x | quote }}": DOT,
     "{{ not .Values.x }}": DOT,
@@ -42,7 +42,7 @@ SYNTAX = {
     "{{ .Chart.Version }}": "write vars.x, with `vars` in watches.yaml, not .Chart.x",
     '{{ .Files.Get "x" }}': "write `file('x')`, not .Files.Get",
     '{{ .Capabilities.APIVersions.Has "x" }}': "write `has_kind('group/v1', 'Kind')`, not .Capabilities",
-    "{{ $x }}": "$ has no meaning in an expression: write spec.x, not $x or .Values.x",
+    "{{ $x }}": "$ is not valid in an expression: write spec.x, not $x or .Values.x",
     "{{- $x := spec.y -}}": "write `{% set x = y %}`, not `$x := y`",
     "{{/* why */}}": "write a comment as `{# ... #}`",
     '{{ define "labels" }}': "write `{% macro labels() %}` and `{% endmacro %}`",
@@ -72,8 +72,8 @@ SYNTAX = {
     "{% if a %}{% else if b %}{% endif %}": "write `{% elif x %}`, not `{% else if x %}`",
     "{% set list = a && b %}": "write `x and y`, not `x && y`",
     "{% for values in a && b %}{% endfor %}": "write `x and y`, not `x && y`",
-    "{{ toYaml . }}": "there is no function toYaml: write `x | to_yaml`",
-    "{{ eq (len .Values.x) 3 }}": "there is no function eq: write `x == y`",
+    "{{ toYaml . }}": "unknown function toYaml: write `x | to_yaml`",
+    "{{ eq (len .Values.x) 3 }}": "unknown function eq: write `x == y`",
     '{% if and .Values.a .Values.b "c" %}{% endif %}': DOT,
     # nothing to say, or nothing better than Jinja does
     "{{ a + }}": "unexpected 'end of print statement'",
@@ -85,26 +85,26 @@ SYNTAX = {
 
 
 @pytest.mark.parametrize("source", SYNTAX)
-def test_text_that_cannot_be_parsed_says_what_to_write(source):
+def test_a_syntax_error_of_another_tool_has_a_hint(source):
     with pytest.raises(RuleErrors) as caught:
         documents(f"a: 1\nb: {{{{ 'x' }}}} {source}\n")
     assert str(caught.value) == f"templates/main.j2:2: template syntax: {SYNTAX[source]}"
 
 
-def test_an_expression_of_watches_says_so_too():
+def test_an_expression_in_watches_yaml_has_the_same_hint():
     for source in ("spec.a && spec.b", "{{ spec.a && spec.b }}"):
         with pytest.raises(RuleErrors, match="template syntax: write `x and y`, not `x && y`"):
             Library({}).expression(source, HERE)
 
 
 UNKNOWN = {
-    "{{ v | toYaml }}": "there is no filter toYaml; here it is to_yaml",
-    "{{ v | trimSuffix('a') }}": "there is no filter trimSuffix; here it is `x.removesuffix('a')`",
-    "{{ v | community.general.json_query('a') }}": "there is no filter community.general.json_query; here it is `map`, `selectattr` and `dict2items`",
-    "{{ v | ansible.builtin.to_nice_yaml }}": "there is no filter ansible.builtin.to_nice_yaml; here it is to_yaml",
-    "{{ v | ansible.builtin.combine({}) }}": "there is no filter ansible.builtin.combine; here it is combine",
-    "{{ 1 if v is match('a') }}": "there is no test match; here it is `x | regex_match('^a')`",
-    "{{ 1 if v is subset([]) }}": "there is no test subset; here it is `not (x | difference(y))`",
+    "{{ v | toYaml }}": "unknown filter toYaml; use to_yaml",
+    "{{ v | trimSuffix('a') }}": "unknown filter trimSuffix; use `x.removesuffix('a')`",
+    "{{ v | community.general.json_query('a') }}": "unknown filter community.general.json_query; use `map`, `selectattr` and `dict2items`",
+    "{{ v | ansible.builtin.to_nice_yaml }}": "unknown filter ansible.builtin.to_nice_yaml; use to_yaml",
+    "{{ v | ansible.builtin.combine({}) }}": "unknown filter ansible.builtin.combine; use combine",
+    "{{ 1 if v is match('a') }}": "unknown test match; use `x | regex_match('^a')`",
+    "{{ 1 if v is subset([]) }}": "unknown test subset; use `not (x | difference(y))`",
 }
 
 
@@ -115,11 +115,11 @@ def test_filters_and_tests_of_other_tools_lead_to_those_that_there_are(source):
     assert str(caught.value) == f"templates/main.j2:1: {UNKNOWN[source]}"
 
 
-def test_what_is_said_can_be_written():
+def test_hints_are_valid_templates():
     library = Library({"file.j2": "", "x": ""})
     assert {name for name in KNOWN if name.isidentifier()} == FILTER_NAMES
     assert not set(FILTERS) & set(KNOWN)
-    assert not set(REFUSED) & set(KNOWN)
+    assert not set(NOT_OFFERED) & set(KNOWN)
     assert not set(TESTS) & set(library.environment.tests)
     assert not set(FUNCTIONS) & {*KNOWN, *NAMES} - {"list"}
     for told in (*FILTERS.values(), *TESTS.values(), *FUNCTIONS.values(), *NAMES.values(), *(instead_of(name) for name in FILTER_NAMES)):

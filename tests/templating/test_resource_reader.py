@@ -78,16 +78,16 @@ def test_yaml_in_braces_is_yaml():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"a": 1, "b": 2,\n "a": 3}', [(2, 2, 'the key "a" stands here twice: the first is on line 1')]),
-        ('{"a": {"b": 1, "b": 2}}', [(1, 16, 'the key "b" stands here twice: the first is on line 1')]),
-        ('{"a": "x\\ud83d"}', [(1, 7, "half of a surrogate pair in this text: only both together are a character")]),
-        ('{"a": 1e999}', [(1, 7, "1e999 is a number that JSON cannot hold")]),
-        ('{"a": "\\ud83d\\ude00",\n "b": [1, 2}', [(2, 12, "not JSON: a value, a comma, a colon or a bracket is missing or too many here, or a text is not closed")]),
-        ('{"a": "\\ud83d\\ude00"} x', [(1, 23, "not JSON: a value, a comma, a colon or a bracket is missing or too many here, or a text is not closed")]),
-        ('a: 1\n---\n{"a": 1, "a": 2}', [(3, 10, 'the key "a" stands here twice: the first is on line 3')]),
+        ('{"a": 1, "b": 2,\n "a": 3}', [(2, 2, 'duplicate key "a": the first is on line 1')]),
+        ('{"a": {"b": 1, "b": 2}}', [(1, 16, 'duplicate key "b": the first is on line 1')]),
+        ('{"a": "x\\ud83d"}', [(1, 7, "unpaired surrogate in this string")]),
+        ('{"a": 1e999}', [(1, 7, "1e999 is a number that JSON cannot represent")]),
+        ('{"a": "\\ud83d\\ude00",\n "b": [1, 2}', [(2, 12, "not JSON: a value, comma, colon or bracket is missing or unexpected here, or a string is not closed")]),
+        ('{"a": "\\ud83d\\ude00"} x', [(1, 23, "not JSON: a value, comma, colon or bracket is missing or unexpected here, or a string is not closed")]),
+        ('a: 1\n---\n{"a": 1, "a": 2}', [(3, 10, 'duplicate key "a": the first is on line 3')]),
         ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), [(1, MAX_DEPTH + 1, f"nested deeper than {MAX_DEPTH} levels")]),
         ("[" + "1," * 260_000 + "1]", [(1, 499_999 + 1, "more than 250,000 values")]),
-        ("{a: b, c: d, a: e}", [(1, 14, 'the key "a" stands here twice: the first is on line 1')]),
+        ("{a: b, c: d, a: e}", [(1, 14, 'duplicate key "a": the first is on line 1')]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_has_its_place(text, expected):
@@ -97,7 +97,7 @@ def test_what_is_wrong_has_its_place(text, expected):
 # -- anchors -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_alias_stands_for_the_value_of_its_anchor():
+def test_an_alias_is_replaced_by_the_value_of_its_anchor():
     assert read("a: &x {b: [1]}\nc: *x\nd: [*x, &y z, *y]\n") == [{"a": {"b": [1]}, "c": {"b": [1]}, "d": [{"b": [1]}, "z", "z"]}]
 
 
@@ -133,14 +133,14 @@ def test_merge_keys(text, expected):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: *x\n", 1, "the alias *x has no anchor: write &x before the value that it repeats, in the same document"),
+        ("a: *x\n", 1, "the alias *x has no anchor: write &x before a value earlier in the same document"),
         ("a: &x 1\n---\nb: *x\n", 3, "the alias *x has no anchor"),
-        ("a: &x [1, *x]\n", 1, "the alias *x stands inside the value of its own anchor"),
+        ("a: &x [1, *x]\n", 1, "the alias *x is inside the value of its own anchor"),
         ("a: &x 1\nb: {<<: *x}\n", 2, "the merge key << takes a mapping or a list of mappings"),
-        ("a: &x {b: 1}\nd:\n  b: 2\n  <<: *x\n", 4, 'the merge key << comes after the key "b", which it brings too: put << first'),
-        ("a: &x {b: 1}\nd:\n  <<: *x\n  <<: {c: 1}\n", 4, 'the key "<<" stands here twice: the first is on line 3'),
-        ("a: &x {b: 1}\nd:\n  <<: *x\n  c: 1\n  c: 2\n", 5, 'the key "c" stands here twice'),
-        ("a: !!str 1\n", 1, "the tag tag:yaml.org,2002:str is refused"),
+        ("a: &x {b: 1}\nd:\n  b: 2\n  <<: *x\n", 4, 'the merge key << comes after the key "b", which it also contains: put << first'),
+        ("a: &x {b: 1}\nd:\n  <<: *x\n  <<: {c: 1}\n", 4, 'duplicate key "<<": the first is on line 3'),
+        ("a: &x {b: 1}\nd:\n  <<: *x\n  c: 1\n  c: 2\n", 5, 'duplicate key "c"'),
+        ("a: !!str 1\n", 1, "tags are not allowed (tag:yaml.org,2002:str)"),
     ],
 )
 def test_what_is_wrong_with_an_anchor_has_its_place(text, line, message):
@@ -168,24 +168,24 @@ def nested(levels, width):
 )
 def test_a_bomb_is_refused_before_it_grows(bomb):
     (_, _, said) = refused(bomb)[-1]
-    assert said == "the aliases of this file stand for more than 250,000 values or 8 MiB: write the values out" or said.startswith(
-        "with the alias"
+    assert said == "the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" or said.startswith(
+        "the alias"
     )
 
 
 def test_aliases_do_not_nest_deeper_than_values_may():
     inner = "[" * 40 + "]" * 40
     ((line, _, said),) = refused(f"a: &x {inner}\nb: " + "[" * 30 + "*x" + "]" * 30 + "\n")
-    assert (line, said) == (2, f"with the alias *x, nested deeper than {MAX_DEPTH} levels")
+    assert (line, said) == (2, f"the alias *x makes the document nested deeper than {MAX_DEPTH} levels")
 
 
 def test_in_the_rules_anchors_stay_refused():
     _, mistakes = read_yaml("a: &x {b: 1}\nc: *x\nd: {<<: *x}\n", "f")
-    assert [mistake.message.split(" is refused")[0] for mistake in mistakes] == [
-        "the anchor &x",
-        "the alias *x",
-        "the merge key <<",
-        "the alias *x",
+    assert [mistake.message.split(":")[0] for mistake in mistakes] == [
+        "anchors are not allowed (&x)",
+        "aliases are not allowed (*x)",
+        "the merge key << is not allowed",
+        "aliases are not allowed (*x)",
     ]
 
 

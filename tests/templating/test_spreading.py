@@ -51,13 +51,17 @@ def test_what_is_not_a_mapping_is_an_error_with_its_place_and_expression(value, 
 @pytest.mark.parametrize(
     ("source", "place", "message"),
     [
-        ('team: blue\n"{{ l }}":\n', "watches.yaml:2:1", '{{ l }}: spreading this adds the key "team", which is there already'),
-        ('"{{ l }}":\nteam: blue\n', "watches.yaml:2:1", 'the key "team" stands here twice: what is spread above adds it too'),
-        ('"{{ l }}":\n"{{ l | combine({}) }}":\n', "watches.yaml:2:1", '{{ l | combine({}) }}: spreading this adds the key "team"'),
-        ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this makes a key that is there already"),
+        ('team: blue\n"{{ l }}":\n', "watches.yaml:2:1", '{{ l }}: spreading this adds the duplicate key "team"'),
+        ('"{{ l }}":\nteam: blue\n', "watches.yaml:2:1", 'duplicate key "team": the mapping that is spread above adds it too'),
+        (
+            '"{{ l }}":\n"{{ l | combine({}) }}":\n',
+            "watches.yaml:2:1",
+            '{{ l | combine({}) }}: spreading this adds the duplicate key "team"',
+        ),
+        ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this results in a duplicate key"),
     ],
 )
-def test_a_key_that_is_there_already_is_an_error(source, place, message):
+def test_a_duplicate_key_is_an_error(source, place, message):
     with pytest.raises(RenderError) as caught:
         tree(source, l=LABELS)
     assert str(caught.value).startswith(f"{place}: {message}")
@@ -94,6 +98,6 @@ def test_the_expression_is_seen_by_what_checks_the_names():
     assert [reference.path for reference in compiled.references] == [("spec", "labels")]
 
 
-def test_an_unwanted_child_is_an_error():
+def test_a_child_whose_when_is_false_is_an_error():
     with pytest.raises(RenderError):
         tree('"{{ web.metadata.labels }}":\n', web=view("web", Unwanted("web")))

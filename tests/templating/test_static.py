@@ -59,7 +59,7 @@ def test_the_kinds_and_whether_there_are_many(case):
         ("{apiVersion: v1, kind: {{ x }}}\n", "templates/main.j2:1: kind must be plain text"),
         ("{% if x %}\napiVersion: {{ x }}\n{% endif %}\nkind: Secret", "templates/main.j2:2: apiVersion must be plain text"),
         ("{% include 'dynamic' %}", "templates/dynamic:1: kind must be plain text"),
-        ("apiVersion: v1\nkind: List\n", "`kind: List` is refused"),
+        ("apiVersion: v1\nkind: List\n", "`kind: List` is not supported"),
         ("a: 1\n", "no apiVersion and kind in plain text"),
         ("kind: Secret\n", "no apiVersion and kind in plain text"),
         ("", "no apiVersion and kind in plain text"),

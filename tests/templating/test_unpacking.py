@@ -40,7 +40,7 @@ def test_a_loop_of_several_names_still_has_its_loop_its_filter_and_its_else():
     assert render(source, m={}) == {"none": 1}
 
 
-KEYS = "a loop over a mapping gives its keys: write "
+KEYS = "a loop over a mapping iterates over its keys: write "
 SAYINGS = {
     "{% for k, v in labels %}{% endfor %}": f"{KEYS}`for k, v in labels.items()`",
     "{% for k, v in letters %}{% endfor %}": f"{KEYS}`for k, v in letters.items()`",
@@ -52,22 +52,22 @@ SAYINGS = {
     "{% for k, v in items_ %}{% endfor %}": "a mapping cannot be unpacked into `k, v`: write `for item in ...` and read item.key, item.value",
     "{% for k, v in labels | dict2items %}{% endfor %}": "a mapping cannot be unpacked into `k, v`: write `for item in ...` and read item.key, item.value",
     "{% for k, v in [labels] %}{% endfor %}": "a mapping cannot be unpacked into `k, v`: use one name and read its fields",
-    "{% for k, v in text %}{% endfor %}": "text cannot be unpacked into `k, v`: it takes a list of 2 items",
-    "{% for k, v in texts %}{% endfor %}": "text cannot be unpacked into `k, v`: it takes a list of 2 items",
-    "{% for k, v in numbers %}{% endfor %}": "a number cannot be unpacked into `k, v`: it takes a list of 2 items",
-    "{% for k, v in threes %}{% endfor %}": "a list of 3 items cannot be unpacked into `k, v`: it takes a list of 2 items",
-    "{% for a, (b, c) in [[1, [2]]] %}{% endfor %}": "a list of 1 item cannot be unpacked into `b, c`: it takes a list of 2 items",
+    "{% for k, v in text %}{% endfor %}": "text cannot be unpacked into `k, v`: a list of 2 items is needed",
+    "{% for k, v in texts %}{% endfor %}": "text cannot be unpacked into `k, v`: a list of 2 items is needed",
+    "{% for k, v in numbers %}{% endfor %}": "a number cannot be unpacked into `k, v`: a list of 2 items is needed",
+    "{% for k, v in threes %}{% endfor %}": "a list of 3 items cannot be unpacked into `k, v`: a list of 2 items is needed",
+    "{% for a, (b, c) in [[1, [2]]] %}{% endfor %}": "a list of 1 item cannot be unpacked into `b, c`: a list of 2 items is needed",
     "{% for k, v in 5 %}{% endfor %}": "a loop needs a list or a mapping, not a number",
     "{% set a, b = labels %}": "a mapping cannot be unpacked into `a, b`: use one name and read its fields",
-    "{% set a, b = 5 %}": "a number cannot be unpacked into `a, b`: it takes a list of 2 items",
-    "{% set a, b = none %}": "null cannot be unpacked into `a, b`: it takes a list of 2 items",
+    "{% set a, b = 5 %}": "a number cannot be unpacked into `a, b`: a list of 2 items is needed",
+    "{% set a, b = none %}": "null cannot be unpacked into `a, b`: a list of 2 items is needed",
     "{% for k, v in tree recursive %}{{ loop(numbers) }}{% endfor %}": "the values do not fit the names that they are unpacked into",
     "{% for k, v in tree recursive %}{{ loop(threes) }}{% endfor %}": "the values do not fit the names that they are unpacked into",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("source", SAYINGS)
-def test_what_cannot_be_unpacked_says_what_to_write(source):
+def test_a_value_that_cannot_be_unpacked_has_a_hint(source):
     with pytest.raises(RenderError) as caught:
         render(f"a: 1\n{source}\n", **NAMES, cr={"spec": {"a-b": LABELS}})
     assert str(caught.value).endswith(SAYINGS[source])

@@ -138,7 +138,7 @@ def test_a_whole_value_keeps_its_type_whatever_it_is(value):
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_an_object_of_watches_yaml_holds_hostile_strings_as_they_are(value):
+def test_an_object_of_watches_yaml_keeps_hostile_strings_unchanged(value):
     source = """
       whole: "{{ v }}"
       part: "x-{{ v }}-y"
@@ -178,7 +178,7 @@ def test_a_template_file_and_an_object_give_the_same(source, value):
     assert documents(source, v=value, w=5) == [tree(by_hand, v=value, w=5)]
 
 
-def test_a_template_that_holds_a_reserved_character_is_refused_with_its_line():
+def test_a_template_with_a_reserved_character_is_an_error_with_its_line():
     for character in "\ufdd0\ufdd1\ufdd2":
         with pytest.raises(RuleErrors, match=rf"templates/main.j2:2: the character U\+{ord(character):04X} is reserved"):
             documents(f"a: 1\nb: {character}")
@@ -187,7 +187,7 @@ def test_a_template_that_holds_a_reserved_character_is_refused_with_its_line():
 
 
 def test_half_a_surrogate_pair_in_a_template_is_refused_not_a_crash():
-    with pytest.raises(RenderError, match=r"main.j2:1: not YAML: half of a surrogate pair"):
+    with pytest.raises(RenderError, match=r"main.j2:1: not YAML: unpaired surrogate"):
         documents("a: \ud800")
 
 
@@ -220,9 +220,9 @@ def test_the_cache_of_parsed_texts_is_bounded_in_number_and_size(monkeypatch):
     monkeypatch.setattr(type(skeletons), "MAX_COUNT", 3)
     for number in range(6):
         template.render(scope({"v": number}))
-    assert len(skeletons.known) == 3
+    assert len(skeletons.cache) == 3
     monkeypatch.setattr(type(skeletons), "MAX_CHARACTERS", 100)
     for number in range(20):
         template.render(scope({"v": number}))
-        assert skeletons.characters == sum(map(len, skeletons.known))
+        assert skeletons.characters == sum(map(len, skeletons.cache))
         assert skeletons.characters <= 100

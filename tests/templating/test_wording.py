@@ -12,8 +12,8 @@ from tests.templating.rendering import evaluate
 NAMES = {
     "text": "x", "number": 3, "flag": True, "list": [1, "a"], "map": {"a": 1}, "nothing": None, "maps": [{"a": 1}, {"a": "x"}],
 }  # fmt: skip
-NUMBER_OF_TEXT = "has no meaning; make a number of the text with `| int`"
-ALIKE = "has no meaning: numbers compare with numbers, text with text, lists with lists"
+NUMBER_OF_TEXT = "is not possible; convert the text to a number with `| int`"
+ALIKE = "is not possible: compare numbers with numbers, text with text, lists with lists"
 SAYINGS = {
     "text > 3": f"text > a number {NUMBER_OF_TEXT}",
     "3 <= text": f"a number <= text {NUMBER_OF_TEXT}",
@@ -24,11 +24,11 @@ SAYINGS = {
     "nothing > 3": f"null > a number {ALIKE}",
     "flag < text": f"a boolean < text {ALIKE}",
     "{} > []": f"a mapping > a list {ALIKE}",
-    "1 in number": "`in` looks into text, lists and mappings, not into a number",
-    "number in text": "a number in text: only text can be in text",
+    "1 in number": "`in` needs text, a list or a mapping on the right, not a number",
+    "number in text": "a number in text: only text can be searched in text",
     "text + number": "text + a number: only text can be added to text; join anything with ~",
-    "nothing + 1": "null + a number has no meaning",
-    "map - map": "a mapping - a mapping has no meaning",
+    "nothing + 1": "null + a number is not possible",
+    "map - map": "a mapping - a mapping is not possible",
     "-text": "needs a number, not text",
     "list | sort": f"sort: text < a number {NUMBER_OF_TEXT}",
     "maps | sort": f"sort: a mapping < a mapping {ALIKE}",
@@ -41,9 +41,9 @@ SAYINGS = {
     "nothing | length": "length: needs text, a list or a mapping, not null",
     "text | abs": "abs: needs a number, not text",
     "text | round": "round cannot use these values",
-    "text | replace('a')": "replace: needs new, too",
+    "text | replace('a')": "replace: new is missing",
     "text | shell_quote(3)": "shell_quote: it takes no more arguments here",
-    "text | truncate(5, nonsense=1)": "truncate: has no argument called nonsense",
+    "text | truncate(5, nonsense=1)": "truncate: unknown argument nonsense",
     "number | join(',')": "a loop needs a list or a mapping, not a number",
 }
 PYTHONS = re.compile(
@@ -52,7 +52,7 @@ PYTHONS = re.compile(
 
 
 @pytest.mark.parametrize("expression", SAYINGS)
-def test_a_mistake_is_told_in_the_words_of_templates(expression):
+def test_a_type_error_is_reported_in_the_terms_of_templates(expression):
     with pytest.raises(RenderError) as caught:
         evaluate(expression, **NAMES)
     told = caught.value.message.removeprefix(f"{{{{ {expression} }}}}: ")

@@ -51,7 +51,7 @@ def test_numbers_that_json_cannot_hold_are_refused(text):
     with pytest.raises(NotJson):
         resolve_scalar(text)
     shown = text if len(text) <= 40 else text[:40] + "..."
-    assert refused(f"a:\n  b: {text}") == [(2, 6, f"{shown} is a number that JSON cannot hold")]
+    assert refused(f"a:\n  b: {text}") == [(2, 6, f"{shown} is a number that JSON cannot represent")]
 
 
 def test_quotes_and_blocks_are_always_text():
@@ -59,40 +59,40 @@ def test_quotes_and_blocks_are_always_text():
 
 
 REFUSED = {
-    "a: &x 1\nb: *x": [(1, 4, "the anchor &x is refused"), (2, 4, "the alias *x is refused")],
-    "a: !!int 1": [(1, 4, "the tag tag:yaml.org,2002:int is refused")],
-    "a: !x [1]": [(1, 4, "the tag !x is refused")],
-    "a: !x {b: 1}\nc: &y [1]": [(1, 4, "the tag !x"), (2, 4, "the anchor &y")],
-    "<<: {a: 1}": [(1, 1, "the merge key << is refused")],
-    "a: 1\nb: 2\na: 3": [(3, 1, 'the key "a" stands here twice: the first is on line 1')],
-    "a: {b: 1, b: 2}": [(1, 11, 'the key "b" stands here twice: the first is on line 1')],
-    "1: a": [(1, 1, 'the key 1 is no text for YAML: put it in quotes, "1"')],
-    "true: a": [(1, 1, "the key true is no text")],
-    "y: a": [(1, 1, "the key y is no text")],
-    "on: a": [(1, 1, "the key on is no text")],
-    "1.5: a": [(1, 1, "the key 1.5 is no text")],
-    "~: a": [(1, 1, "the key ~ is no text")],
-    "? \n: a": [(1, None, "the key (empty) is no text")],
-    "[1]: a": [(1, 1, "a key must be text")],
-    "{a: 1}: b": [(1, 1, "a key must be text: a value that begins with {{ must stand in quotes")],
-    "a: {{ b }}": [(1, 5, "a key must be text: a value that begins with {{ must stand in quotes")],
-    "*x : a": [(1, 1, "the alias *x is refused"), (1, 1, "a key must be text")],
-    "%YAML 1.1\n---\na: 1": [(1, 1, "%YAML and %TAG directives are refused")],
-    "%TAG ! x\n---\na: 1": [(1, 1, "%YAML and %TAG directives are refused")],
+    "a: &x 1\nb: *x": [(1, 4, "anchors are not allowed (&x)"), (2, 4, "aliases are not allowed (*x)")],
+    "a: !!int 1": [(1, 4, "tags are not allowed (tag:yaml.org,2002:int)")],
+    "a: !x [1]": [(1, 4, "tags are not allowed (!x")],
+    "a: !x {b: 1}\nc: &y [1]": [(1, 4, "tags are not allowed (!x"), (2, 4, "anchors are not allowed (&y)")],
+    "<<: {a: 1}": [(1, 1, "the merge key << is not allowed")],
+    "a: 1\nb: 2\na: 3": [(3, 1, 'duplicate key "a": the first is on line 1')],
+    "a: {b: 1, b: 2}": [(1, 11, 'duplicate key "b": the first is on line 1')],
+    "1: a": [(1, 1, 'the key 1 is not a string in YAML: put it in quotes, "1"')],
+    "true: a": [(1, 1, "the key true is not a string in YAML")],
+    "y: a": [(1, 1, "the key y is not a string in YAML")],
+    "on: a": [(1, 1, "the key on is not a string in YAML")],
+    "1.5: a": [(1, 1, "the key 1.5 is not a string in YAML")],
+    "~: a": [(1, 1, "the key ~ is not a string in YAML")],
+    "? \n: a": [(1, None, "the key (empty) is not a string in YAML")],
+    "[1]: a": [(1, 1, "a key must be a string")],
+    "{a: 1}: b": [(1, 1, "a key must be a string: a value that starts with {{ must be in quotes")],
+    "a: {{ b }}": [(1, 5, "a key must be a string: a value that starts with {{ must be in quotes")],
+    "*x : a": [(1, 1, "aliases are not allowed (*x)"), (1, 1, "a key must be a string")],
+    "%YAML 1.1\n---\na: 1": [(1, 1, "%YAML and %TAG directives are not allowed")],
+    "%TAG ! x\n---\na: 1": [(1, 1, "%YAML and %TAG directives are not allowed")],
     "a: [": [(2, None, "not YAML")],
     "a: 1\n b: 2": [(2, 3, "not YAML: a second `: ` in one value")],
     "a: 1\n b: 2\t# x": [(2, 3, "not YAML: a second `: ` in one value")],
-    "a:\n\t- 1": [(2, 1, "not YAML: a tab is no indentation")],
-    "a: @x": [(1, 4, "not YAML: a value cannot begin with '@'")],
-    "a: `x`": [(1, 4, "not YAML: a value cannot begin with '`'")],
-    "a: %x": [(1, 4, "not YAML: a value cannot begin with '%'")],
-    "- a\nb: 1": [(2, 1, "not YAML: this line does not fit its neighbours")],
+    "a:\n\t- 1": [(2, 1, "not YAML: tabs are not allowed")],
+    "a: @x": [(1, 4, "not YAML: a value cannot start with '@'")],
+    "a: `x`": [(1, 4, "not YAML: a value cannot start with '`'")],
+    "a: %x": [(1, 4, "not YAML: a value cannot start with '%'")],
+    "- a\nb: 1": [(2, 1, "not YAML: this line does not match its neighbours")],
     "a: 1\nb\nc: 1": [(3, None, "not YAML: a line without `: `")],
     'a: "\\q"': [(1, None, "not YAML: found unknown escape character (while parsing a quoted scalar)")],
     "a: \x00": [(1, 4, "not YAML")],
     "a: 1\nb: x\x07": [(2, None, "not YAML")],
-    "a: 1\nb: \ud800": [(2, 4, "not YAML: half of a surrogate pair")],
-    "---\na: 1\n---\nb: &x 1": [(4, 4, "the anchor &x")],
+    "a: 1\nb: \ud800": [(2, 4, "not YAML: unpaired surrogate")],
+    "---\na: 1\n---\nb: &x 1": [(4, 4, "anchors are not allowed (&x)")],
 }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_nodes_know_their_places_and_how_they_were_written():
     assert items[0].value["c"].site == Site("f.yaml", 3, 9)
 
 
-def test_places_can_be_told_by_somebody_who_knows_better():
+def test_a_caller_can_map_places():
     _, mistakes = read_yaml("a: 1\nb: *x", "f.yaml", locate=lambda line, column: Site("other", line + 10, column))
     assert mistakes[0].site == Site("other", 12, 4)
 

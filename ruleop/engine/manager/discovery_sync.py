@@ -18,7 +18,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import Change, State
 from ruleop.schema.crds import parse_crd
-from ruleop.schema.findings import SchemaError
+from ruleop.schema.schema_findings import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

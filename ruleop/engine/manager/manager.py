@@ -53,6 +53,7 @@ from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.event_recorder import EventRecorder
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
+from ruleop.names import RESERVED_PREFIX
 from ruleop.permissions import grant, place
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ class Manager:
             metrics=self.metrics,
             debounce=self.debounce,
             clock=Clock(),
-            finalizer=f"ruleop.dev/{self.options.name}",
+            finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.schema.structural import has_room
+from ruleop.schema.structural import declares
 from ruleop.templating import Tree
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def dropped_by(rule: Rule, info: KindInfo) -> tuple[str, ...]:
     names = ["conditions", *(["observedGeneration"] if info.status_subresource else [])]
     if isinstance(rule.status, Tree) and isinstance(rule.status.built, dict):
         names += [name for name in rule.status.built if isinstance(name, str)]
-    return tuple(f"status.{name}" for name in names if not has_room(schema, ("status", name)))
+    return tuple(f"status.{name}" for name in names if not declares(schema, ("status", name)))

@@ -26,6 +26,7 @@ import structlog
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client.json_depth import dump_json
+from ruleop.names import PART_OF_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from ruleop.kube.client.requests import Source
 
 log = structlog.get_logger(__name__)
-
-PART_OF = "ruleop.dev/part-of"
 
 
 class State(Enum):
@@ -328,7 +327,7 @@ class Store:
             obj = {"metadata": metadata}
         status = obj.pop("status", None)
         labels = metadata.get("labels")
-        part_of = labels.get(PART_OF) or "" if labels else ""
+        part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
         kept = None if status is None else _compact(status)
         key = self._key(metadata)
         if self._unreadable:

@@ -1,1 +1,1 @@
-"""What is checked before a rule is accepted: one file a check. Each knows the language and nothing of loading."""
+"""The checks of rules, one per file. They depend on the language, not on loading."""

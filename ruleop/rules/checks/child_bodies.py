@@ -1,4 +1,4 @@
-"""What a child would make, as far as its text tells: kinds that are known, fields that are ruleop's own, and how far it reaches."""
+"""Checks the bodies of children without rendering them: their kinds, reserved fields, and namespaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import SERVER_METADATA, GroupKind, Kind
-from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
+from ruleop.names import RESERVED_PREFIX, SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.schema.table import builtin_resource
 from ruleop.templating.compile.hints import has_templates
 
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.templating import StringTemplate, YamlNode
 
-OWN_PREFIX = "ruleop.dev/"
 REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
     {
-        "generateName": "give it a name: without one ruleop could not find it again",
+        "generateName": "set metadata.name: ruleop finds objects by name",
         "ownerReferences": "ruleop writes the owner itself",
-        "finalizers": "they belong to whoever removes them",
+        "finalizers": "only the controller that removes a finalizer may set it",
         **dict.fromkeys(sorted(SERVER_METADATA), "the API server sets it; remove it"),
     }
 )
-"""The fields of metadata that a child cannot have, and what to do instead."""
+"""The fields of metadata that a child cannot set, and what to do instead."""
 
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
-_REACH = "say `reach: cluster` in the watch if that is meant"
+_REACH = "set `reach: cluster` in the watch to allow that"
 
 
 def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
@@ -48,14 +47,14 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], finding
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
         _check_object(draft, child, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
-    nowhere = _is_namespaced(draft.kind, custom) is False
+    is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
     for entry in draft.observed.values():
         if (table := entry.value) is None:
             continue
         what = f'the observed resource "{entry.name}"'
         _check_namespace(draft, table.namespace, what, findings)
-        if nowhere and table.namespace is None and _is_namespaced(_kind_of(table), custom):
-            message = f"{what} needs a namespace, and a cluster-scoped CR has none: say `namespace:` in it"
+        if is_cluster_scoped and table.namespace is None and _is_namespaced(_kind_of(table), custom):
+            message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
             findings.mistake("missing-key", message, entry.site)
 
 
@@ -64,7 +63,7 @@ def _kind_of(table: ObserveTable) -> Kind:
 
 
 def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
-    """None where that is not known before there is a cluster."""
+    """Whether the kind is namespaced; None if only the cluster knows."""
     if kind.versionless in custom:
         return custom[kind.versionless]
     builtin = builtin_resource(kind.versionless)
@@ -72,19 +71,19 @@ def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
 
 
 def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:
-    if namespace is not None and not _stays_at_home(draft, namespace.node):
+    if namespace is not None and not _is_allowed_namespace(draft, namespace.node):
         findings.mistake("reach", f"{what} may be in another namespace than its CR: {_REACH}", namespace.node.site)
 
 
-def _stays_at_home(draft: Draft, node: YamlNode) -> bool:
-    """Whether a namespace is allowed, or is the CR's own for all that its text tells."""
+def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
+    """Whether a namespace is allowed: any with `reach: cluster`, else the CR's own, as far as its text shows."""
     text = str(node.value)
     only = {word.text for word in draft.table.namespaces or ()}
     return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
 
 
 def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
-    """An `object` is read like a document of a template, but its fields are known now."""
+    """Checks the fields of an `object`, which are known before rendering."""
     if child.table.object is None:
         return
     node = child.table.object.node
@@ -92,28 +91,33 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
         findings.take([mistake], "wrong-value")
     if any(kind.kind == "List" for kind in child.kinds):
         findings.mistake(
-            "wrong-value", "`kind: List` is refused: make each of its items a child, or use a template with `---` between them", node.site
+            "wrong-value",
+            (
+                "`kind: List` is not supported: make each item a child, "
+                "or use a template with documents separated by `---`"
+            ),
+            node.site,
         )
     metadata = _member(node, "metadata")
-    for path, site in _own_fields(node, metadata):
-        findings.mistake("wrong-value", f"`{path}` is ruleop's or the API server's to write: remove it", site)
+    for path, site in _reserved_fields(node, metadata):
+        findings.mistake("wrong-value", f"`{path}` is set by ruleop or the API server: remove it", site)
     if metadata is None or not isinstance(metadata.value, dict):
         if metadata is None and not _has_computed_keys(node):
-            findings.mistake("missing-key", "the object needs metadata.name", node.site)
+            findings.mistake("missing-key", "metadata.name of the object is missing", node.site)
         return
     name = _member(metadata, "name")
     if name is None and not _has_computed_keys(metadata):
-        findings.mistake("missing-key", "the object needs metadata.name", metadata.site)
-    elif name is not None and isinstance(name.value, str) and not _may_be_name(name.value, child.kinds):
+        findings.mistake("missing-key", "metadata.name of the object is missing", metadata.site)
+    elif name is not None and isinstance(name.value, str) and not _is_possible_name(name.value, child.kinds):
         findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {SUBDOMAIN_IN_WORDS}', name.site)
     namespace = _member(metadata, "namespace")
-    if namespace is not None and not _stays_at_home(draft, namespace):
+    if namespace is not None and not _is_allowed_namespace(draft, namespace):
         message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
         findings.mistake("reach", message, namespace.site)
 
 
-def _may_be_name(text: str, kinds: Iterable[Kind]) -> bool:
-    """Whether an object may have this name, as far as that is known before it is rendered."""
+def _is_possible_name(text: str, kinds: Iterable[Kind]) -> bool:
+    """Whether an object of these kinds may have this name; a name with templates may."""
     return has_templates(text) or all(is_object_name(kind.group, text) for kind in kinds)
 
 
@@ -121,7 +125,7 @@ def _has_computed_keys(node: YamlNode) -> bool:
     return isinstance(node.value, dict) and any(has_templates(key) for key in node.value)
 
 
-def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str, Site]]:
+def _reserved_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str, Site]]:
     if "status" in node.key_sites:
         yield "status", node.key_sites["status"]
     if metadata is None:
@@ -130,9 +134,9 @@ def _own_fields(node: YamlNode, metadata: YamlNode | None) -> Iterator[tuple[str
         if name in REFUSED_METADATA:
             yield f"metadata.{name}", site
     for name in ("labels", "annotations"):
-        below = _member(metadata, name)
-        for key, site in below.key_sites.items() if below is not None else ():
-            if key.startswith(OWN_PREFIX):
+        map_node = _member(metadata, name)
+        for key, site in map_node.key_sites.items() if map_node is not None else ():
+            if key.startswith(RESERVED_PREFIX):
                 yield f"metadata.{name}['{key}']", site
 
 

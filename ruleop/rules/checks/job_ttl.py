@@ -1,6 +1,7 @@
-"""Jobs that have themselves deleted when they are done. What a rule wants and is not there is made, so such a Job would run for ever.
+"""Warns of Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create
+it again.
 
-A child with `when` is not looked at: there the rule may say itself when the Job is not wanted any more.
+Children with `when` are not checked, because the rule may remove the finished Job by it.
 """
 
 from __future__ import annotations
@@ -22,23 +23,26 @@ _FIELD = "ttlSecondsAfterFinished"
 _IN_TEXT = re.compile(rf"(?:^|[{{,]) *({_FIELD}) *:", re.MULTILINE)
 
 
-def warn_of_expiry(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+def warn_of_job_ttl(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
     for part in parts:
         child = part.child
         if (
             not part.body
             or child is None
             or child.final
-            or "when" in child.table.said
+            or "when" in child.table.key_sites
             or any(kind.versionless != JOBS for kind in child.kinds)
         ):
             continue
-        for site in _places(part, templates):
-            message = f"with `{_FIELD}` the Job is deleted when it is done, and then made and run again: leave it out"
+        for site in _ttl_sites(part, templates):
+            message = (
+                f"with `{_FIELD}` the finished Job is deleted, "
+                "and then ruleop creates and runs it again: remove the field"
+            )
             findings.warning("runs-again", message, site)
 
 
-def _places(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
+def _ttl_sites(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
     if isinstance(part.compiled, TextTemplate):
         for name in part.compiled.files:
             for match in _IN_TEXT.finditer(templates[name]):

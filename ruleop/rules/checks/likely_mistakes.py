@@ -1,11 +1,11 @@
-"""Strings that say something else than their author thinks: an expression without braces is text, and ${NAME} is one outside `vars`."""
+"""Warns of plain text that is probably meant otherwise: expressions without braces, and ${NAME} outside of `vars`."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from ruleop.rules.language.environment import REFERENCE
+from ruleop.rules.language.env_vars import REFERENCE
 from ruleop.templating import Expression, Library, RuleErrors, TextTemplate
 
 if TYPE_CHECKING:
@@ -15,30 +15,33 @@ if TYPE_CHECKING:
     from ruleop.rules.checks.scopes import Part, View
     from ruleop.rules.findings import Findings
 
-_BEGINS_LIKE_ONE = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
+_EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})
 
 
-def warn_of_looks(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findings) -> None:
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
             continue
         for text, site in part.node.texts():
-            # In an object, ${NAME} is most often a shell's.
+            # In an object, ${NAME} is usually shell syntax.
             if part.key != "object" and (match := REFERENCE.search(text)):
-                findings.warning("elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site)
-            if not isinstance(part.compiled, Expression) and _reads_like_one(text, part.view, library, site):
-                message = f'"{text}" is plain text here, but reads like an expression: write "{{{{ {text.strip()} }}}}" if it is one'
+                findings.warning(
+                    "elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site
+                )
+            if not isinstance(part.compiled, Expression) and _looks_like_expression(text, part.view, library, site):
+                instead = f'write "{{{{ {text.strip()} }}}}" if it is one'
+                message = f'"{text}" is plain text here, but looks like an expression: {instead}'
                 findings.warning("looks-like-expression", message, site)
 
 
-def _reads_like_one(text: str, view: View, library: Library, site: Site) -> bool:
-    match = _BEGINS_LIKE_ONE.match(text)
+def _looks_like_expression(text: str, view: View, library: Library, site: Site) -> bool:
+    match = _EXPRESSION_START.match(text)
     if match is None or match[1] not in view.names or "{{" in text or "{%" in text:
         return False
     if match[2] and match[1] in view.children | view.observed and match[2] not in _FIELDS:
-        return False  # app.example.com is a host, also where a child is called app
+        return False  # app.example.com is a host, even if a child has the id app
     try:
         return library.expression(text, site).names <= view.names
     except RuleErrors:
-        return False  # a sentence that begins with a name
+        return False  # a sentence that starts with a name

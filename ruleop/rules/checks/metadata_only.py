@@ -1,8 +1,8 @@
-"""Which observed resources are read as their metadata only. Nothing else of them is then asked of the API server: neither a Secret's
-values nor the megabytes of a kind that is merely counted.
+"""Finds observed resources of which only the metadata is read. ruleop then requests nothing else from the API server:
+neither the values of a Secret nor the megabytes of a kind that is only counted.
 
-Whatever is not certain is watched whole: an object that is handed on as a value, a field whose name is computed, a template that is
-included where a loop's variable can be seen.
+When in doubt, the whole object is watched: if it is passed on as a value, if the name of a field is computed, or if a
+template is included where a loop variable is visible.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from ruleop.templating import Reference
 
 
-def read_as_metadata(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
-    """The ids of those."""
+def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
+    """The ids of observed resources of which only the metadata is read."""
     whole: set[str] = set()
     for part in parts:
         read = [reference for reference in part.compiled.references if reference.name in draft.observed]
-        whole |= {reference.name for reference in read if not _is_partial(reference, many=_is_list(draft, reference.name))}
+        whole |= {
+            reference.name for reference in read if not _is_partial(reference, many=_is_list(draft, reference.name))
+        }
         whole |= (part.compiled.names & set(draft.observed)) - {reference.name for reference in read}
     return frozenset(draft.observed) - whole
 
@@ -36,12 +38,12 @@ def _is_list(draft: Draft, name: str) -> bool:
 
 def _is_partial(reference: Reference, *, many: bool) -> bool:
     steps = list(reference.path[1:])
-    if any(step is not None and "," in step for step in steps):  # sort(attribute='a,b') reads two
+    if any(step is not None and "," in step for step in steps):  # sort(attribute='a,b') reads two fields
         return False
     if many:
         if not steps:
             return reference.passes
-        if steps[0] == "?":  # how many there are
+        if steps[0] == "?":  # the number of items
             return True
         if steps.pop(0) is not None:
             return False

@@ -1,7 +1,7 @@
-"""The names that a watch gives to things, and the names that its expressions and templates read.
+"""Checks the names that a watch defines, and the names that its expressions and templates read.
 
-Everything that a template can read by a bare name shares one name space: the parts of the CR, ids, lets, the name of an item, Jinja's own
-words. A name that means two things would be read as one of them without a word, so it is refused where it is given.
+All names that a template can read share one namespace: the parts of the CR, ids, lets, the name of an item, Jinja's
+keywords. A name with two meanings would silently have one of them, so duplicate definitions are errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.rules.checks.scopes import ALWAYS, RESERVED, Part
-from ruleop.rules.findings import Findings, meant
+from ruleop.rules.findings import Findings, did_you_mean_quoted
 from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
 
 if TYPE_CHECKING:
@@ -22,37 +22,48 @@ _FUNCTIONS = ("range", "dict", "namespace", "cycler", "joiner", "file", "render"
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 
 
-def check_given(draft: Draft, findings: Findings) -> None:
-    """Ids, lets and items' names: taken by the language, or given twice."""
-    given: dict[str, tuple[str, Site]] = {}
+def check_defined_names(draft: Draft, findings: Findings) -> None:
+    """Checks ids, lets and item names for reserved names and duplicates."""
+    defined: dict[str, tuple[str, Site]] = {}
     named = [("a let", entry.name, entry.site) for entry in draft.let]
     named += [("an observed resource", entry.name, entry.site) for entry in draft.observed.values()]
     named += [("a finalize child" if child.final else "a child", child.id, child.site) for child in draft.everyone]
     for what, name, site in named:
-        if name in given:
-            other, first = given[name]
+        if name in defined:
+            other, first = defined[name]
             findings.mistake(
                 "taken-name",
-                f'{what} cannot be named "{name}": {first} has {other} of that name; all ids and lets share one name space',
+                (
+                    f'{what} cannot be named "{name}": {first} has {other} of that name; '
+                    "all ids and lets share one namespace"
+                ),
                 site,
             )
         elif not _is_reserved(what, name, site, findings):
-            given[name] = (what, site)
+            defined[name] = (what, site)
     for child in draft.everyone:
         item = child.table.item_name
         if item is None or item.text == "item" or _is_reserved("an item", item.text, item.site, findings):
             continue
-        if item.text in given:
-            other, first = given[item.text]
-            findings.mistake("taken-name", f'an item cannot be named "{item.text}": {first} has {other} of that name', item.site)
+        if item.text in defined:
+            other, first = defined[item.text]
+            findings.mistake(
+                "taken-name", f'an item cannot be named "{item.text}": {first} has {other} of that name', item.site
+            )
     _check_conditions(draft, findings)
 
 
 def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
-    whose = "ruleop's own" if name in RESERVED or name in FUNCTIONS else "one of Jinja's" if name in JINJA_NAMES else ""
-    if whose:
-        findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {whose}: choose another name', site)
-    return bool(whose)
+    owner = (
+        "reserved by ruleop"
+        if name in RESERVED or name in FUNCTIONS
+        else "reserved by Jinja"
+        if name in JINJA_NAMES
+        else ""
+    )
+    if owner:
+        findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {owner}: choose another name', site)
+    return bool(owner)
 
 
 def _check_conditions(draft: Draft, findings: Findings) -> None:
@@ -61,23 +72,25 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
         if (word := condition.type) is None:
             continue
         if word.text in OWN_CONDITIONS:
-            findings.mistake("taken-name", f'the condition "{word.text}" is ruleop\'s own: choose another type', word.site)
+            findings.mistake(
+                "taken-name", f'the condition "{word.text}" is set by ruleop: choose another type', word.site
+            )
         elif word.text in seen:
-            findings.mistake("taken-name", f'the condition "{word.text}" is there twice', word.site)
+            findings.mistake("taken-name", f'the condition "{word.text}" is a duplicate', word.site)
         seen.add(word.text)
 
 
-def check_read(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
-    """Every name that is read must be seen in its place, and none that is taken may be set."""
+def check_read_names(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """Checks that every name that is read is visible in its place, and that templates set no name with a meaning."""
     for part in parts:
         known = part.view.names
         for name in sorted(part.compiled.names - known - JINJA_NAMES):
-            _refuse(draft, part, name, findings)
+            _report_unknown(draft, part, name, findings)
         for name, site in part.compiled.assigned:
             if name in ALWAYS or name in known:
                 findings.mistake(
                     "taken-name",
-                    f'a template cannot set "{name}", which has a meaning already: choose another name',
+                    f'a template cannot set "{name}", which is already defined: choose another name',
                     site,
                     word=name,
                     start=part.site,
@@ -86,100 +99,115 @@ def check_read(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
             _check_reference(draft, part, reference, findings)
 
 
-def _refuse(draft: Draft, part: Part, name: str, findings: Findings) -> None:
+def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> None:
     read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
     site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
-    if reason := _why_unseen(draft, part, name):
+    if reason := _why_not_visible(draft, part, name):
         findings.mistake("out-of-place", reason, site, word=name, start=part.site)
     elif any(called == name for called, _ in part.compiled.calls):
-        instead = f": {hint}" if (hint := instead_of(name)) else meant(name, _FUNCTIONS)
-        findings.mistake("unknown-name", f'there is no function "{name}"{instead}', site, word=name, start=part.site)
+        instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, _FUNCTIONS)
+        findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
     else:
-        instead = meant(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
-        findings.mistake("unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site)
+        instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
+        findings.mistake(
+            "unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site
+        )
 
 
-def _why_unseen(draft: Draft, part: Part, name: str) -> str:
-    """Why a name that means something elsewhere is not seen here; "" if it means nothing at all."""
+def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
+    """Why a name that is defined elsewhere is not visible here; "" if it is not defined anywhere."""
     title = part.view.title
     if name == "status":
-        return f"{title} cannot read `status`, which it would change: read the children instead"
+        return f"{title} cannot read `status`, because it would change what it reads: read the children instead"
     if name == "this":
-        return f"`this` is known only in `readyWhen`, not in {title}"
+        return f"`this` is available only in `readyWhen`, not in {title}"
     if name in ("item", "index"):
         if part.view.item:
-            return f"`{name}` is not known in {title}; here an item is called `{part.view.item}`"
-        return f"`{name}` is known only in a child with `forEach`, not in {title}"
+            return f"`{name}` is not available in {title}; here the item is named `{part.view.item}`"
+        return f"`{name}` is available only in a child with `forEach`, not in {title}"
     if name in (entry.name for entry in draft.let):
         return f"{title} cannot read `{name}`: a let sees only the names before it"
     if name in draft.observed:
-        return f"{title} cannot read the observed `{name}`: what is observed must not depend on what was observed"
+        return f"{title} cannot read the observed `{name}`: observed objects must not depend on observed objects"
     if name in draft.children or name in draft.final or name in ("live", "ready"):
-        return _why_no_child(part, name)
+        return _why_no_children(part, name)
     return ""
 
 
-def _why_no_child(part: Part, name: str) -> str:
+def _why_no_children(part: Part, name: str) -> str:
     title = part.view.title
     if part.child is not None and part.view.live:
-        return f"{title} cannot read the finalize child `{name}`, which exists only in a deletion"
-    way_out = ": use `waitFor`, or an {% if %} in the template over `live.`" if part.key == "when" else ""
+        return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
+    hint = ": use `waitFor`, or an {% if %} in the template over `live.`" if part.key == "when" else ""
     what = f"`{name}.`" if name in ("live", "ready") else f"the child `{name}`"
-    return f"{title} cannot read {what}, only the CR, vars, let and observed objects{way_out}"
+    return f"{title} cannot read {what}, only the CR, vars, let and observed objects{hint}"
 
 
 def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
     head, *rest = _steps(reference)
     if head == "cr" and rest[:1] == ["status"] and not part.view.reads_status:
-        findings.mistake("out-of-place", _why_unseen(draft, part, "status"), reference.site, word="cr", start=part.site)
+        findings.mistake(
+            "out-of-place", _why_not_visible(draft, part, "status"), reference.site, word="cr", start=part.site
+        )
     elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
-        findings.warning("unknown-name", f'vars has no "{rest[0]}"{meant(rest[0], draft.vars)}', reference.site, word=head, start=part.site)
+        findings.warning(
+            "unknown-name",
+            f'vars has no "{rest[0]}"{did_you_mean_quoted(rest[0], draft.vars)}',
+            reference.site,
+            word=head,
+            start=part.site,
+        )
     elif head in ("live", "ready") and head in part.view.names:
         ids = part.view.live if head == "live" else part.view.ready
         if not rest or rest[0] is None:
             findings.mistake(
                 "unknown-id",
-                f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, so that ruleop knows what is read",
+                (
+                    f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, "
+                    "so that ruleop knows what the template reads"
+                ),
                 reference.site,
                 word=head,
                 start=part.site,
             )
         elif rest[0] not in ids:
-            why = f'no child has the id "{rest[0]}"{meant(rest[0], ids)}'
+            why = f'no child has the id "{rest[0]}"{did_you_mean_quoted(rest[0], ids)}'
             if rest[0] in draft.final:
-                why = "a finalize child exists only in a deletion"
+                why = "a finalize child exists only during deletion"
             elif rest[0] in draft.children:
-                why = "a deletion renders no children, so it is not known whether they are ready"
+                why = "children are not rendered during deletion, so their readiness is unknown"
             findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
 
 
 def _steps(reference: Reference) -> list[str | None]:
-    """The path without the `?` that marks what is only looked at for its presence or its number."""
+    """The path without the step `?`, which marks that only presence or size is read."""
     return [step for step in reference.path if step != "?"]
 
 
 def check_dependencies(draft: Draft, findings: Findings) -> None:
-    """Ids in `dependsOn`."""
+    """Checks the ids in `dependsOn`."""
     for child in draft.everyone:
         peers, others = (draft.final, draft.children) if child.final else (draft.children, draft.final)
         for word in child.table.depends_on:
             if word.text in peers:
                 continue
             if word.text in others:
-                when = "a deletion renders no children" if child.final else "it exists only in a deletion"
+                when = "children are not rendered during deletion" if child.final else "it exists only during deletion"
                 findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {when}', word.site)
             elif word.text in draft.observed:
                 findings.mistake(
                     "out-of-place",
-                    f'"{child.id}" cannot depend on the observed "{word.text}": say what to wait for in `waitFor`',
+                    f'"{child.id}" cannot depend on the observed "{word.text}": use `waitFor` instead',
                     word.site,
                 )
             else:
-                findings.mistake("unknown-id", f'no child has the id "{word.text}"{meant(word.text, peers)}', word.site)
+                findings.mistake(
+                    "unknown-id", f'no child has the id "{word.text}"{did_you_mean_quoted(word.text, peers)}', word.site
+                )
 
 
-def check_let_reach(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
-    """What goes through a let: `observe` may not reach an observed object so, nor `status` the status."""
+def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """Checks that `observe` does not read an observed object through a let, nor `status` the status."""
     for part in parts:
         if part.key not in ("observe", "status"):
             continue
@@ -187,17 +215,20 @@ def check_let_reach(draft: Draft, parts: Iterable[Part], findings: Findings) -> 
             name = reference.path[0]
             if name not in part.view.lets or name is None:
                 continue
-            reached = heads_through_lets(draft, name)
-            if part.key == "observe" and (observed := sorted(reached & set(draft.observed))):
+            let_names = names_read_by_let(draft, name)
+            if part.key == "observe" and (observed := sorted(let_names & set(draft.observed))):
                 message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
                 findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
-            if part.key == "status" and "status" in reached:
-                message = f"`status` cannot read the let `{name}`, which reads `status`: it would change what it reads"
+            if part.key == "status" and "status" in let_names:
+                message = (
+                    f"`status` cannot read the let `{name}`, which reads `status`: "
+                    "the status would change what it reads"
+                )
                 findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
 
 
-def heads_through_lets(draft: Draft, name: str) -> frozenset[str]:
-    """The names that a let reads, itself or through other lets. `cr.status` is `status`."""
+def names_read_by_let(draft: Draft, name: str) -> frozenset[str]:
+    """The names that a let reads, directly or through other lets. `cr.status` counts as `status`."""
     lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
     heads: set[str] = set()
     pending, seen = [name], {name}

@@ -1,7 +1,7 @@
-"""`apply.own`: each path names a list of some child that is merged by keys, or as a set.
+"""Checks `apply.own`: each path must be a list that is merged by keys or as a set.
 
-A path may be said for one child or, in a watch or a file, for all of them. A shared one has to fit one of the children that it reaches;
-in the others it means nothing. Of kinds whose schema is not known before there is a cluster, any path is taken.
+A path may be set for one child or, in a watch or a file, for all of them. A shared path must match one of the children,
+and has no effect in the others. For kinds whose schema only the cluster knows, any path is accepted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
 
 def check_owned(drafts: Iterable[Draft], crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
     definitions = {f"{crd.kind}.{crd.group}": crd for crd in crds}
-    refused: dict[PlacedPath, list[str | None]] = {}
+    reasons_by_path: dict[PlacedPath, list[str | None]] = {}
     for draft in drafts:
         for child in draft.everyone:
             for owned in child.own:
-                refused.setdefault(owned, []).append(_why_not_for(child, owned, definitions))
-    for owned, reasons in refused.items():
+                reasons_by_path.setdefault(owned, []).append(_reason_for_child(child, owned, definitions))
+    for owned, reasons in reasons_by_path.items():
         if (reason := reasons[0]) is not None and None not in reasons:
             findings.mistake("wrong-value", f'an owned path "{owned.path}": {reason}', owned.site)
 
 
-def _why_not_for(child: ChildDraft, owned: PlacedPath, definitions: Mapping[str, CustomResourceDefinition]) -> str | None:
-    """Why the child has no such list; None if it has, or may have."""
+def _reason_for_child(
+    child: ChildDraft, owned: PlacedPath, definitions: Mapping[str, CustomResourceDefinition]
+) -> str | None:
+    """Why the path is invalid for the child; None if it is valid or its kind is unknown."""
     if child.create_only:
-        return "a child with the strategy create-only is never changed, so it cannot remove the items of others"
-    reasons = [_why_not(owned.path, kind, _shape(kind, definitions)) for kind in sorted(child.kinds)]
+        return "the strategy create-only never updates the child, so it cannot remove items of others"
+    reasons = [_reason_for_kind(owned.path, kind, _shape(kind, definitions)) for kind in sorted(child.kinds)]
     return reasons[0] if reasons and None not in reasons else None
 
 
@@ -48,29 +50,32 @@ def _shape(kind: Kind, definitions: Mapping[str, CustomResourceDefinition]) -> S
     return builtin_shape(kind) or (crd.shape(kind.version) if crd is not None else None)
 
 
-def _why_not(path: Path, kind: Kind, shape: Shape | None) -> str | None:
+def _reason_for_kind(path: Path, kind: Kind, shape: Shape | None) -> str | None:
     if path.segments[0] == "metadata":
         return "the lists of metadata, such as finalizers, are shared with the API server and other controllers"
     if isinstance(path.segments[-1], Selector):
-        return "this names an item: name its list"
-    here = shape
+        return "this path selects an item: remove the selector"
+    current = shape
     for segment in path.segments:
-        if here is None or here.type == "any":
+        if current is None or current.type == "any":
             return None
-        if here.atomic or (here.type == "list" and here.list_type == "atomic"):
+        if current.atomic or (current.type == "list" and current.list_type == "atomic"):
             return f"this is inside a list or map that {kind.kind} replaces as a whole: remove the path"
         if isinstance(segment, Selector):
-            if here.type != "list":
+            if current.type != "list":
                 return f"[...] follows a list, and this is not a list in {kind.kind}"
-            here = here.items
-        elif here.type == "list":
-            return f'"{segment}" follows a list: name one of its items, like [{here.keys[0] if here.keys else "name"}=...]'
+            current = current.items
+        elif current.type == "list":
+            key = current.keys[0] if current.keys else "name"
+            return f'"{segment}" follows a list: select one of its items, like [{key}=...]'
         else:
-            known, here = here, here.fields.get(segment) or here.values
-            if here is None and not known.preserve_unknown:
-                return f'{kind.kind} has no such field: "{segment}"{did_you_mean(segment, known.fields)}'
-    if here is None or here.type == "any":
+            parent, current = current, current.fields.get(segment) or current.values
+            if current is None and not parent.preserve_unknown:
+                return f'{kind.kind} has no such field: "{segment}"{did_you_mean(segment, parent.fields)}'
+    if current is None or current.type == "any":
         return None
-    if here.type != "list":
+    if current.type != "list":
         return f"this is not a list in {kind.kind}"
-    return f"{kind.kind} replaces this list as a whole already: remove the path" if here.list_type == "atomic" else None
+    return (
+        f"{kind.kind} replaces this list as a whole already: remove the path" if current.list_type == "atomic" else None
+    )

@@ -1,5 +1,5 @@
-"""Functions that give something else each time. Anything but a create-only child must render the same each time, or ruleop would never
-be done."""
+"""Checks the use of random functions. Everything except a create-only child must render the same each time, or ruleop
+would write on every pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
-_INLINE_NAME = re.compile(r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)")
+_INLINE_NAME = re.compile(
+    r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)"
+)
 
 
 _EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
@@ -33,29 +35,33 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
         if not (part.body and part.child is not None and part.child.create_only):
             for name, site in calls:
                 message = (
-                    f"`{name}` gives something else each time: only the body of a child with `apply: {{strategy: create-only}}` may use it"
+                    f"`{name}` is random: only the body of a child with `apply: {{strategy: create-only}}` may use it"
                 )
                 findings.mistake("random", message, site, word=name, start=part.site)
             continue
         for name, site in calls:
             if name in _EXTRAS and importlib.util.find_spec(_EXTRAS[name]) is None:
-                message = f"`{name}` needs the Python package {_EXTRAS[name]}, which is not installed: pip install 'ruleop[certificates]'"
+                message = (
+                    f"`{name}` needs the Python package {_EXTRAS[name]}, which is not installed: "
+                    "pip install 'ruleop[certificates]'"
+                )
                 findings.mistake("template", message, site, word=name, start=part.site)
-        for name, site in _in_names(part, templates):
-            message = f"`{name}` in metadata.name gives another object each time: make the name from the CR"
+        for name, site in _random_names(part, templates):
+            message = f"`{name}` in metadata.name would create another object each time: derive the name from the CR"
             findings.mistake("random", message, site, word=name, start=part.site)
 
 
-def _in_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """What is random in metadata.name. In a template's text this is a guess by its lines; planning looks at what was rendered."""
+def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+    """The random functions in metadata.name. In the text of a template this is a guess by its lines; planning checks
+    the rendered name."""
     if isinstance(part.compiled, TextTemplate):
         path = str(part.node.value)
         for number, text in _name_lines(templates[path]):
-            yield from ((name, Site(f"templates/{path}", number)) for name in _random_words(text))
+            yield from ((name, Site(f"templates/{path}", number)) for name in _random_functions(text))
         return
     name_node = _member(_member(part.node, "metadata"), "name")
     if name_node is not None and isinstance(name_node.value, str):
-        yield from ((name, name_node.site) for name in _random_words(name_node.value))
+        yield from ((name, name_node.site) for name in _random_functions(name_node.value))
 
 
 def _member(node: YamlNode | None, name: str) -> YamlNode | None:
@@ -63,7 +69,7 @@ def _member(node: YamlNode | None, name: str) -> YamlNode | None:
 
 
 def _name_lines(source: str) -> Iterator[tuple[int, str]]:
-    """The lines of a YAML text that give metadata.name of a document, and their numbers."""
+    """The numbers of the lines that set metadata.name of a document, with their values."""
     in_metadata = False
     for number, line in enumerate(source.splitlines(), 1):
         if inline := _INLINE_NAME.match(line):
@@ -75,6 +81,6 @@ def _name_lines(source: str) -> Iterator[tuple[int, str]]:
                 yield number, match[3]
 
 
-def _random_words(text: str) -> Iterator[str]:
+def _random_functions(text: str) -> Iterator[str]:
     words = {word for printed in _PRINTED.findall(text) for word in _WORD.findall(printed)}
     yield from sorted(words & NONDETERMINISTIC)

@@ -1,13 +1,16 @@
-"""Which names are seen where. A `Part` is one expression or template of a watch, together with the view that it has.
+"""The names that are visible in each place. A `Part` is one expression or template of a watch with the view that it
+has.
 
-The views follow rules.md's "What a template sees". Where that leaves a choice, the narrower one is taken, for a view can be widened later:
+The views follow "What a template sees" in docs/rules.md. In doubt they are narrow, because a view can be widened later:
 
-- `when`, `readyWhen`, `deletion` and an ignored path's `when` see the CR, vars, let and observed objects, but no children, not even through
-  `live.`: whether a child is wanted must not depend on what the pass makes of others. `deletion` matters when nothing is rendered any more.
-- `validate` runs before any child is rendered, and sees none.
-- `let` sees names before it; `observe` sees those lets that read no observed object, else what to read would depend on what was read.
-- a `finalize` child sees its like, and the other children as what exists of them, for a deletion does not render them; it does not wait for
-  them to be ready. They do not see it.
+- `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
+  children, not even through `live.`: whether a child is desired must not depend on the results of others in the same
+  pass. `deletion` is evaluated when nothing is rendered any more.
+- `validate` is evaluated before any child is rendered, and sees none.
+- `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
+  depend on one another.
+- a `finalize` child sees the other finalize children, and the existing objects of other children, which are not
+  rendered during deletion; it does not wait for them. They do not see it.
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ RESERVED = ALWAYS | {"item", "index", "this"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    title: str  # how messages call the place
+    title: str  # the name of the place in messages
     lets: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     children: frozenset[str] = frozenset()
-    ready: frozenset[str] = frozenset()  # those whose readiness is known, and which come first if they are read
+    ready: frozenset[str] = (
+        frozenset()
+    )  # children whose readiness is known, and which are ordered before a child that reads it
     live: frozenset[str] = frozenset()
-    item: str = ""  # what an item is called, inside forEach
+    item: str = ""  # the name of the item, inside forEach
     this: bool = False
     reads_status: bool = True
 
@@ -61,13 +66,13 @@ Compiled = Expression | StringTemplate | TextTemplate | Tree
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    key: str  # which key of the language it is the value of
+    key: str  # the key of the language
     view: View
     compiled: Compiled
     node: YamlNode
-    child: ChildDraft | None = None  # whose it is
-    let: str = ""  # which let it is
-    body: bool = False  # what becomes the child
+    child: ChildDraft | None = None  # the child it belongs to
+    let: str = ""  # the name of the let
+    body: bool = False  # the body of the child
 
     @property
     def site(self) -> Site:
@@ -75,7 +80,7 @@ class Part:
 
     @property
     def public(self) -> bool:
-        """Whether it ends where anybody can read it: in the status, a condition or a message."""
+        """Whether the value is readable by everyone: in the status, a condition or a message."""
         return self.key in ("status", "conditions", "validate.message")
 
 
@@ -84,28 +89,30 @@ Value = Templated[Expression] | Templated[StringTemplate] | Templated[TextTempla
 
 def parts(draft: Draft) -> Iterator[Part]:
     """All expressions and templates of a watch, in the order of evaluation."""
-    yield from _lets(draft)
+    yield from _let_parts(draft)
     lets, observed = frozenset(entry.name for entry in draft.let), frozenset(draft.observed)
-    yield from _observes(draft, View("`observe`", lets))
+    yield from _observe_parts(draft, View("`observe`", lets))
     validation = View("`validate`", lets, observed)
     for validate in draft.table.validate:
-        yield from _part("validate", validation, validate.rule)
-        yield from _part("validate.message", validation, validate.message)
+        yield from _parts_of("validate", validation, validate.rule)
+        yield from _parts_of("validate.message", validation, validate.message)
     for child in draft.everyone:
-        yield from _child(draft, child, View("", lets, observed))
+        yield from _child_parts(draft, child, View("", lets, observed))
     ids = frozenset(draft.children) | frozenset(draft.final)
-    yield from _part("status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status)
+    yield from _parts_of(
+        "status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status
+    )
     for condition in draft.table.conditions:
         for value in (condition.status, condition.reason, condition.message):
-            yield from _part("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
+            yield from _parts_of("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
 
 
-def _part(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
+def _parts_of(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
     if value is not None:
         yield Part(key, view, value.compiled, value.node, child)
 
 
-def _lets(draft: Draft) -> Iterator[Part]:
+def _let_parts(draft: Draft) -> Iterator[Part]:
     earlier: list[str] = []
     for entry in draft.let:
         if entry.value is not None:
@@ -114,15 +121,15 @@ def _lets(draft: Draft) -> Iterator[Part]:
         earlier.append(entry.name)
 
 
-def _observes(draft: Draft, view: View) -> Iterator[Part]:
+def _observe_parts(draft: Draft, view: View) -> Iterator[Part]:
     for entry in draft.observed.values():
         if (table := entry.value) is None:
             continue
-        yield from _part("observe", view, table.name)
-        yield from _part("observe", view, table.namespace)
+        yield from _parts_of("observe", view, table.name)
+        yield from _parts_of("observe", view, table.namespace)
         if table.selector is not None:
             for value in selector_values(table.selector):
-                yield from _part("observe", view, value)
+                yield from _parts_of("observe", view, value)
 
 
 def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:
@@ -133,10 +140,10 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
         yield from requirement.values
 
 
-def _child(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
+def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
     peers = frozenset(draft.final if child.final else draft.children)
     seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
-    item = child.item_name if "forEach" in child.table.said else ""
+    item = child.item_name if "forEach" in child.table.key_sites else ""
     kind = "finalize child" if child.final else "child"
 
     def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
@@ -146,14 +153,14 @@ def _child(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
         return View(title, outer.lets, outer.observed, item=item, this=this)
 
     table = child.table
-    yield from _part("forEach", view("forEach", children=True, item=""), table.for_each, child)
-    yield from _part("when", view("when", children=False), table.when, child)
-    yield from _part("waitFor", view("waitFor", children=True), table.wait_for, child)
-    yield from _part("namespace", view("namespace", children=True), table.namespace, child)
-    yield from _part("deletion", view("deletion", children=False), table.deletion, child)
-    yield from _part("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
+    yield from _parts_of("forEach", view("forEach", children=True, item=""), table.for_each, child)
+    yield from _parts_of("when", view("when", children=False), table.when, child)
+    yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
+    yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
+    yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)
+    yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
     for ignored in child.ignore:
-        yield from _part("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
+        yield from _parts_of("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
     if child.body is not None:
         key = "template" if table.template is not None else "object"
         yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)

@@ -1,8 +1,8 @@
-"""Secret data must not end where anybody can read it: in the status, a condition or a message.
+"""Checks that no data of a Secret is copied to where everyone can read it: the status, a condition or a message.
 
-A reference is judged by its path: a Secret's metadata and type may be shown; its data may not, nor may the whole of it, except where only
-its presence or the number of Secrets is asked for. A let that holds Secret data is as secret as what it holds. Where a text does not tell,
-the answer is no.
+A reference is judged by its path: the metadata and type of a Secret may be copied; its data and the whole object may
+not, except where only its presence or the number of Secrets is read. A let that contains Secret data counts as a
+Secret. In doubt, a reference is an error.
 """
 
 from __future__ import annotations
@@ -24,41 +24,49 @@ if TYPE_CHECKING:
     from ruleop.rules.language.parsed import Draft
 
 SECRET = GroupKind("", "Secret")
-_SHOWN = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
-_NAMES = frozenset({"name", "namespace", "uid"})  # of the metadata; kubectl keeps a copy of the whole object in an annotation
-_FILLING = frozenset({"template", "object", "forEach", "namespace"})  # what becomes part of an object
-_PARSER = Environment(autoescape=False)  # noqa: S701 - it only parses
+_PUBLIC_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+_NAMES = frozenset(
+    {"name", "namespace", "uid"}
+)  # of the metadata; kubectl stores a copy of the object in an annotation
+_OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
+_PARSER = Environment(autoescape=False)  # noqa: S701 - only used for parsing
 
 
 @dataclass(frozen=True, slots=True)
 class _Secrets:
     many: Mapping[str, bool]  # id -> whether it is a list
-    lets: frozenset[str]  # those that hold Secret data
+    lets: frozenset[str]  # lets that contain Secret data
 
 
 def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
     parts = list(parts)
-    secrets = _Secrets(_ids(draft), frozenset())
+    secrets = _Secrets(_secret_ids(draft), frozenset())
     for part in parts:
-        if part.let and any(_shows(part, reference, secrets, templates) for reference in part.compiled.references):
+        if part.let and any(_exposes(part, reference, secrets, templates) for reference in part.compiled.references):
             secrets = _Secrets(secrets.many, secrets.lets | {part.let})
     for part in parts:
         for reference in part.compiled.references if part.public else ():
-            if _shows(part, reference, secrets, templates):
+            if _exposes(part, reference, secrets, templates):
                 path = ".".join(step or "*" for step in reference.path)
-                message = f"`{path}` would show the data of a Secret in {part.view.title}: show its metadata, or whether it is there"
+                message = (
+                    f"`{path}` would expose the data of a Secret in {part.view.title}: "
+                    "use its metadata, or test whether it exists"
+                )
                 findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
 
 
 def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> frozenset[str]:
-    """The children in which Secret data may stand: Secrets, and those into which more than a name is read from one, or from another
-    such child. What the API server says of them may quote it."""
-    parts = [part for part in parts if part.let or (part.child is not None and part.key in _FILLING)]
-    secrets, before = _Secrets(_ids(draft), frozenset()), None
+    """The children that may contain Secret data: Secrets, and children that read more than a name of a Secret or of
+    another such child. Error messages of the API server about them may quote it."""
+    parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
+    secrets, before = _Secrets(_secret_ids(draft), frozenset()), None
     while secrets != before:
         before = secrets
         for part in parts:
-            if any(_shows(part, reference, secrets, templates, shown=_only_named) for reference in part.compiled.references):
+            if any(
+                _exposes(part, reference, secrets, templates, allowed=_is_name)
+                for reference in part.compiled.references
+            ):
                 if part.child is None:
                     secrets = replace(secrets, lets=secrets.lets | {part.let})
                 else:
@@ -66,15 +74,15 @@ def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, 
     return frozenset(child.id for child in draft.everyone if child.id in secrets.many)
 
 
-def _may_be_shown(path: Sequence[str | None]) -> bool:
-    return path[0] in _SHOWN
+def _is_public(path: Sequence[str | None]) -> bool:
+    return path[0] in _PUBLIC_FIELDS
 
 
-def _only_named(path: Sequence[str | None]) -> bool:
-    return path[0] in _SHOWN - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)
+def _is_name(path: Sequence[str | None]) -> bool:
+    return path[0] in _PUBLIC_FIELDS - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)
 
 
-def _ids(draft: Draft) -> dict[str, bool]:
+def _secret_ids(draft: Draft) -> dict[str, bool]:
     many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
     for entry in draft.observed.values():
         table = entry.value
@@ -83,34 +91,34 @@ def _ids(draft: Draft) -> dict[str, bool]:
     return many
 
 
-def _shows(
+def _exposes(
     part: Part,
     reference: Reference,
     secrets: _Secrets,
     templates: Mapping[str, str],
     *,
-    shown: Callable[[Sequence[str | None]], bool] = _may_be_shown,
+    allowed: Callable[[Sequence[str | None]], bool] = _is_public,
 ) -> bool:
-    """Whether it reads more of a Secret than what may be `shown`."""
+    """Whether a reference reads more of a Secret than `allowed` allows."""
     path = reference.path[1:] if reference.path[0] == "live" else reference.path
     name = path[0] if path else None
     if path[-1:] == ("?",):
-        return False  # only whether it is there, or how many
+        return False  # only the presence or the number
     if name in secrets.lets:
         return True
     if name is None or name not in secrets.many:
         return False
     inner = path[1:]
     if not inner:
-        uses = [use for source in _sources(part, templates) for use in _whole_uses(source, name, reference.site)]
+        uses = [use for source in _sources(part, templates) for use in _uses_of_whole(source, name, reference.site)]
         return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
-    return not inner or not shown(inner)
+    return not inner or not allowed(inner)
 
 
 def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
-    """The texts of a part, and where each begins."""
+    """The texts of a part with their start."""
     if isinstance(part.compiled, TextTemplate):
         for name in part.compiled.files:
             yield templates[name], Site(f"templates/{name}", 1)
@@ -119,22 +127,27 @@ def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Si
         yield text if "{{" in text or "{%" in text else "{{ " + text + " }}", site
 
 
-def _whole_uses(source: tuple[str, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
-    """Where, on the line of a reference, the id stands without an attribute behind it: the node, and all around it from the inside out."""
-    text, begin = source
-    if begin.path != where.path:
+def _uses_of_whole(source: tuple[str, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
+    """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
+    out."""
+    text, start = source
+    if start.path != where.path:
         return
     try:
         tree = _PARSER.parse(text)
     except TemplateSyntaxError:
-        return  # text that is no template
+        return  # text that is not a template
     pending: list[list[nodes.Node]] = [[tree]]
     while pending:
-        around = pending.pop()
-        line = (around[0].lineno or 1) + begin.line - 1
-        if _is_id(around[0], name) and line == where.line and not isinstance(around[1], (nodes.Getattr, nodes.Getitem)):
-            yield around
-        pending += [[node, *around] for node in around[0].iter_child_nodes()]
+        ancestry = pending.pop()
+        line = (ancestry[0].lineno or 1) + start.line - 1
+        if (
+            _is_id(ancestry[0], name)
+            and line == where.line
+            and not isinstance(ancestry[1], (nodes.Getattr, nodes.Getitem))
+        ):
+            yield ancestry
+        pending += [[node, *ancestry] for node in ancestry[0].iter_child_nodes()]
 
 
 def _is_id(node: nodes.Node, name: str) -> bool:
@@ -144,7 +157,7 @@ def _is_id(node: nodes.Node, name: str) -> bool:
 
 
 def _is_harmless(use: list[nodes.Node]) -> bool:
-    """Whether a list of Secrets is only walked through: what is done with an item is a reference of its own."""
+    """Whether a list of Secrets is only iterated over. The use of an item is a reference of its own."""
     inner, *outer = use
     for node in outer:
         if isinstance(node, nodes.For):

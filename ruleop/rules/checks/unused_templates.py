@@ -1,4 +1,4 @@
-"""Templates that nobody uses."""
+"""Warns of unused templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 
 
 def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings: Findings) -> None:
-    """A template is used if a watch names it, or if its name stands in quotes in one that is used, as in file()."""
+    """A template is used if a watch names it, or if its name is in quotes in a used template, as in file()."""
     used: set[str] = set()
     pending: list[str] = []
     for part in parts:

@@ -1,5 +1,7 @@
-"""What watches have to do with each other. All watches of a kind, whatever their version, are one controller, in which the first that
-matches a CR rules it; so they need names, and one that can never be the first is a mistake.
+"""Checks each watch, and the watches of one kind against one another.
+
+All watches of a kind, in any version, form one controller, in which the first watch that matches a CR is used. So they
+need names, and a watch that can never be the first is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.rules.language.parsed import Draft
     from ruleop.rules.language.watches_yaml import FullSelectorTable
 
-Demand: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
+LabelRequirement: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
 
 
 def check_watches(drafts: Iterable[Draft], findings: Findings) -> None:
@@ -35,46 +37,57 @@ def _check_names(kind: GroupKind, watches: list[Draft], findings: Findings) -> N
     named: dict[str, Draft] = {}
     for watch in watches:
         name = watch.table.name
-        if name is None and "name" not in watch.table.said:
-            findings.mistake("missing-key", f'{kind} has {len(watches)} watches, so each needs the key "name"', watch.table.site)
+        if name is None and "name" not in watch.table.key_sites:
+            findings.mistake(
+                "missing-key", f'{kind} has {len(watches)} watches, so each needs the key "name"', watch.table.site
+            )
         elif name is not None and name.text in named:
             first = named[name.text].table.site
-            findings.mistake("conflict", f'another watch of {kind} has the name "{name.text}" ({first}): choose another', name.site)
+            findings.mistake(
+                "conflict", f'another watch of {kind} has the name "{name.text}" ({first}): choose another', name.site
+            )
         elif name is not None:
             named[name.text] = watch
 
 
 def _check_hidden(watch: Draft, earlier: list[Draft], findings: Findings) -> None:
     for other in earlier:
-        if not (_is_read(other) and _is_read(watch)):
-            continue  # what it matches is a mistake of its own
-        if _demands(other.table.selector) <= _demands(watch.table.selector) and _covers(other, watch):
-            message = f"this watch never matches: the one at {other.table.site} takes all its CRs; put the narrower of the two first"
+        if not (_has_valid_match(other) and _has_valid_match(watch)):
+            continue  # its invalid selector is reported elsewhere
+        if _requirements(other.table.selector) <= _requirements(watch.table.selector) and _covers_namespaces(
+            other, watch
+        ):
+            message = (
+                f"this watch never matches: the one at {other.table.site} matches all its CRs; "
+                "put the narrower one first"
+            )
             findings.mistake("hidden-watch", message, watch.table.site)
             return
 
 
-def _is_read(watch: Draft) -> bool:
-    """Whether what it matches could be read, all of it."""
+def _has_valid_match(watch: Draft) -> bool:
+    """Whether the selector and namespaces of the watch are valid."""
     table = watch.table
-    if "selector" in table.said:
+    if "selector" in table.key_sites:
         selector = table.selector
         if selector is None or not all(one.label and one.operator for one in selector.match_expressions):
             return False
-    return "namespaces" not in table.said or bool(table.namespaces)
+    return "namespaces" not in table.key_sites or bool(table.namespaces)
 
 
-def _covers(other: Draft, watch: Draft) -> bool:
+def _covers_namespaces(other: Draft, watch: Draft) -> bool:
     wide = {word.text for word in other.table.namespaces or ()}
     narrow = {word.text for word in watch.table.namespaces or ()}
     return not wide or bool(narrow and narrow <= wide)
 
 
-def _demands(selector: FullSelectorTable | None) -> frozenset[Demand]:
-    """What a selector asks for. One that asks for less matches more."""
+def _requirements(selector: FullSelectorTable | None) -> frozenset[LabelRequirement]:
+    """The requirements of a selector. A selector with a subset of them matches more."""
     if selector is None:
         return frozenset()
-    labels = {(label.name, "In", frozenset({str(label.value.node.value)})) for label in selector.match_labels if label.value}
+    labels = {
+        (label.name, "In", frozenset({str(label.value.node.value)})) for label in selector.match_labels if label.value
+    }
     others = {
         (requirement.label.text, requirement.operator, frozenset(str(value.node.value) for value in requirement.values))
         for requirement in selector.match_expressions
@@ -84,26 +97,32 @@ def _demands(selector: FullSelectorTable | None) -> frozenset[Demand]:
 
 
 def check_watch(draft: Draft, findings: Findings) -> None:
-    """What one watch may not say at once."""
+    """Checks combinations of keys in one watch."""
     table = draft.table
     if table.selector is not None:
         for value in selector_values(table.selector):
             if value.compiled.constant is None:
-                message = "a watch's selector is plain text, without templates: it says which CRs there are to read"
+                message = "a watch's selector must be plain text without templates: it selects the CRs to read"
                 findings.mistake("wrong-value", message, value.node.site)
-    writes = [name for name in ("status", "conditions") if name in table.said]
+    writes = [name for name in ("status", "conditions") if name in table.key_sites]
     if is_builtin(draft):
-        for name in [*writes, *(["manageStatus"] if "manageStatus" in table.said and table.manage_status else [])]:
+        for name in [*writes, *(["manageStatus"] if "manageStatus" in table.key_sites and table.manage_status else [])]:
             findings.mistake(
-                "conflict", f'{draft.kind.kind} is a built-in kind, whose status ruleop never writes: remove "{name}"', table.said[name]
+                "conflict",
+                f'{draft.kind.kind} is a built-in kind, and ruleop never writes its status: remove "{name}"',
+                table.key_sites[name],
             )
     elif not table.manage_status:
         for name in writes:
-            findings.warning("conflict", f'"{name}" is never written, because of `manageStatus: false`', table.said[name])
+            findings.warning(
+                "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
+            )
     if table.status is not None and isinstance(table.status.node.value, dict):
-        for name, instead in (("conditions", 'say it in "conditions" of the watch'), ("observedGeneration", "remove it")):
+        for name, instead in (("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")):
             if name in table.status.node.key_sites:
-                findings.mistake("taken-name", f"status.{name} is ruleop's own: {instead}", table.status.node.key_sites[name])
+                findings.mistake(
+                    "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
+                )
 
 
 def is_builtin(draft: Draft) -> bool:

@@ -1,1 +1,1 @@
-"""The rules language: its tables and values, what was parsed, and the typed model that they become."""
+"""The rules language: its tables and value types, parsed files, and the typed model."""

@@ -1,4 +1,4 @@
-"""Durations as Kubernetes writes them: 10h, 1h30m, 0s."""
+"""Durations in Kubernetes' notation: 10h, 1h30m, 0s."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError with a sentence that says how to write it; the annotation on a CR is read by this too."""
+    """The duration in seconds. Raises ValueError with a message for users; also parses the annotation of a CR."""
     seconds, at = 0.0, 0
     while match := _PART.match(text, at):
         seconds += float(match[1]) * _UNITS[match[2]]
@@ -18,5 +18,5 @@ def parse_duration(text: str) -> float:
     if at != len(text) or not text:
         if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
             raise ValueError(f'the duration "{text}" needs a unit: "{text}s", "{text}m" or "{text}h"')
-        raise ValueError(f'"{text}" is no duration: write it like "10h", "1h30m" or "0s"')
+        raise ValueError(f'"{text}" is not a duration: write it like "10h", "1h30m" or "0s"')
     return seconds

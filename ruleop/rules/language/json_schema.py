@@ -1,4 +1,5 @@
-"""The JSON Schema of watches.yaml, for editors: made from the tables that the reader goes by, so the two cannot disagree."""
+"""The JSON Schema of watches.yaml for editors, generated from the tables that parse the file, so the two always
+agree."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def watches_schema() -> dict[str, JSON]:
-    """What a schema can say of watches.yaml and of the files it includes. Names, cycles and templates are the reader's business."""
+    """The schema of watches.yaml and of included files. It cannot check names, cycles and templates."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ruleop rules (watches.yaml)",

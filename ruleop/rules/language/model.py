@@ -1,6 +1,7 @@
-"""What a project says, as frozen typed objects: the tables of the rules language, one class a table.
+"""The rules of a project as frozen typed objects, with one class per table of the rules language.
 
-Everything here was checked when it was loaded. What holds an expression or a template holds it compiled, so that planning only evaluates.
+Everything here is checked when it is loaded. Expressions and templates are compiled, so that planning only evaluates
+them.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    strategy: Strategy | None = None  # None: the kind's own default (create-only for Jobs, else merge)
+    strategy: Strategy | None = None  # None: the default of the kind (create-only for Jobs, else merge)
     ignore: tuple[Ignore, ...] = ()
-    own: tuple[Path, ...] = ()  # lists in which nothing is left to others
+    own: tuple[Path, ...] = ()  # lists from which items of others are removed
     on_immutable: Literal["fail", "recreate"] = "fail"
-    on_immutable_explicit: bool = False  # said by the child itself, as a PVC, PV, Namespace or CRD demands
+    on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Child:
     id: str
     site: Site
     body: TextTemplate | Tree
-    kinds: frozenset[Kind]  # what the body can render, known without rendering it
+    kinds: frozenset[Kind]  # the kinds that the body can render
     many: bool  # forEach, or a `---` in the source: the id is a list
     final: bool = False  # one of `finalize`
     when: Expression | None = None
@@ -71,13 +72,13 @@ class Child:
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
     adopt: Literal["never", "orphans"] = "never"
-    deletion: StringTemplate | None = None  # gives "delete" or "orphan"; None is delete
+    deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
     propagation: Literal["background", "foreground"] = "background"
     namespace: StringTemplate | None = None
     optional: bool = False
-    mentions: frozenset[str] = frozenset()  # ids of children that any expression or template of this child reads (not through `live.`)
-    secret: bool = False  # data of a Secret may stand in its objects
-    reads_cr_only: bool = False  # its objects follow from the custom resource alone, and from no random value
+    mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
+    secret: bool = False  # its objects may contain data of a Secret
+    reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Observe:
     name: StringTemplate | None = None
     selector: Selector | None = None
     namespace: StringTemplate | None = None
-    metadata_only: bool = False  # nothing else of it is read
+    metadata_only: bool = False  # only the metadata is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Condition:
     status: Expression
     reason: StringTemplate | None = None
     message: StringTemplate | None = None
-    reads: tuple[str, ...] = ()  # sorted ids of all children and observed resources that decide it, also by `let`, `live.` and `ready.`
+    reads: tuple[str, ...] = ()  # sorted ids of the children and observed resources that the status reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One watch: what becomes of the CRs of one kind that match its selector and namespaces."""
+    """One watch: the rule for CRs of one kind that match its selector and namespaces."""
 
     kind: Kind
     name: str  # "" unless the kind has several watches
@@ -125,32 +126,32 @@ class Rule:
     vars: Mapping[str, JSON] = field(default_factory=lambda: EMPTY)
     let: Mapping[str, Tree] = field(default_factory=lambda: EMPTY)  # in the order of the file
     finalize: Mapping[str, Child] = field(default_factory=lambda: EMPTY)
-    selector: Selector | None = None  # its strings are constants here
+    selector: Selector | None = None  # its strings are constants
     namespaces: tuple[str, ...] = ()  # empty: all
     reconcile_period: float = 36000.0  # seconds; 0 is never
     max_concurrent: int = 16
     manage_status: bool = True
     reach: Literal["namespace", "cluster"] = "namespace"
-    order: tuple[str, ...] = ()  # ids of children (not finalize) such that what is mentioned or depended on comes first; ties in file order
-    final_order: tuple[str, ...] = ()  # the same of finalize
-    digest: str = ""  # of all that a plan by this rule depends on: rules of one digest give the same plans
+    order: tuple[str, ...] = ()  # ids of children, dependencies first
+    final_order: tuple[str, ...] = ()  # the same for finalize children
+    digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
 
     @property
     def title(self) -> str:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
 
     def every_child(self) -> tuple[Child, ...]:
-        """Those of its end, too."""
+        """All children, including finalize children."""
         return (*self.children.values(), *self.finalize.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What was loaded from disk: rules, templates, the watched kinds' definitions. Frozen, with a digest of all that it was made from."""
+    """A loaded project: rules, templates and CRDs, with a digest of all its files and environment variables."""
 
     root: str
     rules: tuple[Rule, ...]
     crds: tuple[CustomResourceDefinition, ...]  # from crds/
     templates: Mapping[str, str]  # name -> source
     digest: str
-    warnings: tuple[Finding, ...] = ()  # what does not forbid loading
+    warnings: tuple[Finding, ...] = ()  # findings that do not make the project invalid

@@ -1,8 +1,8 @@
-"""Files of watches as they were read, and each watch joined with what its file shares.
+"""Parsed files of watches, and each watch joined with the shared values of its files.
 
-Shared values reach a watch from the outside in: watches.yaml, then the included file that the watch stands in, then the watch itself. What
-is said further in wins: a var replaces the var of the same name; a let takes the place of the let of the same name, and there sees only
-the names before it. `apply` is joined key by key, its `ignore` and `own` lists one after the other.
+Shared values come from watches.yaml, then from the included file of the watch, then from the watch itself. Inner values
+win: a var replaces the var of the same name; a let replaces the let of the same name in its position, where it sees
+only earlier names. `apply` is joined key by key, and its lists `ignore` and `own` are concatenated.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.errors import Site
-    from ruleop.rules.language.environment import Constants
+    from ruleop.rules.language.env_vars import Constants
     from ruleop.rules.language.model import Strategy
-    from ruleop.rules.language.value_types import Entry, PlacedPath, Reading, Templated
+    from ruleop.rules.language.value_types import NamedEntry, PlacedPath, Reading, Templated
     from ruleop.templating import TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
@@ -38,17 +38,21 @@ JOBS = ("batch", "Job")
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What holds for a watch beside what it says itself."""
+    """The shared values that apply to a watch."""
 
     vars: Mapping[str, JSON] = field(default_factory=dict)
-    let: tuple[Entry[Templated[Tree]], ...] = ()
+    let: tuple[NamedEntry[Templated[Tree]], ...] = ()
     applies: tuple[ApplyTable, ...] = ()  # outermost first
 
     def within(self, table: FileTable | WatchTable, constants: Constants) -> Shared:
-        """The same, one step further in."""
+        """The shared values, extended by those of an inner table."""
         own_vars = constants.read(table.vars) if table.vars is not None else {}
         let = {entry.name: entry for entry in self.let} | {entry.name: entry for entry in table.let}
-        return Shared({**self.vars, **own_vars}, tuple(let.values()), (*self.applies, table.apply) if table.apply else self.applies)
+        return Shared(
+            {**self.vars, **own_vars},
+            tuple(let.values()),
+            (*self.applies, table.apply) if table.apply else self.applies,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class ChildDraft:
     site: Site
     table: ChildTable
     final: bool
-    applies: tuple[ApplyTable, ...]  # outermost first; the last one may be the child's own
+    applies: tuple[ApplyTable, ...]  # outermost first; the last may be the child's own
 
     @property
     def body(self) -> Templated[TextTemplate] | Templated[Tree] | None:
@@ -69,7 +73,9 @@ class ChildDraft:
 
     @property
     def many(self) -> bool:
-        return "forEach" in self.table.said or (self.table.template is not None and self.table.template.compiled.many)
+        return "forEach" in self.table.key_sites or (
+            self.table.template is not None and self.table.template.compiled.many
+        )
 
     @property
     def item_name(self) -> str:
@@ -100,15 +106,15 @@ class ChildDraft:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A watch, before anything was checked that takes more than one value to see."""
+    """A parsed watch, before checks that involve several values."""
 
     table: WatchTable
     kind: Kind
     vars: Mapping[str, JSON]
-    let: tuple[Entry[Templated[Tree]], ...]
+    let: tuple[NamedEntry[Templated[Tree]], ...]
     children: Mapping[str, ChildDraft]
     final: Mapping[str, ChildDraft]
-    observed: Mapping[str, Entry[ObserveTable]]
+    observed: Mapping[str, NamedEntry[ObserveTable]]
 
     @property
     def everyone(self) -> Iterator[ChildDraft]:
@@ -117,7 +123,7 @@ class Draft:
 
 
 def join(table: WatchTable, shared: Shared, constants: Constants) -> Draft | None:
-    """A watch joined with what its file shares; None if not even its kind could be read."""
+    """A watch joined with the shared values of its files; None if its kind is invalid."""
     if table.version is None or table.kind is None:
         return None
     shared = shared.within(table, constants)
@@ -132,10 +138,14 @@ def join(table: WatchTable, shared: Shared, constants: Constants) -> Draft | Non
     )
 
 
-def _children(entries: tuple[Entry[ChildTable], ...], shared: Shared, *, final: bool) -> dict[str, ChildDraft]:
+def _children(entries: tuple[NamedEntry[ChildTable], ...], shared: Shared, *, final: bool) -> dict[str, ChildDraft]:
     return {
         entry.name: ChildDraft(
-            entry.name, entry.site, table, final, (*shared.applies, table.apply) if table.apply is not None else shared.applies
+            entry.name,
+            entry.site,
+            table,
+            final,
+            (*shared.applies, table.apply) if table.apply is not None else shared.applies,
         )
         for entry in entries
         if (table := entry.value) is not None
@@ -143,11 +153,13 @@ def _children(entries: tuple[Entry[ChildTable], ...], shared: Shared, *, final: 
 
 
 def read_file(node: YamlNode, reading: Reading) -> FileTable | None:
-    """A file of watches in either form."""
+    """Parses a file of watches in either form."""
     if isinstance(node.value, list):
-        return FileTable(site=node.site, said={}, watches=WATCHES.read(node, "", reading) or ())
+        return FileTable(site=node.site, key_sites={}, watches=WATCHES.read(node, "", reading) or ())
     if isinstance(node.value, dict) and "kind" in node.value and "watches" not in node.value:
-        reading.findings.mistake("wrong-type", "a watch stands in a list: begin it with `- `, and indent what belongs to it", node.site)
+        reading.findings.mistake(
+            "wrong-type", "a watch must be an item of a list: start it with `- `, and indent its keys", node.site
+        )
         return None
     if isinstance(node.value, dict):
         return TableOf(FileTable).read(node, "", reading)

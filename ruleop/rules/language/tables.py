@@ -1,5 +1,6 @@
-"""Tables: mappings whose keys the language knows. Each is a frozen dataclass whose fields are declared with `key`, and that declaration is
-the only place where a key's name, type, default and meaning stand; reading and the JSON Schema both go by it.
+"""Tables: mappings with keys of the language. Each is a frozen dataclass whose fields are declared with `key`. The
+declaration is the only definition of the name, type, default and meaning of a key, for parsing as well as for the JSON
+Schema.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
-from ruleop.rules.findings import listed, meant
+from ruleop.rules.findings import did_you_mean_quoted, format_list
 from ruleop.rules.language.value_types import Reading, Type, wrong_type
 from ruleop.schema.nearest import nearest
 
@@ -30,7 +31,7 @@ class Key:
     name: str
     type: Type[Any]
     doc: str
-    default: JSON = None  # as it would be written
+    default: JSON = None  # as written in YAML
     required: bool = False
 
 
@@ -38,18 +39,18 @@ class Key:
 def key(name: str, type: Type[T], doc: str, *, required: bool = ...) -> T | None: ...
 @overload
 def key(name: str, type: Type[T], doc: str, *, default: JSON) -> T: ...
-def key(name: str, type: Type[Any], doc: str, *, default: JSON = None, required: bool = False) -> Any:  # noqa: A002 - it reads as what it is
-    """A key of a table. With a default it always has a value; without, it is None where it is not said."""
+def key(name: str, type: Type[Any], doc: str, *, default: JSON = None, required: bool = False) -> Any:  # noqa: A002 - the clearest name
+    """Declares a key of a table. Without a default, the value is None if the key is missing."""
     value = None if default is None else type.of(default)
     return dataclasses.field(default=value, metadata={"key": Key(name, type, doc, default, required)})
 
 
 class Constraint(ABC):
-    """What the keys of a table have to do with each other."""
+    """A constraint on the keys of a table."""
 
     @abstractmethod
-    def broken(self, said: dict[str, YamlNode]) -> tuple[str, str] | None:
-        """A message, and the key that it is about ("" for the table)."""
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        """The message and the key it concerns ("" for the table), if the constraint is violated."""
 
     @abstractmethod
     def schema(self) -> dict[str, JSON]: ...
@@ -59,13 +60,13 @@ class Constraint(ABC):
 class ExactlyOne(Constraint):
     keys: tuple[str, str]
 
-    def broken(self, said: dict[str, YamlNode]) -> tuple[str, str] | None:
-        found = [name for name in self.keys if name in said]
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        found = [name for name in self.keys if name in members]
         if len(found) == 1:
             return None
         if found:
-            return f"has both {listed(self.keys)}: remove one of them", found[1]
-        return f"needs {listed(self.keys, last='or')}", ""
+            return f"has both {format_list(self.keys)}: remove one of them", found[1]
+        return f"needs {format_list(self.keys, last='or')}", ""
 
     def schema(self) -> dict[str, JSON]:
         return {"oneOf": [{"required": [name]} for name in self.keys]}
@@ -76,9 +77,9 @@ class Needs(Constraint):
     key: str
     other: str
 
-    def broken(self, said: dict[str, YamlNode]) -> tuple[str, str] | None:
-        if self.key in said and self.other not in said:
-            return f'has "{self.key}", which means nothing without "{self.other}"', self.key
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        if self.key in members and self.other not in members:
+            return f'has "{self.key}", which requires "{self.other}"', self.key
         return None
 
     def schema(self) -> dict[str, JSON]:
@@ -87,15 +88,15 @@ class Needs(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping of known keys, as it was read. `said` holds the keys that are there, right or wrong, and where they stand."""
+    """A parsed mapping with known keys. `key_sites` has all keys of the mapping, valid or not, with their sites."""
 
-    TITLE: ClassVar[str]  # how messages call it
-    DEFINITION: ClassVar[str]  # in the JSON Schema
+    TITLE: ClassVar[str]  # the name of the table in messages
+    DEFINITION: ClassVar[str]  # its name in the JSON Schema
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
-    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType({})  # keys of a later version, and what to do until then
+    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType({})  # keys of a later version, with what to do until then
 
     site: Site
-    said: dict[str, Site]
+    key_sites: dict[str, Site]
 
 
 def keys(table: type[Table]) -> Iterator[tuple[str, Key]]:
@@ -112,32 +113,32 @@ class TableOf(Type[R], Generic[R]):
     def read(self, node: YamlNode, what: str, reading: Reading) -> R | None:
         table = self.table
         if not isinstance(node.value, dict):
-            # An empty table goes on in its place: whoever refers to it by name is right to.
+            # An empty table takes its place, so that references to its name are not reported as well.
             wrong_type(node, what, "a mapping", reading)
             return table(node.site, {})
         known = dict(keys(table))
         names = {known_key.name for known_key in known.values()}
-        said = dict(node.value)
+        members = dict(node.value)
         for name, member in node.value.items():
             if name in table.FUTURE:
                 message = f'"{name}" cannot be used yet: {table.FUTURE[name]}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
             elif name not in names:
-                message = f'unknown key "{name}" in {table.TITLE}{meant(name, names)}'
+                message = f'unknown key "{name}" in {table.TITLE}{did_you_mean_quoted(name, names)}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
-                # One slip is one mistake: the key that was meant is not missing as well.
-                said.setdefault(nearest(name, names) or name, member)
+                # Report one mistake only: the similar key does not count as missing.
+                members.setdefault(nearest(name, names) or name, member)
         values: dict[str, Any] = {}
         for field, known_key in known.items():
-            if (written := node.value.get(known_key.name)) is not None:
-                value = known_key.type.read(written, f'"{known_key.name}"', reading)
+            if (found := node.value.get(known_key.name)) is not None:
+                value = known_key.type.read(found, f'"{known_key.name}"', reading)
                 if value is not None:
                     values[field] = value
-            elif known_key.required and known_key.name not in said:
+            elif known_key.required and known_key.name not in members:
                 reading.findings.mistake("missing-key", f'{table.TITLE} needs the key "{known_key.name}"', node.site)
         for constraint in table.CONSTRAINTS:
-            if broken := constraint.broken(said):
-                message, about = broken
+            if violation := constraint.violation(members):
+                message, about = violation
                 reading.findings.mistake("conflict", f"{table.TITLE} {message}", node.key_sites.get(about, node.site))
         return table(node.site, dict(node.key_sites), **values)
 

@@ -1,7 +1,7 @@
-"""What a value in watches.yaml may be: one class for each sort, which reads it and says the same in JSON Schema.
+"""The types of values in watches.yaml. Each class parses a type and describes it in JSON Schema.
 
-Reading never stops: a value that is wrong becomes None and a mistake with its place, and the rest of the project is read on. So whatever
-comes after the reading of a file has to live with None, until the loader has seen that there are no mistakes.
+Parsing does not stop at mistakes: an invalid value becomes None, with a finding. So all code after parsing must handle
+None, until the loader knows that there are no mistakes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ruleop.errors import Site
 from ruleop.merge import Path, PathError, parse_path
-from ruleop.rules.findings import Findings, listed, meant
+from ruleop.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.rules.language.durations import PATTERN, parse_duration
 from ruleop.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 
@@ -30,7 +30,7 @@ NAME = r"[a-z][A-Za-z0-9_]*"
 
 @dataclass(slots=True)
 class Reading:
-    """What reading needs beside the value: the templates, to compile with, and where mistakes go."""
+    """The context of parsing: the templates, their library, and the findings."""
 
     library: Library
     templates: Mapping[str, str]
@@ -45,15 +45,16 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPath:
-    """A path into an object, and where it is written."""
+    """A field path and its site in the rules."""
 
     path: Path
     site: Site
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
-    """A member of a mapping whose keys the user chooses. Without a value if that was wrong: the name is taken all the same."""
+class NamedEntry(Generic[T]):
+    """A member of a mapping with keys of the user. The value is None if it is invalid; the name is defined
+    nevertheless."""
 
     name: str
     site: Site
@@ -62,14 +63,14 @@ class Entry(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Templated(Generic[C]):
-    """What was compiled, and the value that it was compiled from."""
+    """A compiled template and its source."""
 
     compiled: C
     node: YamlNode
 
 
 class Type(ABC, Generic[T]):
-    """A sort of value."""
+    """A type of values."""
 
     @abstractmethod
     def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
@@ -77,15 +78,15 @@ class Type(ABC, Generic[T]):
 
     @abstractmethod
     def schema(self) -> dict[str, JSON]:
-        """The same in JSON Schema, as far as that can say it."""
+        """The type in JSON Schema, as far as it can be expressed."""
 
     def of(self, default: JSON) -> T:
-        """The value that a default in a table stands for."""
+        """The parsed value of a default."""
         return cast("T", default)
 
 
-def sort_of(node: YamlNode) -> str:
-    """What a value is, for a message that says what it should have been. Numbers and booleans are shown: they surprise people."""
+def describe(node: YamlNode) -> str:
+    """The type of a value for a message. Numbers and booleans are shown, because they are often unexpected."""
     value = node.value
     if value is None:
         return "empty"
@@ -96,24 +97,24 @@ def sort_of(node: YamlNode) -> str:
     return f"the {'boolean' if isinstance(value, bool) else 'number'} {str(value).lower()}"
 
 
-def wrong_type(node: YamlNode, what: str, wanted: str, reading: Reading) -> None:
-    hint = ": put it in quotes" if wanted == "text" and isinstance(node.value, (bool, int, float)) else ""
-    reading.findings.mistake("wrong-type", f"{what} must be {wanted}, and is {sort_of(node)}{hint}", node.site)
+def wrong_type(node: YamlNode, what: str, expected: str, reading: Reading) -> None:
+    hint = ": put it in quotes" if expected == "text" and isinstance(node.value, (bool, int, float)) else ""
+    reading.findings.mistake("wrong-type", f"{what} must be {expected}, not {describe(node)}{hint}", node.site)
 
 
 @dataclass(frozen=True, slots=True)
 class Text(Type[Word]):
-    """Plain text of a given form."""
+    """Plain text that matches a pattern."""
 
     pattern: str
-    form: str  # the pattern, for people
+    form: str  # a description of the pattern
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Word | None:
         if not isinstance(node.value, str):
             wrong_type(node, what, "text", reading)
             return None
         if not re.fullmatch(self.pattern, node.value, re.ASCII):
-            reading.findings.mistake("wrong-value", f'{what} must be {self.form}, and is "{node.value}"', node.site)
+            reading.findings.mistake("wrong-value", f'{what} must be {self.form}, not "{node.value}"', node.site)
             return None
         return Word(node.value, node.site)
 
@@ -126,7 +127,7 @@ class Text(Type[Word]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Type[T]):
-    """One of a few words."""
+    """One of several words."""
 
     options: tuple[T, ...]
 
@@ -135,8 +136,10 @@ class Choice(Type[T]):
             if node.value == option:
                 return option
         names = [str(option) for option in self.options]
-        guess = meant(node.value, names) if isinstance(node.value, str) else ""
-        reading.findings.mistake("wrong-value", f"{what} must be {listed(names, last='or')}, and is {sort_of(node)}{guess}", node.site)
+        guess = did_you_mean_quoted(node.value, names) if isinstance(node.value, str) else ""
+        reading.findings.mistake(
+            "wrong-value", f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}", node.site
+        )
         return None
 
     def schema(self) -> dict[str, JSON]:
@@ -163,7 +166,9 @@ class Count(Type[int]):
         if isinstance(node.value, bool) or not isinstance(node.value, int):
             wrong_type(node, what, "a whole number", reading)
         elif node.value < self.minimum:
-            reading.findings.mistake("wrong-value", f"{what} must be at least {self.minimum}, and is {node.value}", node.site)
+            reading.findings.mistake(
+                "wrong-value", f"{what} must be at least {self.minimum}, not {node.value}", node.site
+            )
         else:
             return node.value
         return None
@@ -193,8 +198,8 @@ class Duration(Type[float]):
 
 
 @dataclass(frozen=True, slots=True)
-class Bare(Type[Templated[Expression]]):
-    """An expression. A lone `true` or `false` is one too."""
+class BareExpression(Type[Templated[Expression]]):
+    """An expression, which may be a boolean."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Expression] | None:
         if not isinstance(node.value, (str, bool)):
@@ -202,7 +207,7 @@ class Bare(Type[Templated[Expression]]):
             return None
         source = node.value if isinstance(node.value, str) else str(node.value).lower()
         if not source.strip():
-            reading.findings.mistake("wrong-value", f"{what} must be an expression, and is empty", node.site)
+            reading.findings.mistake("wrong-value", f"{what} must be an expression, not empty", node.site)
             return None
         try:
             return Templated(reading.library.expression(source, node.site), node)
@@ -216,7 +221,8 @@ class Bare(Type[Templated[Expression]]):
 
 @dataclass(frozen=True, slots=True)
 class Template(Type[Templated[StringTemplate]]):
-    """Text with templates in it. What it says may have to have a form, which can be looked at here only if it holds no template."""
+    """Text with templates. `form` is the type of the rendered text, which is checked here only if there are no
+    templates."""
 
     form: Type[Any] | None = None
 
@@ -240,8 +246,8 @@ class Template(Type[Templated[StringTemplate]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Grown(Type[Templated[Tree]]):
-    """A value of any sort, or only a mapping, with templates in its strings."""
+class TemplateTree(Type[Templated[Tree]]):
+    """A value of any type, or only a mapping, with templates in its strings."""
 
     mapping: bool = False
 
@@ -261,7 +267,7 @@ class Grown(Type[Templated[Tree]]):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFile(Type[Templated[TextTemplate]]):
-    """The name of a file below templates/, which gives objects or, for a status, one mapping."""
+    """The name of a file below templates/ that renders to objects or, for a status, to one mapping."""
 
     mapping: bool = False
 
@@ -270,7 +276,7 @@ class TemplateFile(Type[Templated[TextTemplate]]):
         if not isinstance(name, str):
             wrong_type(node, what, "the name of a file below templates/", reading)
             return None
-        if message := self._refusal(name, reading.templates):
+        if message := self._missing_message(name, reading.templates):
             reading.findings.mistake("missing-file", message, node.site)
             return None
         try:
@@ -280,14 +286,14 @@ class TemplateFile(Type[Templated[TextTemplate]]):
             return None
 
     @staticmethod
-    def _refusal(name: str, templates: Mapping[str, str]) -> str:
+    def _missing_message(name: str, templates: Mapping[str, str]) -> str:
         if name in templates:
             return ""
         if name.removeprefix("templates/") in templates:
-            return f'names are below templates/ already: write "{name.removeprefix("templates/")}"'
+            return f'names are relative to templates/: write "{name.removeprefix("templates/")}"'
         if name.startswith("/") or ".." in name.split("/"):
-            return f'"{name}" is outside templates/: only files below it can be templates'
-        return f"there is no templates/{name}{meant(name, templates)}"
+            return f'"{name}" is outside of templates/'
+        return f"templates/{name} does not exist{did_you_mean_quoted(name, templates)}"
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))[A-Za-z0-9._/-]+$"}
@@ -295,7 +301,7 @@ class TemplateFile(Type[Templated[TextTemplate]]):
 
 @dataclass(frozen=True, slots=True)
 class FieldPath(Type[Path]):
-    """A path into an object: spec.template.spec.containers[name=app].image."""
+    """A field path: spec.template.spec.containers[name=app].image."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Path | None:
         if not isinstance(node.value, str):
@@ -305,7 +311,9 @@ class FieldPath(Type[Path]):
             return parse_path(node.value)
         except PathError as error:
             column = node.site.column + error.offset + (0 if node.plain else 1)
-            reading.findings.mistake("wrong-value", f'{what} "{node.value}": {error.message}', Site(node.site.path, node.site.line, column))
+            reading.findings.mistake(
+                "wrong-value", f'{what} "{node.value}": {error.message}', Site(node.site.path, node.site.line, column)
+            )
             return None
 
     def schema(self) -> dict[str, JSON]:
@@ -313,7 +321,7 @@ class FieldPath(Type[Path]):
 
 
 class ListPath(Type[PlacedPath]):
-    """The path of a list. What the kind's schema says of it is looked up when the child is known."""
+    """The path of a list, which is checked against the schema of the child's kind later."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> PlacedPath | None:
         path = FieldPath().read(node, what, reading)
@@ -325,7 +333,7 @@ class ListPath(Type[PlacedPath]):
 
 @dataclass(frozen=True, slots=True)
 class Verbatim(Type[YamlNode]):
-    """A mapping that is passed on as it stands."""
+    """A mapping that is not parsed further."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
         if not isinstance(node.value, dict):
@@ -340,7 +348,7 @@ class Verbatim(Type[YamlNode]):
 @dataclass(frozen=True, slots=True)
 class ListOf(Type[tuple[T, ...]]):
     item: Type[T]
-    what: str  # one of them, for messages
+    what: str  # the name of one item, for messages
     minimum: int = 0
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[T, ...] | None:
@@ -349,7 +357,9 @@ class ListOf(Type[tuple[T, ...]]):
             return None
         if len(node.value) < self.minimum:
             reading.findings.mistake(
-                "wrong-value", f"{what} is an empty list, which matches nothing: name one, or leave the key out", node.site
+                "wrong-value",
+                f"{what} is an empty list, which matches nothing: add an item, or remove the key",
+                node.site,
             )
         values = [self.item.read(item, self.what, reading) for item in node.value]
         return tuple(value for value in values if value is not None)
@@ -362,14 +372,14 @@ class ListOf(Type[tuple[T, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf(Type[tuple[Entry[T], ...]]):
-    """A mapping whose keys the user chooses; with a pattern, of a given form."""
+class MapOf(Type[tuple[NamedEntry[T], ...]]):
+    """A mapping with keys of the user, which match the pattern if there is one."""
 
     member: Type[T]
-    what: str  # one of them, for messages
+    what: str  # the name of one item, for messages
     pattern: str = ""
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[Entry[T], ...] | None:
+    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[T], ...] | None:
         if not isinstance(node.value, dict):
             wrong_type(node, what, "a mapping", reading)
             return None
@@ -379,12 +389,12 @@ class MapOf(Type[tuple[Entry[T], ...]]):
             if self.pattern and not re.fullmatch(self.pattern, name, re.ASCII):
                 message = f'{self.what} cannot be named "{name}": a lowercase letter, then letters, digits and _'
                 reading.findings.mistake("wrong-value", message, site)
-            entries.append(Entry(name, site, self.member.read(member, f'{self.what} "{name}"', reading)))
+            entries.append(NamedEntry(name, site, self.member.read(member, f'{self.what} "{name}"', reading)))
         return tuple(entries)
 
     def schema(self) -> dict[str, JSON]:
         names: dict[str, Any] = {"propertyNames": {"pattern": f"^(?:{self.pattern})$"}} if self.pattern else {}
         return {"type": "object", "additionalProperties": self.member.schema()} | names
 
-    def of(self, default: JSON) -> tuple[Entry[T], ...]:
-        return tuple(Entry(name, Site(""), self.member.of(member)) for name, member in default.items())
+    def of(self, default: JSON) -> tuple[NamedEntry[T], ...]:
+        return tuple(NamedEntry(name, Site(""), self.member.of(member)) for name, member in default.items())

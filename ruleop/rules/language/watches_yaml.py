@@ -1,7 +1,7 @@
-"""The tables of the rules language: what may stand in watches.yaml. The one place where its keys are declared; rules.md says at length what
-they mean."""
+"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules.md explains
+them."""
 
-# ruff: noqa: RUF009 - `key` makes a field, as dataclasses.field does
+# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ruleop.rules.language.model import Strategy
 from ruleop.rules.language.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
 from ruleop.rules.language.value_types import (
     NAME,
-    Bare,
+    BareExpression,
     Choice,
     Count,
     Duration,
-    Entry,
     FieldPath,
     Flag,
-    Grown,
     ListOf,
     ListPath,
     MapOf,
+    NamedEntry,
     PlacedPath,
     Reading,
     Template,
     Templated,
     TemplateFile,
+    TemplateTree,
     Text,
     Type,
     Verbatim,
@@ -58,20 +58,20 @@ KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
 LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
 REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
 NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
-ID = Text(NAME, "a name that begins with a lowercase letter")
+ID = Text(NAME, "a name that starts with a lowercase letter")
 
 
 @dataclass(frozen=True, slots=True)
 class ValuesFit(Constraint):
-    """In and NotIn compare with values, the other operators with none."""
+    """In and NotIn need values, the other operators must not have any."""
 
     compares: tuple[str, ...] = ("In", "NotIn")
 
-    def broken(self, said: dict[str, YamlNode]) -> tuple[str, str] | None:
-        operator = said["operator"].value if "operator" in said else None
-        if operator in self.compares and not ("values" in said and said["values"].value):
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        operator = members["operator"].value if "operator" in members else None
+        if operator in self.compares and not ("values" in members and members["values"].value):
             return f'with the operator {operator} needs "values"', "operator"
-        if operator in get_args(Operator) and operator not in self.compares and "values" in said:
+        if operator in get_args(Operator) and operator not in self.compares and "values" in members:
             return f'has "values", which the operator {operator} does not compare with: remove them', "values"
         return None
 
@@ -99,16 +99,19 @@ class FullSelectorTable(Table):
     TITLE: ClassVar[str] = "a selector"
     DEFINITION: ClassVar[str] = "fullSelector"
 
-    match_labels: tuple[Entry[Templated[StringTemplate]], ...] = key(
+    match_labels: tuple[NamedEntry[Templated[StringTemplate]], ...] = key(
         "matchLabels", MapOf(Template(), "the label"), "Labels and their values.", default={}
     )
     match_expressions: tuple[RequirementTable, ...] = key(
-        "matchExpressions", ListOf(TableOf(RequirementTable), "a requirement"), "Requirements, all of which must hold.", default=[]
+        "matchExpressions",
+        ListOf(TableOf(RequirementTable), "a requirement"),
+        "Requirements, all of which must hold.",
+        default=[],
     )
 
 
 class SelectorType(Type[FullSelectorTable]):
-    """A label selector: a plain mapping of labels, or matchLabels and matchExpressions. A plain one is read as its matchLabels."""
+    """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels."""
 
     full = TableOf(FullSelectorTable)
     plain = MapOf(Template(), "the label")
@@ -119,12 +122,16 @@ class SelectorType(Type[FullSelectorTable]):
             wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
             return None
         if not node.value:
-            reading.findings.mistake("wrong-value", f"{what} is empty: leave the key out to match everything", node.site)
+            reading.findings.mistake(
+                "wrong-value", f"{what} is empty: leave the key out to match everything", node.site
+            )
             return None
         if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
             return self.full.read(node, what, reading)
         labels = self.plain.read(node, what, reading) or ()
-        return FullSelectorTable(site=node.site, said=dict(node.key_sites), match_labels=labels, match_expressions=())
+        return FullSelectorTable(
+            site=node.site, key_sites=dict(node.key_sites), match_labels=labels, match_expressions=()
+        )
 
     def schema(self) -> dict[str, JSON]:
         plain = self.plain.schema() | {"propertyNames": {"not": {"enum": sorted(self.words)}}, "minProperties": 1}
@@ -137,11 +144,11 @@ class IgnoreTable(Table):
     DEFINITION: ClassVar[str] = "ignore"
 
     path: Path | None = key("path", FieldPath(), "The field, like spec.replicas.", required=True)
-    when: Templated[Expression] | None = key("when", Bare(), "Ignored only while this holds.")
+    when: Templated[Expression] | None = key("when", BareExpression(), "Ignored only while this holds.")
 
 
 class IgnoreType(Type[IgnoreTable]):
-    """A path by itself, or with a condition."""
+    """A path, or a mapping of a path and a condition."""
 
     table = TableOf(IgnoreTable)
 
@@ -149,14 +156,14 @@ class IgnoreType(Type[IgnoreTable]):
         if not isinstance(node.value, str):
             return self.table.read(node, what, reading)
         path = FieldPath().read(node, what, reading)
-        return None if path is None else IgnoreTable(site=node.site, said={}, path=path, when=None)
+        return None if path is None else IgnoreTable(site=node.site, key_sites={}, path=path, when=None)
 
     def schema(self) -> dict[str, JSON]:
         return {"anyOf": [FieldPath().schema(), self.table.schema()]}
 
 
 class StatusType(Type[Templated[Tree] | Templated[TextTemplate]]):
-    """The fields themselves, or the name of a template that gives them. Their own names are plain text, as in a template."""
+    """A mapping of fields, or the name of a template that renders to one. The names of the fields are plain text."""
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | Templated[TextTemplate] | None:
         if isinstance(node.value, str):
@@ -168,18 +175,18 @@ class StatusType(Type[Templated[Tree] | Templated[TextTemplate]]):
             for name, site in node.key_sites.items():
                 if has_templates(name):
                     reading.findings.mistake("wrong-value", COMPUTED, site)
-            return Grown(mapping=True).read(node, what, reading)
+            return TemplateTree(mapping=True).read(node, what, reading)
         wrong_type(node, what, "a mapping of fields, or the name of a template", reading)
         return None
 
     def schema(self) -> dict[str, JSON]:
-        fields = Grown(mapping=True).schema() | {"propertyNames": {"not": {"pattern": r"\{[{%#]"}}}
+        fields = TemplateTree(mapping=True).schema() | {"propertyNames": {"not": {"pattern": r"\{[{%#]"}}}
         return {"anyOf": [fields, TemplateFile().schema()]}
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyTable(Table):
-    """Defaults are joined from three places, so nothing has one here."""
+    """Values are joined from three places, so keys have no defaults here."""
 
     TITLE: ClassVar[str] = '"apply"'
     DEFINITION: ClassVar[str] = "apply"
@@ -188,17 +195,19 @@ class ApplyTable(Table):
         "strategy", Choice(get_args(Strategy)), "How a difference is written: merge by default, create-only for Jobs."
     )
     ignore: tuple[IgnoreTable, ...] | None = key(
-        "ignore", ListOf(IgnoreType(), "an ignored path"), "Fields that ruleop sets on creation and then leaves to others."
+        "ignore",
+        ListOf(IgnoreType(), "an ignored path"),
+        "Fields that ruleop sets on creation and then leaves to others.",
     )
     own: tuple[PlacedPath, ...] | None = key(
         "own",
         ListOf(ListPath(), "an owned path"),
-        "Lists merged by keys, or as sets, that are this child's as a whole: items of others go.",
+        "Lists merged by keys, or as sets, that the child owns as a whole: items of others are removed.",
     )
     on_immutable: OnImmutable | None = key(
         "onImmutable",
         Choice(get_args(OnImmutable)),
-        "When the API server refuses to change an immutable field: fail (the default), or delete and create again.",
+        "What to do when an immutable field changes: fail (the default), or delete and create the object again.",
     )
 
 
@@ -208,31 +217,51 @@ class ChildTable(Table):
     DEFINITION: ClassVar[str] = "child"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ExactlyOne(("template", "object")), Needs("as", "forEach"))
 
-    template: Templated[TextTemplate] | None = key("template", TemplateFile(), "The file below templates/ that renders it.")
-    object: Templated[Tree] | None = key("object", Grown(mapping=True), "Instead of template: the object, with templates in its strings.")
-    when: Templated[Expression] | None = key("when", Bare(), "Whether it is wanted at all; over the CR, vars, let and observed objects.")
-    wait_for: Templated[Expression] | None = key("waitFor", Bare(), "While this is false or not there yet, the child stays as it is.")
-    for_each: Templated[Expression] | None = key("forEach", Bare(), "A list or mapping: one object per item.")
-    item_name: Word | None = key("as", Text(NAME, "a name that begins with a lowercase letter"), "What an item is called, instead of item.")
-    depends_on: tuple[Word, ...] = key("dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[])
-    ready_when: Templated[Expression] | None = key("readyWhen", Bare(), "Whether it is ready, over `this`; else by the kind's own rule.")
-    apply: ApplyTable | None = key("apply", TableOf(ApplyTable), "How it is written.")
-    adopt: Adopt = key("adopt", Choice(get_args(Adopt)), "Whether to take over an object of that name that nobody owns.", default="never")
+    template: Templated[TextTemplate] | None = key(
+        "template", TemplateFile(), "The file below templates/ that renders the object."
+    )
+    object: Templated[Tree] | None = key(
+        "object", TemplateTree(mapping=True), "Instead of template: the object, with templates in its strings."
+    )
+    when: Templated[Expression] | None = key(
+        "when", BareExpression(), "Whether the child is desired; reads the CR, vars, let and observed objects."
+    )
+    wait_for: Templated[Expression] | None = key(
+        "waitFor", BareExpression(), "While this is false or not available yet, the child is not changed."
+    )
+    for_each: Templated[Expression] | None = key("forEach", BareExpression(), "A list or mapping: one object per item.")
+    item_name: Word | None = key(
+        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
+    )
+    depends_on: tuple[Word, ...] = key(
+        "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]
+    )
+    ready_when: Templated[Expression] | None = key(
+        "readyWhen",
+        BareExpression(),
+        "Whether the child is ready, as an expression over `this`; by default a rule for its kind.",
+    )
+    apply: ApplyTable | None = key("apply", TableOf(ApplyTable), "How the child is written.")
+    adopt: Adopt = key(
+        "adopt", Choice(get_args(Adopt)), "Whether to adopt an existing object without an owner.", default="never"
+    )
     deletion: Templated[StringTemplate] | None = key(
         "deletion",
         Template(Choice(("delete", "orphan"))),
-        "orphan: it stays when the CR goes or it is no longer wanted. delete by default; a template.",
+        "orphan: keep the object when the CR is deleted or the child is not desired. A template; delete by default.",
     )
     propagation: Propagation = key(
         "propagation",
         Choice(get_args(Propagation)),
-        "How the deletes that ruleop issues reach what it owns.",
+        "How deletes by ruleop propagate to objects that the child owns.",
         default="background",
     )
     namespace: Templated[StringTemplate] | None = key(
-        "namespace", Template(NAMESPACE), "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster."
+        "namespace",
+        Template(NAMESPACE),
+        "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster.",
     )
-    optional: bool = key("optional", Flag(), "Not wanted while the cluster does not serve its kind.", default=False)
+    optional: bool = key("optional", Flag(), "Skip the child while the cluster does not serve its kind.", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +273,8 @@ class ObserveTable(Table):
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "The kind, like Pod.", required=True)
-    name: Templated[StringTemplate] | None = key("name", Template(), "The one of this name.")
-    selector: FullSelectorTable | None = key("selector", SelectorType(), "All that match these labels.")
+    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    selector: FullSelectorTable | None = key("selector", SelectorType(), "All objects that match these labels.")
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
@@ -257,7 +286,12 @@ class ConditionTable(Table):
     DEFINITION: ClassVar[str] = "condition"
 
     type: Word | None = key("type", Text(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True)
-    status: Templated[Expression] | None = key("status", Bare(), "Whether it is True or False; not there yet is Unknown.", required=True)
+    status: Templated[Expression] | None = key(
+        "status",
+        BareExpression(),
+        "Whether it is True or False; Unknown while a value is not available yet.",
+        required=True,
+    )
     reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
     message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
 
@@ -267,11 +301,13 @@ class ValidateTable(Table):
     TITLE: ClassVar[str] = "a validation"
     DEFINITION: ClassVar[str] = "validation"
 
-    rule: Templated[Expression] | None = key("rule", Bare(), "What must hold for the CR.", required=True)
-    message: Templated[StringTemplate] | None = key("message", Template(), "What to say when it does not.", required=True)
+    rule: Templated[Expression] | None = key("rule", BareExpression(), "What must hold for the CR.", required=True)
+    message: Templated[StringTemplate] | None = key(
+        "message", Template(), "The message if it does not hold.", required=True
+    )
 
 
-LET = MapOf(Grown(), "the name", NAME)
+LET = MapOf(TemplateTree(), "the name", NAME)
 VARS = Verbatim()
 APPLY = TableOf(ApplyTable)
 
@@ -288,41 +324,60 @@ class WatchTable(Table):
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "Its kind.", required=True)
     name: Word | None = key(
-        "name", Text(QUALIFIED, "a name of letters, digits, dots and dashes"), "Needed where a kind has several watches."
+        "name",
+        Text(QUALIFIED, "a name of letters, digits, dots and dashes"),
+        "Needed where a kind has several watches.",
     )
-    children: tuple[Entry[ChildTable], ...] = key("children", MapOf(TableOf(ChildTable), "the child", NAME), "id: child.", default={})
-    observe: tuple[Entry[ObserveTable], ...] = key(
+    children: tuple[NamedEntry[ChildTable], ...] = key(
+        "children", MapOf(TableOf(ChildTable), "the child", NAME), "id: child.", default={}
+    )
+    observe: tuple[NamedEntry[ObserveTable], ...] = key(
         "observe",
         MapOf(TableOf(ObserveTable), "the observed resource", NAME),
         "id: resources that are read and watched, never written.",
         default={},
     )
     status: Templated[Tree] | Templated[TextTemplate] | None = key(
-        "status", StatusType(), "The fields of .status to write, or the name of a template whose mapping it is."
+        "status", StatusType(), "The fields of .status to write, or the name of a template that renders them."
     )
     conditions: tuple[ConditionTable, ...] = key(
         "conditions", ListOf(TableOf(ConditionTable), "a condition"), "Extra conditions.", default=[]
     )
     validate: tuple[ValidateTable, ...] = key(
-        "validate", ListOf(TableOf(ValidateTable), "a validation"), "A CR that breaks one is not acted upon.", default=[]
+        "validate",
+        ListOf(TableOf(ValidateTable), "a validation"),
+        "CRs that violate one are not reconciled.",
+        default=[],
     )
     vars: YamlNode | None = key(
         "vars", VARS, "Constants; ${NAME} and ${NAME:-default} are read from the environment here and nowhere else."
     )
-    let: tuple[Entry[Templated[Tree]], ...] = key("let", LET, "Derived values, seen everywhere.", default={})
-    finalize: tuple[Entry[ChildTable], ...] = key(
-        "finalize", MapOf(TableOf(ChildTable), "the finalize child", NAME), "Children to make when the CR is being deleted.", default={}
+    let: tuple[NamedEntry[Templated[Tree]], ...] = key("let", LET, "Derived values, available everywhere.", default={})
+    finalize: tuple[NamedEntry[ChildTable], ...] = key(
+        "finalize",
+        MapOf(TableOf(ChildTable), "the finalize child", NAME),
+        "Children to create when the CR is being deleted.",
+        default={},
     )
-    selector: FullSelectorTable | None = key("selector", SelectorType(), "The CRs to manage, by their labels; all by default.")
+    selector: FullSelectorTable | None = key(
+        "selector", SelectorType(), "The CRs to manage, by their labels; all by default."
+    )
     namespaces: tuple[Word, ...] | None = key(
         "namespaces", ListOf(NAMESPACE, "a namespace", minimum=1), "The namespaces to manage; all by default."
     )
-    reconcile_period: float = key("reconcilePeriod", Duration(), "Full re-check in addition to events; 0s never.", default="10h")
-    max_concurrent: int = key("maxConcurrentReconciles", Count(1), "CRs of this kind at once.", default=16)
-    manage_status: bool = key("manageStatus", Flag(), "false: write no status at all.", default=True)
+    reconcile_period: float = key(
+        "reconcilePeriod", Duration(), "Period of a full reconcile in addition to events; 0s: never.", default="10h"
+    )
+    max_concurrent: int = key(
+        "maxConcurrentReconciles", Count(1), "Maximum number of CRs of this kind reconciled at once.", default=16
+    )
+    manage_status: bool = key("manageStatus", Flag(), "false: write no status.", default=True)
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
     reach: Reach = key(
-        "reach", Choice(get_args(Reach)), "cluster: children may be cluster-scoped or in other namespaces.", default="namespace"
+        "reach",
+        Choice(get_args(Reach)),
+        "cluster: children may be cluster-scoped or in other namespaces.",
+        default="namespace",
     )
 
 
@@ -336,8 +391,8 @@ class FileTable(Table):
     TITLE: ClassVar[str] = "a file of watches"
     DEFINITION: ClassVar[str] = "file"
 
-    vars: YamlNode | None = key("vars", VARS, "Constants that all watches share; a watch's own of the same name win.")
-    let: tuple[Entry[Templated[Tree]], ...] = key("let", LET, "Derived values that all watches share.", default={})
+    vars: YamlNode | None = key("vars", VARS, "Constants that all watches share; constants of a watch override them.")
+    let: tuple[NamedEntry[Templated[Tree]], ...] = key("let", LET, "Derived values that all watches share.", default={})
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply.")
     include: tuple[Word, ...] = key(
         "include",

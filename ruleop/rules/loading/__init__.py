@@ -1,1 +1,1 @@
-"""From a folder to a project: files, includes, the checks in order, the finished rules."""
+"""Loads a project from a folder: files, includes, checks, rules."""

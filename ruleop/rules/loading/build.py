@@ -1,15 +1,25 @@
-"""From what was read to the typed rules. Only a project without mistakes gets here, so whatever the tables demand is there."""
+"""Builds typed rules from parsed ones. Only projects without mistakes are built, so all required values are present."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.kinds import Kind
-from ruleop.rules.checks.metadata_only import read_as_metadata
+from ruleop.rules.checks.metadata_only import metadata_only_ids
 from ruleop.rules.checks.order import Reads, ids_read, order, reads
 from ruleop.rules.checks.secrets import secret_holders
 from ruleop.rules.checks.watches import is_builtin
-from ruleop.rules.language.model import Apply, Child, Condition, Ignore, Observe, Requirement, Rule, Selector, Validation
+from ruleop.rules.language.model import (
+    Apply,
+    Child,
+    Condition,
+    Ignore,
+    Observe,
+    Requirement,
+    Rule,
+    Selector,
+    Validation,
+)
 from ruleop.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
@@ -17,7 +27,7 @@ if TYPE_CHECKING:
 
     from ruleop.rules.checks.scopes import Part
     from ruleop.rules.language.parsed import ChildDraft, Draft
-    from ruleop.rules.language.value_types import Entry, Templated
+    from ruleop.rules.language.value_types import NamedEntry, Templated
     from ruleop.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable
 
 T = TypeVar("T")
@@ -28,7 +38,11 @@ C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> Rule:
     table = draft.table
     parts = list(parts)
-    read, partial, secret = reads(draft, parts), read_as_metadata(draft, parts), secret_holders(draft, parts, templates)
+    read, partial, secret = (
+        reads(draft, parts),
+        metadata_only_ids(draft, parts),
+        secret_holders(draft, parts, templates),
+    )
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
@@ -38,10 +52,11 @@ def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]
         status=_status(table.status),
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
         validate=tuple(
-            Validation(_there(validate.rule).compiled, _there(validate.message).compiled, validate.site) for validate in table.validate
+            Validation(_required(validate.rule).compiled, _required(validate.message).compiled, validate.site)
+            for validate in table.validate
         ),
         vars=draft.vars,
-        let={entry.name: _there(entry.value).compiled for entry in draft.let},
+        let={entry.name: _required(entry.value).compiled for entry in draft.let},
         finalize={name: _child(child, read[name], secret=name in secret) for name, child in draft.final.items()},
         selector=_selector(table.selector),
         namespaces=tuple(word.text for word in table.namespaces or ()),
@@ -58,8 +73,8 @@ def _status(value: Templated[Tree] | Templated[TextTemplate] | None) -> Tree | T
     return value.compiled if value is not None else None
 
 
-def _there(value: T | None) -> T:
-    """A value that the tables demand."""
+def _required(value: T | None) -> T:
+    """A value that is required by its table."""
     assert value is not None, "a project with mistakes is never built"
     return value
 
@@ -70,7 +85,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
 
 def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
     table = child.table
-    body = _there(table.template).compiled if table.template else _there(table.object).compiled
+    body = _required(table.template).compiled if table.template else _required(table.object).compiled
     return Child(
         id=child.id,
         site=child.site,
@@ -86,7 +101,7 @@ def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
         ready_when=_compiled(table.ready_when),
         apply=Apply(
             strategy=child.strategy,
-            ignore=tuple(Ignore(_there(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
+            ignore=tuple(Ignore(_required(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
             own=tuple(owned.path for owned in child.own),
             on_immutable=child.on_immutable,
             on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
@@ -104,16 +119,20 @@ def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
 
 def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
     table = child.table
-    others = [_compiled(table.deletion), _compiled(table.namespace), *(_compiled(ignored.when) for ignored in child.ignore)]
+    others = [
+        _compiled(table.deletion),
+        _compiled(table.namespace),
+        *(_compiled(ignored.when) for ignored in child.ignore),
+    ]
     return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
 
 
-def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
-    table = _there(entry.value)
+def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe:
+    table = _required(entry.value)
     return Observe(
         id=entry.name,
         site=entry.site,
-        kind=Kind(table.group.text, _there(table.version).text, _there(table.kind).text),
+        kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
         name=_compiled(table.name),
         selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
@@ -122,9 +141,9 @@ def _observe(entry: Entry[ObserveTable], *, metadata_only: bool) -> Observe:
 
 
 def _condition(draft: Draft, table: ConditionTable) -> Condition:
-    status = _there(table.status).compiled
+    status = _required(table.status).compiled
     return Condition(
-        type=_there(table.type).text,
+        type=_required(table.type).text,
         site=table.site,
         status=status,
         reads=tuple(sorted(ids_read(draft, [status]))),
@@ -137,9 +156,11 @@ def _selector(table: FullSelectorTable | None) -> Selector | None:
     if table is None:
         return None
     return Selector(
-        match_labels={label.name: _there(label.value).compiled for label in table.match_labels},
+        match_labels={label.name: _required(label.value).compiled for label in table.match_labels},
         match_expressions=tuple(
-            Requirement(_there(one.label).text, _there(one.operator), tuple(value.compiled for value in one.values))
+            Requirement(
+                _required(one.label).text, _required(one.operator), tuple(value.compiled for value in one.values)
+            )
             for one in table.match_expressions
         ),
     )

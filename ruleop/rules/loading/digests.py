@@ -1,7 +1,7 @@
-"""A digest of each rule: of everything that a plan made by it can depend on, and of nothing else.
+"""The digest of a rule: of everything that its plans depend on, and nothing else.
 
-By it a reload tells the rules that an edit touches from those that it leaves alone. Where something stands is no part of it, so a line put
-in front of a watch touches nothing. The text of a template counts with that of every template it can reach.
+A reload compares digests to find the rules that an edit changes. Sites are not part of it, so a line inserted before a
+watch changes nothing. The text of a template counts together with all templates that it can use.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 _QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 _COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
-"""`file` takes a computed name too; then it can reach every file."""
-_PLACES = frozenset({"site", "digest"})
+"""A call of `file` with a computed name, which can read every file."""
+_IGNORED_FIELDS = frozenset({"site", "digest"})
 
 
 def digest(rule: Rule, templates: Mapping[str, str]) -> str:
-    said = list(_said(rule))
-    names = sorted(_reached((text for text in said if isinstance(text, str)), templates))
-    parts = [repr(each) for each in said] + [repr((name, templates[name])) for name in names]
+    content = list(_content(rule))
+    names = sorted(_used_templates((text for text in content if isinstance(text, str)), templates))
+    parts = [repr(each) for each in content] + [repr((name, templates[name])) for name in names]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _said(value: Any) -> Iterator[Any]:
-    """What a value consists of, in order: names, texts, numbers, and how many members follow."""
+def _content(value: Any) -> Iterator[Any]:
+    """The content of a value in order: names, texts, numbers, and sizes of containers."""
     match value:
         case Expression() | StringTemplate():
             yield from (type(value).__name__, value.source)
@@ -40,29 +40,29 @@ def _said(value: Any) -> Iterator[Any]:
             yield from ("TextTemplate", f"'{value.name}'", *(f"'{name}'" for name in sorted(value.files)))
         case Tree():
             yield "Tree"
-            yield from _said(value.built)
+            yield from _content(value.built)
         case frozenset():
             yield (len(value), *sorted(value))
         case tuple() | list():
             yield (type(value).__name__, len(value))
             for item in value:
-                yield from _said(item)
+                yield from _content(item)
         case _ if hasattr(value, "items"):
             yield ("mapping", len(value))
             for key, member in value.items():
                 yield key
-                yield from _said(member)
+                yield from _content(member)
         case _ if dataclasses.is_dataclass(value):
             yield type(value).__name__
             for field in dataclasses.fields(value):
-                if field.name not in _PLACES:
-                    yield from _said(getattr(value, field.name))
+                if field.name not in _IGNORED_FIELDS:
+                    yield from _content(getattr(value, field.name))
         case _:
             yield value
 
 
-def _reached(texts: Iterable[str], templates: Mapping[str, str]) -> set[str]:
-    """The templates whose names stand in quotes in these texts, or in the templates that are reached."""
+def _used_templates(texts: Iterable[str], templates: Mapping[str, str]) -> set[str]:
+    """The templates whose names are in quotes in these texts, or in templates that are used."""
     found: set[str] = set()
     pending = list(texts)
     while pending:

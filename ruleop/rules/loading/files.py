@@ -1,8 +1,8 @@
-"""A project's files as text, read from a folder. Everything else about loading is done in memory, on what this gives.
+"""Reads the files of a project from a folder. The rest of loading works on their texts in memory.
 
-What a template can reach is what lies below the folder, whatever links say: a link that leads out would let whoever may add a file to a
-project read the operator's own files. Links inside are followed, for Kubernetes mounts a ConfigMap as links to `..data`, itself a link to a
-folder that is swapped at each change; names that begin with a dot are therefore not looked at by themselves.
+Only files below the folder are read: a link to the outside would allow anyone who can add a file to a project to read
+the operator's own files. Links inside are followed, because Kubernetes mounts a ConfigMap as links to `..data`, which
+is itself a link to a folder that is replaced at each change. Names that start with a dot are therefore skipped.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
-from ruleop.rules.language.environment import is_text
-from ruleop.rules.loading.includes import WATCHES, has_signs, means, patterns_in
+from ruleop.rules.language.env_vars import is_utf8
+from ruleop.rules.loading.includes import WATCHES, has_wildcards, matches_name, patterns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ruleop.rules.findings import Findings
 
-MAX_BYTES = 1024 * 1024  # of a file; a ConfigMap cannot hold more
-MAX_CRD_BYTES = 8 * 1024 * 1024  # generated ones are large: those of Prometheus have more than 1 MB
+MAX_BYTES = 1024 * 1024  # of a file; the limit of a ConfigMap
+MAX_CRD_BYTES = 8 * 1024 * 1024  # generated CRDs are large: some of Prometheus have more than 1 MB
 MAX_FILES = 5000
 _TEMPLATE_NAME = re.compile(r"[A-Za-z0-9._/-]+", re.ASCII)
 
@@ -34,22 +34,22 @@ class _TooManyFilesError(Exception):
 
 
 def read_files(root: Path, findings: Findings) -> dict[str, str]:
-    """The files of a project by their path below its folder, with / between the parts."""
+    """The texts of a project's files by their relative paths, with / between the parts."""
     if not root.is_dir():
-        findings.mistake("unreadable", "there is no such folder", Site(str(root)))
+        findings.mistake("unreadable", "no such folder", Site(str(root)))
         return {}
     return _Reader(root, findings).read()
 
 
-def read_regular(file: Path, most: int) -> bytes:
-    """A file, up to so many bytes. Nothing else is opened: a pipe would be waited for, and a device has no end."""
+def read_regular(file: Path, limit: int) -> bytes:
+    """The first bytes of a regular file. Nothing else is opened: a pipe would block, and a device may be endless."""
     mode = file.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
-    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # it may have become a pipe just now
-        return stream.read(most)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # it may have been replaced by a pipe
+        return stream.read(limit)
 
 
 class _Reader:
@@ -74,48 +74,56 @@ class _Reader:
         *outer, last = pattern.split("/")
         folders = [""]
         for part in outer:
-            folders = [f"{folder}{name}/" for folder in folders for name in self._meant(folder, part)]
+            folders = [f"{folder}{name}/" for folder in folders for name in self._matching_names(folder, part)]
         for folder in folders:
-            for name in self._meant(folder, last):
+            for name in self._matching_names(folder, last):
                 yield folder + name
 
-    def _meant(self, folder: str, pattern: str) -> Iterable[str]:
-        """The names in a folder that one part of a pattern means."""
-        if not has_signs(pattern):
+    def _matching_names(self, folder: str, pattern: str) -> Iterable[str]:
+        """The names in a folder that match one part of a pattern."""
+        if not has_wildcards(pattern):
             return (pattern,)
-        return (name for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root)) if means(pattern, name))
+        return (
+            name
+            for name in self._names(self.root / folder, folder.removesuffix("/") or str(self.root))
+            if matches_name(pattern, name)
+        )
 
     def _templates(self, folder: Path) -> None:
-        if (real := self._real(folder, "templates", folder)) is not None:
+        if (real := self._resolve(folder, "templates", folder)) is not None:
             self._folder(folder, "templates", folder, (real,))
 
-    def _folder(self, folder: Path, prefix: str, top: Path, around: tuple[Path, ...]) -> None:
+    def _folder(self, folder: Path, prefix: str, top: Path, parents: tuple[Path, ...]) -> None:
         for name in self._names(folder, prefix):
             entry, path = folder / name, f"{prefix}/{name}"
-            real = self._real(entry, path, top)
+            real = self._resolve(entry, path, top)
             if real is None:
                 continue
             if real.is_dir():
-                if real in around:
-                    self._mistake(path, "this link leads to a folder around it: remove it")
+                if real in parents:
+                    self._mistake(path, "this link points to one of its parent folders: remove it")
                     continue
-                self._folder(entry, path, top, (*around, real))
+                self._folder(entry, path, top, (*parents, real))
             elif not _TEMPLATE_NAME.fullmatch(name):
-                self._mistake(path, "a template's name has only letters, digits and . _ - in it: rename it")
+                self._mistake(path, "the name of a template may only contain letters, digits and . _ -: rename it")
             else:
                 self._text(real, path)
 
     def _crds(self, folder: Path) -> None:
-        if self._real(folder, "crds", folder) is None:
+        if self._resolve(folder, "crds", folder) is None:
             return
         for name in self._names(folder, "crds"):
             if name.endswith((".yaml", ".yml", ".json")):
                 self._file(folder / name, f"crds/{name}", folder)
 
     def _names(self, folder: Path, path: str) -> list[str]:
-        """What is in a folder, without hidden files and what editors leave behind. Only one that is not there holds nothing."""
+        """The names in a folder, without hidden files and backups of editors. Empty if the folder does not exist."""
         try:
-            return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.name.endswith("~"))
+            return sorted(
+                entry.name
+                for entry in folder.iterdir()
+                if not entry.name.startswith(".") and not entry.name.endswith("~")
+            )
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -123,34 +131,36 @@ class _Reader:
             return []
 
     def _file(self, file: Path, path: str, top: Path) -> None:
-        if (real := self._real(file, path, top)) is not None:
+        if (real := self._resolve(file, path, top)) is not None:
             self._text(real, path)
 
-    def _real(self, entry: Path, path: str, top: Path) -> Path | None:
-        """Where a file or folder is, behind all links, if that is below `top`."""
+    def _resolve(self, entry: Path, path: str, top: Path) -> Path | None:
+        """The real path of a file or folder, if it is below `top`."""
         try:
             real, inside = entry.resolve(strict=True), top.resolve(strict=True)
         except (OSError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) or error.errno == errno.ELOOP:  # a circle of links; which of the two depends on Python
-                self._mistake(path, "this link leads nowhere")
+            if (
+                isinstance(error, RuntimeError) or error.errno == errno.ELOOP
+            ):  # a cycle of links; the error depends on the version of Python
+                self._mistake(path, "this link is broken")
             elif not isinstance(error, (FileNotFoundError, NotADirectoryError)):
                 self._mistake(path, f"cannot be read: {error.strerror}")
             elif entry.is_symlink():
-                self._mistake(path, "this link leads nowhere")
+                self._mistake(path, "this link is broken")
             return None
         if not real.is_relative_to(inside):
-            self._mistake(path, "this link leads out of the project's folder: only what lies inside is read")
+            self._mistake(path, "this link points outside of the project folder: only files inside are read")
             return None
         return real
 
     def _text(self, real: Path, path: str) -> None:
-        """Reads one file, if it is one and small enough."""
+        """Reads one regular file that is small enough."""
         if path in self.texts:
             return
         if len(self.texts) >= MAX_FILES:
             raise _TooManyFilesError
-        if not is_text(path):
-            self._mistake(path, "a file's name is no UTF-8 text: rename it, or the folder")
+        if not is_utf8(path):
+            self._mistake(path, "the name of the file is not valid UTF-8: rename it or its folder")
             return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
@@ -166,8 +176,8 @@ class _Reader:
             self.texts[path] = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
-            self._mistake(path, "is no UTF-8 text", line)
+            self._mistake(path, "is not valid UTF-8", line)
 
     def _mistake(self, path: str, message: str, line: int = 0) -> None:
-        """The name of a file may be any bytes; what is said of it is text."""
+        """Records a mistake. The name of a file may be any bytes, but messages are text."""
         self.findings.mistake("unreadable", message, Site(path.encode("utf-8", "backslashreplace").decode(), line))

@@ -1,7 +1,7 @@
-"""Loads a project, or says everything that is wrong with it at once.
+"""Loads a project, or reports all its mistakes at once.
 
-`build_project` does all the work in memory; `load_project` only reads the files for it. A reload is a second call: what the two give can be
-told apart by the digest, which covers every file and every environment variable that was read.
+`build_project` works in memory; `load_project` reads the files for it. A reload is another call; the results are
+compared by their digest, which covers every file and every environment variable that was read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ruleop.errors import Site
 from ruleop.rules.checks.child_bodies import check_bodies
 from ruleop.rules.checks.crds import check_definition, check_kinds, read_crds
-from ruleop.rules.checks.job_ttl import warn_of_expiry
-from ruleop.rules.checks.likely_mistakes import warn_of_looks
-from ruleop.rules.checks.names import check_dependencies, check_given, check_let_reach, check_read
+from ruleop.rules.checks.job_ttl import warn_of_job_ttl
+from ruleop.rules.checks.likely_mistakes import warn_of_plain_text
+from ruleop.rules.checks.names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.rules.checks.order import check_cycles, reads
 from ruleop.rules.checks.owned_lists import check_owned
 from ruleop.rules.checks.randomness import check_random
@@ -25,7 +25,7 @@ from ruleop.rules.checks.secrets import check_secrecy
 from ruleop.rules.checks.unused_templates import warn_of_unused
 from ruleop.rules.checks.watches import check_watch, check_watches
 from ruleop.rules.findings import Findings, ProjectErrors
-from ruleop.rules.language.environment import Constants, Environment
+from ruleop.rules.language.env_vars import Constants, EnvVars
 from ruleop.rules.language.model import Project
 from ruleop.rules.language.parsed import Draft, Shared, join, read_file
 from ruleop.rules.language.value_types import Reading
@@ -54,7 +54,8 @@ def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
 
 
 def files_digest(root: Path | str) -> str:
-    """Of what is in a project's files, and of what cannot be read of them. To tell that nothing has changed costs no loading."""
+    """The digest of a project's files, and of files that cannot be read. Detects that nothing has changed without
+    loading."""
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
@@ -62,7 +63,7 @@ def files_digest(root: Path | str) -> str:
 
 
 def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
-    """The project that these files make, by their paths below its folder. Raises ProjectErrors with all its mistakes."""
+    """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
     return _Loading.of(files, environ, Findings(files)).project(root)
 
 
@@ -75,7 +76,7 @@ class _Loading:
     @classmethod
     def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
         templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
-        return cls(files, Reading(Library(templates), templates, findings), Constants(Environment(environ), findings))
+        return cls(files, Reading(Library(templates), templates, findings), Constants(EnvVars(environ), findings))
 
     @property
     def findings(self) -> Findings:
@@ -85,30 +86,36 @@ class _Loading:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
         if not drafts and not self.findings.failed:
-            self._say_that_nothing_is_watched()
+            self._report_no_watches()
         every_part = [(draft, list(parts(draft))) for draft in drafts]
-        for draft, its_parts in every_part:
-            self._check(draft, its_parts, crds)
+        for draft, draft_parts in every_part:
+            self._check(draft, draft_parts, crds)
         check_watches(drafts, self.findings)
         check_owned(drafts, crds, self.findings)
         if not self.findings.failed:
-            warn_of_unused(self.reading.templates, [part for _, its_parts in every_part for part in its_parts], self.findings)
+            warn_of_unused(
+                self.reading.templates, [part for _, draft_parts in every_part for part in draft_parts], self.findings
+            )
         found = self.findings.sorted()
         if self.findings.failed:
             raise ProjectErrors(found)
-        built = [build_rule(draft, its_parts, self.reading.templates) for draft, its_parts in every_part]
+        built = [build_rule(draft, draft_parts, self.reading.templates) for draft, draft_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
         return Project(root, rules, crds, self.reading.templates, self._digest(), found)
 
-    def _say_that_nothing_is_watched(self) -> None:
+    def _report_no_watches(self) -> None:
         documents, _ = read_yaml(self.files[WATCHES], WATCHES)
-        said = documents[0].value if documents else None
-        if isinstance(said, dict) and "watches" in said and "include" not in said:
-            # Said in so many words: how an operator is told to let go of all its CRs before it is uninstalled.
-            self.findings.warning("missing-key", "the project has no watches: no custom resource is looked after", said["watches"].site)
+        key_sites = documents[0].value if documents else None
+        if isinstance(key_sites, dict) and "watches" in key_sites and "include" not in key_sites:
+            # Explicit: this is how an operator releases all its CRs before it is uninstalled.
+            self.findings.warning(
+                "missing-key", "the project has no watches: no custom resources are managed", key_sites["watches"].site
+            )
         else:
-            # Most probably files that are being written.
-            self.findings.mistake("missing-key", "the project has no watches; if none is meant, say `watches: []`", Site(WATCHES))
+            # Probably the files are just being written.
+            self.findings.mistake(
+                "missing-key", "the project has no watches; write `watches: []` if that is intended", Site(WATCHES)
+            )
 
     def _drafts(self) -> Iterator[Draft]:
         """The watches in order: those of watches.yaml first, then those of each included file."""
@@ -123,9 +130,9 @@ class _Loading:
                 continue
             if inner.include:
                 message = "only watches.yaml may include files: name them there"
-                self.findings.mistake("conflict", message, inner.said["include"])
-            if not inner.watches and "watches" not in inner.said:
-                self.findings.mistake("missing-key", "the file holds no watches", Site(path))
+                self.findings.mistake("conflict", message, inner.key_sites["include"])
+            if not inner.watches and "watches" not in inner.key_sites:
+                self.findings.mistake("missing-key", "the file has no watches", Site(path))
             shared = outer.within(inner, self.constants)
             tables += [(watch, shared) for watch in inner.watches]
         for watch, shared in tables:
@@ -134,44 +141,46 @@ class _Loading:
 
     def _file(self, path: str) -> FileTable | None:
         if path not in self.files:
-            self.findings.mistake("missing-file", "there is no such file: it holds the rules of a project", Site(path))
+            self.findings.mistake("missing-file", "no such file: it contains the rules of a project", Site(path))
             return None
         documents, mistakes = read_yaml(self.files[path], path)
         self.findings.take(mistakes, "yaml")
         if len(documents) > 1:
-            self.findings.mistake("wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site)
+            self.findings.mistake(
+                "wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site
+            )
         if not documents:
             if not mistakes:
-                self.findings.mistake("missing-key", "the file holds no watches", Site(path))
+                self.findings.mistake("missing-key", "the file has no watches", Site(path))
             return None
         return read_file(documents[0], self.reading)
 
-    def _check(self, draft: Draft, its_parts: list[Part], crds: tuple[CustomResourceDefinition, ...]) -> None:
+    def _check(self, draft: Draft, draft_parts: list[Part], crds: tuple[CustomResourceDefinition, ...]) -> None:
         findings = self.findings
         check_watch(draft, findings)
-        check_given(draft, findings)
-        check_read(draft, its_parts, findings)
-        check_let_reach(draft, its_parts, findings)
+        check_defined_names(draft, findings)
+        check_read_names(draft, draft_parts, findings)
+        check_lets(draft, draft_parts, findings)
         check_dependencies(draft, findings)
-        read = reads(draft, its_parts)
+        read = reads(draft, draft_parts)
         check_cycles(draft.children, read, findings)
         check_cycles(draft.final, read, findings)
         check_bodies(draft, crds, findings)
-        check_random(its_parts, self.reading.templates, findings)
-        check_secrecy(draft, its_parts, self.reading.templates, findings)
+        check_random(draft_parts, self.reading.templates, findings)
+        check_secrecy(draft, draft_parts, self.reading.templates, findings)
         check_definition(draft, crds, findings)
         check_kinds(draft, crds, findings)
-        warn_of_looks(its_parts, self.reading.library, findings)
-        warn_of_expiry(its_parts, self.reading.templates, findings)
+        warn_of_plain_text(draft_parts, self.reading.library, findings)
+        warn_of_job_ttl(draft_parts, self.reading.templates, findings)
 
     def _digest(self) -> str:
-        """Of every file and every variable that was read."""
+        """The digest of every file and every variable that was read."""
         read = self.constants.environment.read
         return _digest([*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())])
 
 
 def _digest(parts: Iterable[tuple[str, str | None]]) -> str:
-    """Each part counts with its length, so that no two sequences run together."""
+    """The digest of the parts with their lengths, so that different sequences differ."""
     found = hashlib.sha256()
     for name, text in parts:
         for part in (name, "" if text is None else f"={text}"):

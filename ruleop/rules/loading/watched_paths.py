@@ -1,9 +1,9 @@
-"""Where a project's files are: the folders in which something has to happen before the project can be another one.
+"""The paths to watch for changes of a project.
 
-A project's folder may hold much else: it may be a repository, with thousands of files in `.git` and `.venv` that change all the time. So
-only what belongs to the project is said here: watches.yaml and the files that it includes, templates/ and crds/. A file or folder may be a
-link, or lie behind several, as in a mounted ConfigMap (watches.yaml is a link to ..data/watches.yaml, and ..data a link to a folder with a
-date for a name); each link on the way is a place too, for it may be turned.
+The folder of a project may be a repository with thousands of files in `.git` and `.venv` that change all the time. So
+only watches.yaml, the files that it includes, templates/ and crds/ are watched. A file or folder may be behind links,
+as in a mounted ConfigMap (watches.yaml is a link to ..data/watches.yaml, and ..data a link to a folder named for the
+date); each link on the path is watched as well.
 """
 
 from __future__ import annotations
@@ -15,40 +15,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.rules.loading.files import MAX_BYTES, read_regular
-from ruleop.rules.loading.includes import WATCHES, has_signs, means, patterns_in
+from ruleop.rules.loading.includes import WATCHES, has_wildcards, matches_name, patterns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_LINKS = 40  # on the way to one file, as in Linux
+MAX_LINKS = 40  # on the path of one file, as in Linux
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder without links in its path, and the patterns of the names in it that matter. `deep`: with all that is below it."""
+    """A folder without links in its path, and patterns of the relevant names in it. `deep`: including all folders
+    below."""
 
     folder: Path
     names: tuple[str, ...] = ("*",)
     deep: bool = False
 
     def concerns(self, path: Path) -> bool:
-        """Whether the project may be another one when something happens to this file or folder in the place."""
+        """Whether an event of this file or folder may change the project."""
         if path == self.folder:
             return True
-        # Editors' own files. The ..data of a ConfigMap begins with two dots.
+        # Files of editors. The ..data of a ConfigMap starts with two dots.
         if path.name.endswith("~") or (path.name.startswith(".") and not path.name.startswith("..")):
             return False
         return any(fnmatchcase(path.name, pattern) for pattern in self.names)
 
 
 def places(root: Path) -> tuple[Place, ...]:
-    """The places of the project that is in this folder now."""
-    found = _Finding(root.resolve())
-    found.way(WATCHES)
+    """The places to watch for the project in this folder."""
+    found = _Collector(root.resolve())
+    found.resolve(WATCHES)
     for pattern in patterns_in(_text(root / WATCHES)):
-        found.included(pattern)
+        found.add_pattern(pattern)
     for name in ("templates", "crds"):
-        if (folder := found.way(name)).is_dir():
+        if (folder := found.resolve(name)).is_dir():
             found.deep.add(folder)
     return found.places()
 
@@ -57,26 +58,33 @@ def _text(file: Path) -> str:
     try:
         return read_regular(file, MAX_BYTES).decode("utf-8-sig")
     except (OSError, ValueError):
-        return ""  # loading says why
+        return ""  # loading reports the error
 
 
 @dataclass(slots=True)
-class _Finding:
+class _Collector:
     root: Path
     names: dict[Path, set[str]] = field(default_factory=dict)
     deep: set[Path] = field(default_factory=set)
 
     def places(self) -> tuple[Place, ...]:
-        """A place below one that is watched with all below it needs no watch of its own."""
-        deep = [folder for folder in self.deep if not any(folder.is_relative_to(other) for other in self.deep - {folder})]
-        flat = [folder for folder in self.names if folder.is_dir() and not any(folder.is_relative_to(other) for other in deep)]
+        """The places, without folders below deep ones."""
+        deep = [
+            folder for folder in self.deep if not any(folder.is_relative_to(other) for other in self.deep - {folder})
+        ]
+        flat = [
+            folder
+            for folder in self.names
+            if folder.is_dir() and not any(folder.is_relative_to(other) for other in deep)
+        ]
         return (
             *(Place(folder, tuple(sorted(self.names[folder]))) for folder in sorted(flat)),
             *(Place(folder, deep=True) for folder in sorted(deep)),
         )
 
-    def way(self, path: str) -> Path:
-        """Where a path below the project's folder leads. Each step inside that folder is a place, and outside it the last one."""
+    def resolve(self, path: str) -> Path:
+        """The real path of a path below the project folder. Each step inside that folder is watched, and outside only
+        the last."""
         at, steps, links = self.root, [step for step in path.split("/") if step], 0
         while steps:
             step = steps.pop(0)
@@ -85,7 +93,7 @@ class _Finding:
                 continue
             if not steps or at.is_relative_to(self.root):
                 self.names.setdefault(at, set()).add(glob.escape(step))
-            target = _link(at / step) if links < MOST_LINKS else None
+            target = _link(at / step) if links < MAX_LINKS else None
             if target is None:
                 at /= step
                 continue
@@ -94,27 +102,27 @@ class _Finding:
             steps = [*target.relative_to(target.anchor).parts, *steps]
         return at
 
-    def included(self, pattern: str) -> None:
-        """The folders in which a file may come to match the pattern, and the ways to those that do."""
+    def add_pattern(self, pattern: str) -> None:
+        """Adds the folders in which a file may match the pattern, and the paths of the files that do."""
         *outer, last = pattern.split("/")
         folders = [""]
         for part in outer:
             folders = [f"{folder}{name}/" for folder in folders for name in self._matching(folder, part)]
         for folder in folders:
             for name in self._matching(folder, last):
-                self.way(folder + name)
+                self.resolve(folder + name)
 
     def _matching(self, folder: str, pattern: str) -> Iterator[str]:
-        if not has_signs(pattern):
+        if not has_wildcards(pattern):
             yield pattern
             return
-        place = self.way(folder)
+        place = self.resolve(folder)
         self.names.setdefault(place, set()).add(pattern)
         try:
             names = sorted(entry.name for entry in place.iterdir())
         except OSError:
             return
-        yield from (name for name in names if means(pattern, name))
+        yield from (name for name in names if matches_name(pattern, name))
 
 
 def _link(path: Path) -> Path | None:

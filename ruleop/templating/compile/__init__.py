@@ -1,1 +1,1 @@
-"""From source to something that renders: Jinja's environment and compiler, what a template reads and makes, and hints on mistakes."""
+"""Compiles templates: Jinja's environment and code generator, static analysis of templates, and hints on mistakes."""

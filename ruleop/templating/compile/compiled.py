@@ -1,4 +1,4 @@
-"""What rules are made of: expressions, strings, template files and trees, compiled. Each is given a scope, a mapping of names to values,
+"""Compiled expressions, strings, template files and trees. Each is rendered with a scope, a mapping of names to values,
 and raises `Waiting` or `RenderError`."""
 
 from __future__ import annotations
@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ruleop.templating.compile.renderer import Renderer, placed
+from ruleop.templating.compile.renderer import Renderer, located
 from ruleop.templating.tree.spreading import add_member, spread_into
 from ruleop.templating.values.data import noun, plain, scalar_text
 from ruleop.templating.values.faults import Fault, Waiting
 from ruleop.templating.values.text import Dump, Slot, Text
-from ruleop.templating.values.undefined import OMIT, Absent, Omit
+from ruleop.templating.values.undefined import OMIT, Omit, UndefinedValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ class _Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextTemplate(_Compiled):
-    """A template file that gives objects."""
+    """A template file that renders to objects."""
 
     template: CompiledTemplate = field(repr=False)
     name: str
@@ -56,7 +56,7 @@ class TextTemplate(_Compiled):
     many: bool = False
 
     def render(self, scope: Mapping[str, Any], *, lenient: bool = False) -> list[JSON]:
-        """The documents. `lenient`: what is not there yet leaves out its own field or item."""
+        """The documents. `lenient`: a value that is not available yet omits its own field or item."""
         with self.renderer:
             parts = self.renderer.run(self.template, scope, self.site)
             return self.renderer.objects(parts, self.site.path, self.site, lenient=lenient)
@@ -70,11 +70,11 @@ class Expression(_Compiled):
     source: str
 
     def value(self, scope: Mapping[str, Any]) -> Any:
-        """The value as the template sees it (views and all), for use as another scope's value."""
-        with self.renderer, placed(self.site, self.source):
+        """The value with its views, for use as a value of another scope."""
+        with self.renderer, located(self.site, self.source):
             (slot,) = self.renderer.run(self.compiled, scope, self.site)
             value = slot.value  # type: ignore[union-attr]
-            if isinstance(value, Absent) and value is not OMIT:
+            if isinstance(value, UndefinedValue) and value is not OMIT:
                 raise value.fault()
             return value
 
@@ -82,19 +82,19 @@ class Expression(_Compiled):
         """The value as JSON; None for `omit`."""
         with self.renderer:
             value = self.value(scope)
-            with placed(self.site, self.source):
+            with located(self.site, self.source):
                 return None if isinstance(value, Omit) else plain(value)
 
     def truth(self, scope: Mapping[str, Any]) -> bool:
         with self.renderer:
             value = self.value(scope)
-            with placed(self.site, self.source):
+            with located(self.site, self.source):
                 return False if isinstance(value, Omit) else bool(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StringTemplate(_Compiled):
-    """A string of watches.yaml. One slot keeps its type; anything else is text."""
+    """A string of watches.yaml. A single slot keeps the type of its value; anything else is text."""
 
     compiled: CompiledTemplate | None = field(repr=False)
     source: str
@@ -104,15 +104,15 @@ class StringTemplate(_Compiled):
         return self.source if self.compiled is None else None
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
-        """The value, or OMIT where the field is to be left out."""
-        with self.renderer, placed(self.site, self.quoted()):
+        """The value, or OMIT if the field is omitted."""
+        with self.renderer, located(self.site, self.quotation()):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
             return plain(value)
 
     def view(self, scope: Mapping[str, Any]) -> Any:
-        """As `evaluate`, but one slot keeps what it holds, views and all."""
+        """As `evaluate`, but a single slot keeps its value with its views."""
         if self.compiled is None:
             return self.source
         parts = self.renderer.run(self.compiled, scope, self.site)
@@ -121,29 +121,30 @@ class StringTemplate(_Compiled):
         return Text(parts)
 
     def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
-        """The mapping that a key without a value stands for. Longer text is a key like any other, and null leaves it out."""
-        with self.renderer, placed(self.site, self.quoted()):
+        """The mapping to be spread for a key without a value. Empty for null, and for text, which is an ordinary
+        key."""
+        with self.renderer, located(self.site, self.quotation()):
             assert self.compiled is not None
             parts = self.renderer.run(self.compiled, scope, self.site)
             if len(parts) != 1 or not isinstance(parts[0], Slot):
-                Text(parts).as_text()  # what is wrong in it is wrong here too
+                Text(parts).as_text()  # raises the fault of a slot in it
                 return {}
             value = parts[0].value.data if isinstance(parts[0].value, Dump) else parts[0].value
             if value is None or value is OMIT:
                 return {}
-            found = plain(value)
-            if not isinstance(found, dict):
-                raise Fault(f"a key without a value spreads a mapping, and this is {noun(found)}")
-            return found
+            data = plain(value)
+            if not isinstance(data, dict):
+                raise Fault(f"a key without a value spreads a mapping, and this is {noun(data)}")
+            return data
 
     def string(self, scope: Mapping[str, Any]) -> str:
-        """The value as text, for reasons, messages and names; '' where it is left out."""
+        """The value as text, for reasons, messages and names; '' if it is omitted."""
         value = self.evaluate(scope)
-        with placed(self.site, self.quoted()):
+        with located(self.site, self.quotation()):
             return "" if isinstance(value, Omit) else scalar_text(value)
 
-    def quoted(self) -> str:
-        """What an error about the whole quotes: the expression, if it is no more than one."""
+    def quotation(self) -> str:
+        """The text that an error message quotes: the expression, if the string is a single one."""
         text = self.source.strip()
         return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1 else text
 
@@ -157,7 +158,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class SlottedKeys:
-    """A mapping with templates in its keys."""
+    """A mapping whose keys contain templates."""
 
     members: tuple[Member, ...]
 
@@ -167,7 +168,7 @@ _COMPOUND = frozenset({dict, list, StringTemplate, SlottedKeys})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree(_Compiled):
-    """A value of watches.yaml with templates in its strings: an `object`, a `status`, a `let`."""
+    """A value of watches.yaml whose strings contain templates: an `object`, a `status`, a `let`."""
 
     many: ClassVar[bool] = False
 
@@ -177,7 +178,8 @@ class Tree(_Compiled):
     kind_mistake: RuleError | None
 
     def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
-        """The value with its strings evaluated. `lenient`: what is not there yet leaves out its own field or item."""
+        """The value with its strings evaluated. `lenient`: a value that is not available yet omits its own field or
+        item."""
         with self.renderer:
             return self._value(self.built, scope, lenient)
 
@@ -191,9 +193,13 @@ class Tree(_Compiled):
         return [] if isinstance(value, Omit) or value is None else [value]
 
     def view(self, scope: Mapping[str, Any]) -> Any:
-        """As `evaluate`, but a tree that is one string keeps what its slot holds, views and all (for `let`)."""
+        """As `evaluate`, but a tree that is a single string keeps the views of its slot (for `let`)."""
         with self.renderer:
-            return self.built.view(scope) if isinstance(self.built, StringTemplate) else self._value(self.built, scope, lenient=False)
+            return (
+                self.built.view(scope)
+                if isinstance(self.built, StringTemplate)
+                else self._value(self.built, scope, lenient=False)
+            )
 
     def _value(self, built: Any, scope: Mapping[str, Any], lenient: bool) -> Any:
         kind = type(built)
@@ -205,7 +211,7 @@ class Tree(_Compiled):
                     return OMIT
                 raise
         if kind is SlottedKeys:
-            return self._slotted(built, scope, lenient)
+            return self._slotted_mapping(built, scope, lenient)
         if kind is dict:
             result = {}
             for key, member in built.items():
@@ -218,26 +224,26 @@ class Tree(_Compiled):
             return [value for value in values if value is not OMIT and value is not None]
         return built
 
-    def _slotted(self, built: SlottedKeys, scope: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _slotted_mapping(self, built: SlottedKeys, scope: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for member in built.members:
             try:
-                self._add(result, member, scope, lenient)
+                self._add_member(result, member, scope, lenient)
             except Waiting:
                 if not lenient:
                     raise
         return result
 
-    def _add(self, result: dict[str, Any], member: Member, scope: Mapping[str, Any], lenient: bool) -> None:
+    def _add_member(self, result: dict[str, Any], member: Member, scope: Mapping[str, Any], lenient: bool) -> None:
         key = member.key
         computed = isinstance(key, StringTemplate)
         if isinstance(key, StringTemplate) and member.value is None:
             members = key.mapping(scope)
-            with placed(key.site, key.quoted()):
+            with located(key.site, key.quotation()):
                 spread_into(result, members)
             return
         name, value = self._value(key, scope, lenient), self._value(member.value, scope, lenient)
         if name is OMIT or value is OMIT or value is None:
             return
-        with placed(member.site):
+        with located(member.site):
             add_member(result, scalar_text(name), value, computed=computed)

@@ -1,12 +1,12 @@
 # ruff: noqa: N802 - Jinja's visitor finds its methods by the names of the node classes
 """Jinja's code generator, changed where a template of objects differs from a template of text.
 
-- What `{{ ... }}` prints is handed on as a `Slot`, never turned into text; if its expression fails, the slot holds the fault, which counts
-only if the slot turns out to be used (one in a YAML comment is not).
-- Literal text is handed on as `Lit`, which knows its line.
-- What an `include` gives is captured, so that it can be laid out at the column of its tag.
-- Loops count their passes; an inline `if` without `else` gives `omit`; `~` joins as slots do.
-- `a.b()` is always a method, `a.b` always a field.
+- `{{ ... }}` yields a `Slot` with its value, not text. If the expression fails, the slot holds the fault, which is
+  raised only if the slot is used (a slot in a YAML comment is not).
+- Literal text is a `Lit`, which has its line.
+- The output of an `include` is captured, so that it can be indented to the column of its tag.
+- Loops count their passes; an inline `if` without `else` results in `omit`; `~` joins values as slots do.
+- `a.b()` is always a method, and `a.b` always a field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 
 from ruleop.errors import Site
 from ruleop.templating.compile.unpacking import add_unpacking
-from ruleop.templating.values.text import Lit, Place
+from ruleop.templating.values.text import Lit, SlotPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from ruleop.templating.compile.environment import Environment
     from ruleop.templating.compile.tokens import Printed
 
-PASSES = " passes"  # the name of a filter that no template can write
+PASSES = " passes"  # the name of a filter, which templates cannot write because of the space
 
 
 def attach_places(tree: nodes.Template, printed: list[Printed], where: str | Site) -> None:
-    """Gives each printing node its place: a line of a file, or for a string the site of the whole. Both are in the order of the source."""
+    """Sets the place of each printing node: a line of a file, or the site of a string. `printed` is in the order of the
+    source."""
     for node, found in zip(printing_nodes(tree), printed, strict=True):
         site = where if isinstance(where, Site) else Site(where, found.line)
-        node.place = Place(site, found.expression, found.alone)  # type: ignore[attr-defined]
+        node.place = SlotPlace(site, found.expression, found.alone)  # type: ignore[attr-defined]
 
 
 def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
@@ -51,21 +52,23 @@ def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
 class Generator(CodeGenerator):
     environment: Environment
 
-    def __init__(self, environment: Environment, name: str | None, filename: str | None, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, environment: Environment, name: str | None, filename: str | None, *args: Any, **kwargs: Any
+    ) -> None:
         super().__init__(environment, name, filename, *args, **kwargs)
         self.constants: list[Any] = environment.constants_of(filename or name or "")
 
-    # Literal text and places are Python objects, kept beside the code; the code names them by number.
+    # Literal text and places are Python objects in a list, to which the code refers by number.
     def constant(self, value: Any) -> str:
         self.constants.append(value)
         return f"constants[{len(self.constants) - 1}]"
 
-    def _place(self, node: nodes.Node) -> str:
-        place = getattr(node, "place", None) or Place(Site(self.filename or "", node.lineno), "")
+    def _place_constant(self, node: nodes.Node) -> str:
+        place = getattr(node, "place", None) or SlotPlace(Site(self.filename or "", node.lineno), "")
         return self.constant(place)
 
     def _slot_write(self, value: str, node: nodes.Node, frame: Frame) -> None:
-        self.simple_write(f"Slot({value}, {self._place(node)})", frame, node)
+        self.simple_write(f"Slot({value}, {self._place_constant(node)})", frame, node)
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         add_unpacking(node)
@@ -83,14 +86,16 @@ class Generator(CodeGenerator):
         line = node.lineno
         for child in node.nodes:
             if isinstance(child, nodes.TemplateData):
-                self.simple_write(self.constant(Lit(child.data, Site(self.filename or "", child.lineno or line))), frame, child)
+                self.simple_write(
+                    self.constant(Lit(child.data, Site(self.filename or "", child.lineno or line))), frame, child
+                )
             else:
                 self._write_slot(child, frame)
         if frame.require_output_check:
             self.outdent()
 
     def _write_slot(self, node: nodes.Node, frame: Frame) -> None:
-        value, place = self.temporary_identifier(), self._place(node)
+        value, place = self.temporary_identifier(), self._place_constant(node)
         self.writeline("try:", node)
         self.indent()
         self.writeline(f"{value} = ", node)
@@ -98,13 +103,13 @@ class Generator(CodeGenerator):
         self.outdent()
         self.writeline("except Exception as error:")
         self.indent()
-        self.writeline(f"{value} = environment.failed(error, {place})")
+        self.writeline(f"{value} = environment.broken_value(error, {place})")
         self.outdent()
         self.simple_write(f"Slot({value}, {place})", frame, node)
 
     def visit_Include(self, node: nodes.Include, frame: Frame) -> None:
         captured = self.temporary_identifier()
-        self.writeline(f"{captured} = environment.included(", node)
+        self.writeline(f"{captured} = environment.include(", node)
         self.visit(node.template, frame)
         scope = f"context, {self.dump_local_context(frame)}" if node.with_context else "None, None"
         self.write(f", {scope}, {bool(node.ignore_missing)})")
@@ -152,7 +157,8 @@ class Generator(CodeGenerator):
         self.write(")")
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        """Python's own comparison, of sides that are weighed; and `in`, which must not let something absent pass as merely not found."""
+        """Compares operands whose size is counted. `in` fails on undefined values, which must not count as not
+        found."""
         if any(operand.op in {"in", "notin"} for operand in node.ops):
             if len(node.ops) > 1:
                 self.fail("`in` cannot be chained with another comparison; join two with `and`", node.lineno)
@@ -163,13 +169,13 @@ class Generator(CodeGenerator):
             self.write("))")
             return
         self.write("(")
-        self._side(node.expr, frame)
+        self._visit_operand(node.expr, frame)
         for operand in node.ops:
             self.write(f" {operators[operand.op]} ")
-            self._side(operand.expr, frame)
+            self._visit_operand(operand.expr, frame)
         self.write(")")
 
-    def _side(self, node: nodes.Expr, frame: Frame) -> None:
+    def _visit_operand(self, node: nodes.Expr, frame: Frame) -> None:
         if isinstance(node, nodes.Const):
             self.visit(node, frame)
             return
@@ -185,7 +191,7 @@ class Generator(CodeGenerator):
             self.visit(node.arg, frame)
             self.write(")")
             return
-        self.write("sliced(")
+        self.write("slice_of(")
         self.visit(node.node, frame)
         for part in (node.arg.start, node.arg.stop, node.arg.step):
             self.write(", ")
@@ -208,5 +214,5 @@ class Generator(CodeGenerator):
     def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
         value = node.value
         if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 512:
-            self.fail("a number of this size has no use here", node.lineno)
+            self.fail("number too large", node.lineno)
         super().visit_Const(node, frame)

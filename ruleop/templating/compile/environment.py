@@ -1,8 +1,8 @@
-"""The Jinja environment: what a template can reach while it runs.
+"""The Jinja environment: everything that a template can access.
 
-Nothing but plain data and the functions listed here. Jinja's sandbox decides by name which of Python's attributes are safe; here no
-attribute of a Python object is reachable at all: a field is looked up in data (`fields`), and a method is one of a short table of our own
-(`methods`).
+That is plain data and the functions listed here. Jinja's sandbox decides by name which attributes of Python objects are
+safe; here no attribute of a Python object is accessible: fields are looked up in data (`values.lookup`), and methods in
+a short table (`values.methods`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ruleop.errors import Site
 from ruleop.templating.compile.compiler import PASSES, Generator
 from ruleop.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
 from ruleop.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
-from ruleop.templating.filters.quantity import Exact
+from ruleop.templating.filters.exact_numbers import Exact
 from ruleop.templating.filters.registry import build_filters, build_tests
 from ruleop.templating.values.budget import MAX_RANGE, METER, Exhausted
 from ruleop.templating.values.data import Lazy
 from ruleop.templating.values.faults import Fault
-from ruleop.templating.values.lookup import field_by_value, field_of, sliced
+from ruleop.templating.values.lookup import field_by_value, field_of, slice_of
 from ruleop.templating.values.methods import call_on_data
 from ruleop.templating.values.operators import comparable, contains, given, joined, operate, passes
-from ruleop.templating.values.text import Place, Slot, Text
-from ruleop.templating.values.undefined import OMIT, Absent, Broken, Unknown
+from ruleop.templating.values.text import Slot, SlotPlace, Text
+from ruleop.templating.values.undefined import OMIT, Broken, UndefinedValue, Unknown
 from ruleop.templating.values.wording import reworded
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from jinja2.nodes import Template as TemplateNode
 
 
-class Scope(Context):
-    """Jinja's context, in which a `Lazy` value is worked out when its name is first read."""
+class TemplateContext(Context):
+    """Jinja's context, in which a `Lazy` value is computed when its name is first read."""
 
     def resolve_or_missing(self, key: str) -> Any:
         value = self.vars.get(key, missing)
@@ -53,7 +53,7 @@ class Scope(Context):
 
 
 class TemplateFunction:
-    """A function that templates may call. Only instances of this, and Jinja's own macros and helpers, are callable for them."""
+    """A function that templates may call. Nothing else is callable for them but macros and helpers of Jinja."""
 
     __slots__ = ("function", "name")
 
@@ -62,7 +62,9 @@ class TemplateFunction:
         self.function = function
 
 
-MOST_DIGITS = 1000  # of an integer. Python reads no more than 4300; what is too large although it has less is refused by the compiler
+MAX_DIGITS = (
+    1000  # of an integer literal. Python parses at most 4300 digits; the code generator checks the size of the number
+)
 
 _RUNTIME = {
     "OMIT": OMIT,
@@ -72,26 +74,35 @@ _RUNTIME = {
     "field_by_value": field_by_value,
     "field_of": field_of,
     "joined": joined,
-    "sliced": sliced,
+    "slice_of": slice_of,
 }
-"""What our generator's code calls."""
+"""The names that generated code uses."""
 
 
 class CompiledTemplate(jinja2.Template):
-    """A template whose code has its literals and places beside it."""
+    """A template with the literals and places of its code."""
 
     environment: Environment
-    stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend on nothing but their arguments
+    stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend only on their arguments
 
     @classmethod
-    def build(cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]) -> CompiledTemplate:
-        namespace: dict[str, Any] = {"environment": environment, "__file__": str(where), "constants": constants, "where": where, **_RUNTIME}
-        exec(code, namespace)  # noqa: S102 - code that our own compiler has just made
+    def build(
+        cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]
+    ) -> CompiledTemplate:
+        namespace: dict[str, Any] = {
+            "environment": environment,
+            "__file__": str(where),
+            "constants": constants,
+            "where": where,
+            **_RUNTIME,
+        }
+        exec(code, namespace)  # noqa: S102 - code that the generator has just made
         template: CompiledTemplate = cls._from_namespace(environment, namespace, environment.globals)  # type: ignore[assignment]
         return template
 
-    def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; our contexts have no globals of their own
-        """What the template is without a context. One that stands alone is made once, so nothing of any one resource may get into it."""
+    def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; contexts have no globals of their own here
+        """The module of the template without a context. A module that stands alone is cached, so it must not contain
+        anything of a single resource."""
         if self._module is not None:
             return self._module
         self.environment.without_context += 1
@@ -115,16 +126,23 @@ class CompiledTemplate(jinja2.Template):
 class Environment(ImmutableSandboxedEnvironment):
     code_generator_class = Generator
     template_class = CompiledTemplate
-    context_class = Scope
+    context_class = TemplateContext
     intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
     concat = Text  # type: ignore[assignment]
     getattr = staticmethod(field_of)  # type: ignore[assignment]
     getitem = staticmethod(field_of)  # type: ignore[assignment]
 
     def __init__(self, load: Callable[[str], CompiledTemplate], read_captured: Callable[[Any, str], Any]) -> None:
-        super().__init__(undefined=Unknown, autoescape=False, keep_trailing_newline=True, optimized=False, cache_size=0, auto_reload=False)
+        super().__init__(
+            undefined=Unknown,
+            autoescape=False,
+            keep_trailing_newline=True,
+            optimized=False,
+            cache_size=0,
+            auto_reload=False,
+        )
         self.load = load
-        self.without_context = 0  # how many templates are being made for all resources at once
+        self.without_context = 0  # the depth of modules that are being made without a context
         self.constants: dict[str, list[Any]] = {}
         self.marked: Marked | None = None
         self.filters = {**build_filters(self, read_captured), PASSES: passes, ROWS: rows, UNPACKED: unpacked}
@@ -138,7 +156,7 @@ class Environment(ImmutableSandboxedEnvironment):
             "joiner": Joiner,
         }
 
-    # -- compiling -----------------------------------------------------------------------------------------------------------------------
+    # -- compiling -----------------------------------------------------------------------------------------------------
 
     def _tokenize(self, source: str, name: str | None, filename: str | None = None, state: str | None = None) -> Any:
         if state is not None:
@@ -146,19 +164,19 @@ class Environment(ImmutableSandboxedEnvironment):
         raw = self.lexer.tokeniter(source.replace(SHELL_LENGTH, STAND_IN), name, filename)
         self.marked = mark_up(iter(raw))
         for line, kind, value in self.marked.tokens:
-            if (kind == "integer" and len(value) > MOST_DIGITS) or (kind == "float" and math.isinf(float(value))):
-                raise TemplateSyntaxError("a number of this size has no use here", line, name, filename)
+            if (kind == "integer" and len(value) > MAX_DIGITS) or (kind == "float" and math.isinf(float(value))):
+                raise TemplateSyntaxError("number too large", line, name, filename)
         return TokenStream(self.lexer.wrap(iter(self.marked.tokens), name, filename), name, filename)
 
     def printed(self) -> list[Printed]:
-        """What the template that was just parsed prints."""
+        """The printed expressions of the template that was just parsed."""
         return self.marked.printed if self.marked else []
 
     def constants_of(self, name: str) -> list[Any]:
         return self.constants.setdefault(name, [])
 
     def build(self, tree: TemplateNode, where: str | Site) -> CompiledTemplate:
-        """The template of a file, named by its path, or of a string of watches.yaml, named by its site."""
+        """The template of a file, identified by its path, or of a string of watches.yaml, identified by its site."""
         constants: list[Any] = []
         self.constants[str(where)] = constants
         source = self._generate(tree, str(where), str(where))
@@ -167,9 +185,9 @@ class Environment(ImmutableSandboxedEnvironment):
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002 - Jinja's signature
         return self.load(str(name))
 
-    # -- running -------------------------------------------------------------------------------------------------------------------------
+    # -- running -------------------------------------------------------------------------------------------------------
 
-    def included(self, name: Any, context: Any, local: Any, ignore_missing: bool) -> Text:
+    def include(self, name: Any, context: Any, local: Any, ignore_missing: bool) -> Text:
         METER.spend(1)
         for option in name if isinstance(name, (list, tuple)) else [name]:
             try:
@@ -181,16 +199,18 @@ class Environment(ImmutableSandboxedEnvironment):
             return Text(template.root_render_func(template.new_context(context.get_all(), True, local)))
         if ignore_missing:
             return Text(())
-        raise Fault("none of the templates named here exists")
+        raise Fault("none of these templates exists")
 
-    def failed(self, error: Exception, place: Place) -> Absent:
-        """What a slot holds whose expression failed."""
+    def broken_value(self, error: Exception, place: SlotPlace) -> UndefinedValue:
+        """The value of a slot whose expression failed."""
         if isinstance(error, (RecursionError, MemoryError)):
             raise error
         if isinstance(error, Exhausted):
-            raise error.at(line_of(error.__traceback__.tb_next if error.__traceback__ else None) or place.site, place.expression)
+            raise error.at(
+                line_of(error.__traceback__.tb_next if error.__traceback__ else None) or place.site, place.expression
+            )
         fault = as_fault(error)
-        within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # behind the slot's own line
+        within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # inside the slot's own line
         return Broken("", fault.at(within, "") if within else fault)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - Jinja's signature
@@ -202,13 +222,13 @@ class Environment(ImmutableSandboxedEnvironment):
             return obj.function(*map(given, args), **{key: given(value) for key, value in kwargs.items()})
         if kind in {Macro, BlockReference, Joiner, LoopContext} or obj is Namespace or obj is Joiner or obj is Cycler:
             return obj(*args, **kwargs)
-        if isinstance(obj, Absent):
+        if isinstance(obj, UndefinedValue):
             raise obj.fault()
         raise Fault("this is data, not a function")
 
     def call_method(self, context: Context, obj: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         METER.spend(1)
-        if isinstance(obj, Absent):
+        if isinstance(obj, UndefinedValue):
             raise obj.fault()
         kind = type(obj)
         if kind is LoopContext and name in {"cycle", "changed"}:
@@ -243,12 +263,14 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-_UNPACKING = re.compile(r"values to unpack \(expected|cannot unpack non-iterable")  # Python's own; the passes of a recursive loop
-_SAYS_NO_VALUE = ("takes not more than", "was invoked with two values")  # of a macro; Jinja's own words
+_UNPACKING = re.compile(
+    r"values to unpack \(expected|cannot unpack non-iterable"
+)  # Python's messages, from recursive loops
+_MESSAGES_WITHOUT_VALUES = ("takes not more than", "was invoked with two values")  # Jinja's messages about a macro
 
 
 def as_fault(error: Exception) -> Fault:
-    """Any error of an expression, in words that hold none of its values."""
+    """The error of an expression as a fault, whose message contains no values."""
     if isinstance(error, Fault):
         return error
     if isinstance(error, (TypeError, ValueError)) and _UNPACKING.search(str(error)):
@@ -256,8 +278,8 @@ def as_fault(error: Exception) -> Fault:
     if isinstance(error, TypeError):
         text = str(error)
         if macro := re.match(r"(macro '\w*' takes no keyword argument) ", text):
-            return Fault(f"{macro[1]} of a name that is used here")  # the name may have come out of a mapping
-        if any(words in text for words in _SAYS_NO_VALUE):
+            return Fault(f"{macro[1]} of a name that is used here")  # the name may come from a mapping
+        if any(words in text for words in _MESSAGES_WITHOUT_VALUES):
             return Fault(text)
         return Fault(reworded(error) or "values of these types cannot be used together here")
     if isinstance(error, jinja2.TemplateError):
@@ -266,19 +288,23 @@ def as_fault(error: Exception) -> Fault:
 
 
 def line_of(traceback: TracebackType | None) -> Site | None:
-    """The template line at which an error arose, from the way through Jinja's generated code."""
+    """The template line of an error, from its traceback through generated code."""
     found = None
     while traceback is not None:
         namespace = traceback.tb_frame.f_globals
         if "constants" in namespace and "debug_info" in namespace:
             where = namespace["where"]
-            found = where if isinstance(where, Site) else Site(where, _template_line(namespace["debug_info"], traceback.tb_lineno))
+            found = (
+                where
+                if isinstance(where, Site)
+                else Site(where, _template_line(namespace["debug_info"], traceback.tb_lineno))
+            )
         traceback = traceback.tb_next
     return found
 
 
 def _template_line(debug_info: str, line: int) -> int:
-    """Jinja says `template line=code line`, in order, joined by &."""
+    """The template line of a line of code. `debug_info` is a sequence of `template line=code line`, joined by &."""
     template_line = 1
     for pair in debug_info.split("&"):
         left, _, right = pair.partition("=")

@@ -1,7 +1,7 @@
-"""All templates of a project, read once and rendered from memory only.
+"""All templates of a project, in memory.
 
-Compiling is slow (milliseconds) and happens once, when the project is loaded; what can be wrong with a template's text is found then, with
-its line.
+Compiling is slow (milliseconds) and happens once, when the project is loaded. Mistakes in the text of a template are
+found then, with their lines.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ruleop.templating.compile.compiler import attach_places
 from ruleop.templating.compile.environment import CompiledTemplate, Environment, TemplateFunction
 from ruleop.templating.compile.hints import (
     check_reserved,
+    go_keywords,
     has_templates,
     kind_of,
-    misplaced_words,
-    refused_tags,
-    syntax,
+    syntax_message,
     unknown_functions,
+    unsupported_tags,
 )
 from ruleop.templating.compile.named_files import Named, check_dynamic_names, named_templates
 from ruleop.templating.compile.references import Reads, read_tree
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 
 _PER_RENDER = frozenset({"namespace", "cycler", "joiner", "render"})
-"""Functions whose results belong to one render: they remember what was done with them, or read the names of the render at hand."""
+"""Functions whose results belong to one render: they have state, or read the names of the current render."""
 
 
 @dataclass(slots=True, eq=False)
-class Source:
-    """One file of templates/, parsed; compiled when it is first used."""
+class TemplateSource:
+    """A parsed file of templates/, compiled on first use."""
 
     name: str
     path: str
@@ -59,7 +59,7 @@ class Source:
 
 
 class Library:
-    """The templates of a project. Renders one thing at a time, from one thread."""
+    """The templates of a project. Not thread-safe: one render at a time."""
 
     def __init__(self, sources: Mapping[str, str], *, prefix: str = "templates/") -> None:
         self.texts = dict(sources)
@@ -68,32 +68,48 @@ class Library:
         self.environment = self.renderer.environment = Environment(self._load, self.renderer.read_captured)
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.environment.globals["render"] = TemplateFunction("render", self._render)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, TemplateSource] = {}
 
-    # -- what rules are made of ----------------------------------------------------------------------------------------------------------
+    # -- templates of rules --------------------------------------------------------------------------------------------
 
     def text(self, name: str) -> TextTemplate:
-        """A template file that gives objects."""
+        """A template file that renders to objects."""
         files = self._files([name])
         main = self.source(name)
         mistakes: list[RuleError] = []
-        in_document = self._laid_into(name)
-        kinds, documents = kinds_in([(self.source(each).tree, self.source(each).path) for each in in_document], mistakes)
+        in_document = self._document_templates(name)
+        kinds, documents = kinds_in(
+            [(self.source(each).tree, self.source(each).path) for each in in_document], mistakes
+        )
         if not kinds and not mistakes:
             mistakes.append(
-                RuleError("no apiVersion and kind in plain text: ruleop has to know them before it renders", Site(main.path, 1))
+                RuleError(
+                    "no apiVersion and kind in plain text: ruleop has to know them before it renders",
+                    Site(main.path, 1),
+                )
             )
         if mistakes:
             raise RuleErrors(mistakes)
-        return TextTemplate(self.renderer, Site(main.path, 1), self._reads_of(files), self._load(name), name, files, kinds, documents > 1)
+        return TextTemplate(
+            self.renderer,
+            Site(main.path, 1),
+            self._joined_reads(files),
+            self._load(name),
+            name,
+            files,
+            kinds,
+            documents > 1,
+        )
 
     def text_mapping(self, name: str) -> TextTemplate:
-        """A template file that gives one mapping which is no object: a status."""
+        """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
-        return TextTemplate(self.renderer, Site(self.source(name).path, 1), self._reads_of(files), self._load(name), name, files)
+        return TextTemplate(
+            self.renderer, Site(self.source(name).path, 1), self._joined_reads(files), self._load(name), name, files
+        )
 
     def computed_fields(self, name: str) -> list[RuleError]:
-        """The mistakes in a template file for a status: fields of which nobody knows the name without rendering it."""
+        """The mistakes in a template file for a status: fields whose names are known only after rendering."""
         source = self.source(name)
         return computed_fields(source.tree, source.path, frozenset(local for local, _ in source.reads.assigned))
 
@@ -105,7 +121,9 @@ class Library:
         if not inner:
             raise mistake("an expression is missing here", site)
         if "{{" in inner or "{%" in inner:
-            raise mistake("this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it", site)
+            raise mistake(
+                "this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it", site
+            )
         tree, reads = self._parse_string("{{ " + inner + " }}", site)
         printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
         if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
@@ -120,7 +138,7 @@ class Library:
         return StringTemplate(self.renderer, site, reads, self._compile(tree, site), source)
 
     def tree(self, node: YamlNode) -> Tree:
-        """A value with templates in its strings."""
+        """A value whose strings contain templates."""
         mistakes: list[RuleError] = []
         strings: list[StringTemplate] = []
         built = self._tree(node, strings, mistakes)
@@ -128,7 +146,15 @@ class Library:
         if mistakes:
             raise RuleErrors(mistakes)
         reads = Reads.joined(string.reads for string in strings)
-        return Tree(self.renderer, node.site, reads, built, not strings, frozenset([kind]) if kind else frozenset(), kind_mistake)
+        return Tree(
+            self.renderer,
+            node.site,
+            reads,
+            built,
+            not strings,
+            frozenset([kind]) if kind else frozenset(),
+            kind_mistake,
+        )
 
     def _tree(self, node: YamlNode, strings: list[StringTemplate], mistakes: list[RuleError]) -> Any:
         value = node.value
@@ -138,7 +164,11 @@ class Library:
             return [self._tree(item, strings, mistakes) for item in value]
         if isinstance(value, dict):
             members = tuple(
-                Member(self._tree_string(key, site := node.key_sites[key], strings, mistakes), site, self._tree(inner, strings, mistakes))
+                Member(
+                    self._tree_string(key, site := node.key_sites[key], strings, mistakes),
+                    site,
+                    self._tree(inner, strings, mistakes),
+                )
                 for key, inner in value.items()
             )
             if any(isinstance(member.key, StringTemplate) for member in members):
@@ -146,7 +176,9 @@ class Library:
             return {member.key: member.value for member in members}
         return value
 
-    def _tree_string(self, text: str, site: Site, strings: list[StringTemplate], mistakes: list[RuleError]) -> str | StringTemplate:
+    def _tree_string(
+        self, text: str, site: Site, strings: list[StringTemplate], mistakes: list[RuleError]
+    ) -> str | StringTemplate:
         try:
             string = self.string(text, site)
         except RuleErrors as errors:
@@ -157,39 +189,39 @@ class Library:
         strings.append(string)
         return string
 
-    # -- sources -------------------------------------------------------------------------------------------------------------------------
+    # -- sources -------------------------------------------------------------------------------------------------------
 
-    def source(self, name: str) -> Source:
-        found = self._sources.get(name)
-        if found is None:
-            found = self._sources[name] = self._read(name)
-        return found
+    def source(self, name: str) -> TemplateSource:
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = self._read(name)
+        return source
 
-    def _read(self, name: str) -> Source:
+    def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
         text = self.texts.get(name)
         if text is None:
-            raise mistake(f"there is no such template{did_you_mean(name, self.texts)}", Site(path))
+            raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
         check_reserved(text, Site(path), lines=True)
         tree = self._parse(text, path)
         attach_places(tree, self.environment.printed(), path)
-        return Source(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
+        return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
 
     def _parse(self, text: str, path: str) -> nodes.Template:
         try:
-            tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors that are wanted here
-            found = [
+            tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
+            problems = [
                 *unknown_functions(tree, self.environment.filters, self.environment.tests),
                 *check_dynamic_names(tree),
-                *refused_tags(tree),
-                *misplaced_words(tree),
+                *unsupported_tags(tree),
+                *go_keywords(tree),
             ]
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax(error, text), Site(path, error.lineno)) from None
+            raise mistake(syntax_message(error, text), Site(path, error.lineno)) from None
         except RecursionError:
             raise mistake("nested too deeply", Site(path, 1)) from None
-        if found:
-            raise RuleErrors([RuleError(message, Site(path, line)) for line, message in found])
+        if problems:
+            raise RuleErrors([RuleError(message, Site(path, line)) for line, message in problems])
         return tree
 
     def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
@@ -199,23 +231,23 @@ class Library:
         except RuleErrors as errors:
             raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
         for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
-            raise mistake(f"{type(node).__name__.lower()} belongs into a template file; here it has no meaning", site)
+            raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         printed = self.environment.printed()
-        for found in printed:
-            found.alone = False
+        for expression in printed:
+            expression.alone = False
         attach_places(tree, printed, site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
         files = self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
-        return tree, Reads.joined([self._read_tree(tree, site), self._reads_of(files)])
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(files)])
 
     def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
         try:
             return read_tree(tree, site.path, site.line)
-        except jinja2.TemplateSyntaxError as error:  # two blocks of one name
-            raise mistake(syntax(error), Site(site.path, site.line + error.lineno - 1)) from None
+        except jinja2.TemplateSyntaxError as error:  # two blocks of the same name
+            raise mistake(syntax_message(error), Site(site.path, site.line + error.lineno - 1)) from None
         except RecursionError:
             raise mistake("nested too deeply", site) from None
 
@@ -224,8 +256,8 @@ class Library:
         try:
             return self.environment.build(tree, where)
         except jinja2.TemplateSyntaxError as error:
-            raise mistake(syntax(error), line or Site(path, error.lineno)) from None
-        except (SyntaxError, RecursionError, MemoryError):  # of the Python that Jinja makes of it
+            raise mistake(syntax_message(error), line or Site(path, error.lineno)) from None
+        except (SyntaxError, RecursionError, MemoryError):  # of the generated Python code
             raise mistake("nested too deeply", line or Site(path, 1)) from None
 
     def _load(self, name: str) -> CompiledTemplate:
@@ -238,14 +270,18 @@ class Library:
         return source.compiled
 
     def _stands_alone(self, name: str) -> bool:
-        """Whether a template reads nothing of a resource and remembers nothing: then what it is can be made once for all resources."""
+        """Whether a template reads nothing of a resource and has no state, so that its module can be shared by all
+        resources."""
         sources = [self.source(each) for each in self._closure([name])]
-        return not any(source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name)) for source in sources)
+        return not any(
+            source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name))
+            for source in sources
+        )
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [
             RuleError(
-                f"there is no {self.prefix}{each.name}{did_you_mean(each.name, self.texts)}",
+                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
                 Site(site.path, each.line) if not site.line else site,
             )
             for each in named
@@ -255,10 +291,12 @@ class Library:
             raise RuleErrors(mistakes)
 
     def _files(self, names: Iterable[str]) -> frozenset[str]:
-        """As `_closure`, with no name hidden from those that read it."""
+        """As `_closure`. Raises RuleErrors if an import hides names that a template reads."""
         files = self._closure(names)
         mistakes = [
-            mistake for name in sorted(files) for mistake in self._hidden_names(self.source(name).named, Site(self.source(name).path))
+            mistake
+            for name in sorted(files)
+            for mistake in self._hidden_names(self.source(name).named, Site(self.source(name).path))
         ]
         if mistakes:
             raise RuleErrors(mistakes)
@@ -267,28 +305,34 @@ class Library:
     def _hidden_names(self, named: Iterable[Named], site: Site) -> list[RuleError]:
         mistakes = []
         for each in named:
-            hidden = self._reads_of(self._closure([each.name])).names if each.hides_names and each.name in self.texts else None
+            hidden = (
+                self._joined_reads(self._closure([each.name])).names
+                if each.hides_names and each.name in self.texts
+                else None
+            )
             if hidden:
+                names = ", ".join(sorted(hidden))
                 message = (
-                    f"{each.name} reads {', '.join(sorted(hidden))}, which an import `without context` hides: remove `without context`"
+                    f"{each.name} reads {names}, which an import `without context` hides: remove `without context`"
                 )
                 mistakes.append(RuleError(message, site if site.line else Site(site.path, each.line)))
         return mistakes
 
     def _closure(self, names: Iterable[str]) -> frozenset[str]:
-        """The templates and all that they include, import, extend or render; each compiled, each name known to exist."""
+        """The templates and all templates that they include, import, extend or render, compiled. Raises RuleErrors for
+        unknown names."""
         mistakes: list[RuleError] = []
         seen: set[str] = set()
-        todo = list(names)
-        while todo:
-            name = todo.pop()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
             if name in seen:
                 continue
             seen.add(name)
             try:
                 self._load(name) if name in self.texts else self.source(name)
                 source = self.source(name)
-                todo.extend(each.name for each in source.named if each.is_run and each.name in self.texts)
+                pending.extend(each.name for each in source.named if each.is_run and each.name in self.texts)
                 self._check_named(source.named, Site(source.path))
             except RuleErrors as errors:
                 mistakes.extend(errors.mistakes)
@@ -296,34 +340,35 @@ class Library:
             raise RuleErrors(mistakes)
         return frozenset(seen)
 
-    def _laid_into(self, name: str) -> list[str]:
-        """The template, then those whose text may become a part of its documents: all but those that it renders into a string."""
+    def _document_templates(self, name: str) -> list[str]:
+        """The template, and the templates whose text may become a part of its documents: all except those that it
+        renders to a string."""
         order: dict[str, None] = {}
-        todo = [name]
-        while todo:
-            each = todo.pop(0)
+        pending = [name]
+        while pending:
+            each = pending.pop(0)
             if each not in order and each in self.texts:
                 order[each] = None
-                todo.extend(sorted(named.name for named in self.source(each).named if named.is_laid))
+                pending.extend(sorted(named.name for named in self.source(each).named if named.is_part_of_document))
         return list(order)
 
-    def _reads_of(self, files: frozenset[str]) -> Reads:
-        """What the files read together. A name that one sets at its top is known to those that it includes."""
+    def _joined_reads(self, files: frozenset[str]) -> Reads:
+        """The reads of all files together. A name that a template sets is known to the templates that it includes."""
         reads = Reads.joined(self.source(name).reads for name in sorted(files))
-        given = {name for name, _ in reads.assigned} if len(files) > 1 else set()
+        assigned_names = {name for name, _ in reads.assigned} if len(files) > 1 else set()
         return Reads(
-            reads.names - given,
-            tuple(reference for reference in reads.references if reference.name not in given),
+            reads.names - assigned_names,
+            tuple(reference for reference in reads.references if reference.name not in assigned_names),
             reads.calls,
             reads.assigned,
         )
 
-    # -- functions for templates ---------------------------------------------------------------------------------------------------------
+    # -- functions for templates ---------------------------------------------------------------------------------------
 
     def _file(self, name: Any) -> str:
         text = self.texts.get(scalar_text(name))
         if text is None:
-            raise Fault(f"there is no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
         METER.text(len(text))
         return text
 

@@ -1,5 +1,5 @@
-"""The other files of templates/ that a template names. The names are literal text, so that ruleop knows before it starts what belongs to a
-rule."""
+"""The other files of templates/ to which a template refers. Names must be literal text, so that the files of a rule are
+known when it is loaded."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class Named:
     name: str
     line: int
-    optional: bool = False  # it may be missing
-    is_run: bool = True  # it is a template too; `file` takes it as it is
+    optional: bool = False  # the file may be missing
+    is_run: bool = True  # the file is a template; `file` reads it as text
     hides_names: bool = False  # an import `without context`
-    is_laid: bool = True  # its text may become a part of the document; `render` makes a string of it
+    is_part_of_document: bool = True  # its text may become a part of the document; `render` returns a string
 
 
 _TAGS = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
@@ -36,21 +36,23 @@ def named_templates(tree: nodes.Template) -> Iterator[Named]:
     for word, call in _calls(tree):
         for arg in call.args[:1]:
             if isinstance(arg, nodes.Const):
-                yield Named(str(arg.value), call.lineno, is_run=word == "render", is_laid=False)
+                yield Named(str(arg.value), call.lineno, is_run=word == "render", is_part_of_document=False)
 
 
 def check_dynamic_names(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    """The line and words for each include, import, extends or render whose name is not literal text."""
+    """The line and message of each include, import, extends or render whose name is not literal text."""
     for tag in tree.find_all(_TAGS):
         if not all(isinstance(option, nodes.Const) and isinstance(option.value, str) for option in _options(tag)):
-            yield _refused(tag.lineno, type(tag).__name__.lower().replace("fromimport", "import"))
+            yield _dynamic_name(tag.lineno, type(tag).__name__.lower().replace("fromimport", "import"))
     for word, call in _calls(tree):
-        if word == "render" and not (len(call.args) == 1 and isinstance(call.args[0], nodes.Const) and isinstance(call.args[0].value, str)):
-            yield _refused(call.lineno, word)
+        if word == "render" and not (
+            len(call.args) == 1 and isinstance(call.args[0], nodes.Const) and isinstance(call.args[0].value, str)
+        ):
+            yield _dynamic_name(call.lineno, word)
 
 
-def _refused(line: int, word: str) -> tuple[int, str]:
-    return line, f"the name in {word} must be literal text, so that ruleop knows what belongs to a rule"
+def _dynamic_name(line: int, word: str) -> tuple[int, str]:
+    return line, f"the name in {word} must be literal text, so that the files of a rule are known before rendering"
 
 
 def _options(tag: Any) -> list[nodes.Expr]:

@@ -1,7 +1,8 @@
-"""What a template or expression reads, known without running it: names, the chains of fields below them, and the functions it uses.
+"""Static analysis of templates and expressions: the names that they read, the chains of fields below them, and the
+functions they use.
 
-The rules room refuses names that do not exist and finds out which children a template mentions; later, `check` types the chains against the
-CRD's schema.
+`ruleop.rules` rejects unknown names and finds the children to which a template refers; `check` types the chains against
+the schema of the CRD.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 Path = tuple[str | None, ...]
 Known = dict[str, Path | None]
-"""What a local name stands for: a chain, or None where nobody can tell."""
+"""The chain that a local name stands for; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A chain of fields from a free name, such as ("credentials", "data", "password"). A step that is computed is None."""
+    """A chain of fields from a free name, such as ("credentials", "data", "password"). A computed step is None."""
 
     path: Path
     site: Site
-    passes: bool = False  # a list that a loop goes through: what is read of its items is recorded with them
+    passes: bool = False  # a list that a loop iterates over; what is read of its items is recorded with the items
 
     @property
     def name(self) -> str:
@@ -60,11 +61,26 @@ def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozen
     return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))
 
 
-_ATTRIBUTE_FILTERS = frozenset({"map", "selectattr", "rejectattr", "sort", "sum", "groupby", "unique", "min", "max", "join"})
-SAME_ITEMS = frozenset(
-    {"sort", "list", "unique", "reverse", "select", "reject", "selectattr", "rejectattr", "default", "d", "difference", "intersect"}
+_ATTRIBUTE_FILTERS = frozenset(
+    {"map", "selectattr", "rejectattr", "sort", "sum", "groupby", "unique", "min", "max", "join"}
 )
-"""Filters whose items are items of their input: a loop over them reads what a loop over the input would."""
+SAME_ITEMS = frozenset(
+    {
+        "sort",
+        "list",
+        "unique",
+        "reverse",
+        "select",
+        "reject",
+        "selectattr",
+        "rejectattr",
+        "default",
+        "d",
+        "difference",
+        "intersect",
+    }
+)
+"""Filters that return items of their input: a loop over the result reads the same fields as one over the input."""
 _ITEM: str | None = None
 
 
@@ -102,10 +118,15 @@ class _Walker:
     def loop(self, node: nodes.For, known: Known) -> None:
         before = len(self.references)
         chain = self.expression(node.iter, known)
-        if chain and isinstance(node.target, nodes.Name) and _hands_on(node.iter) and not _sees_more(node):
+        if (
+            chain
+            and isinstance(node.target, nodes.Name)
+            and _keeps_items(node.iter)
+            and not _reads_items_elsewhere(node)
+        ):
             self.references[before:] = [replace(each, passes=each.path == chain) for each in self.references[before:]]
         inner = dict(known)
-        for name in _targets(node.target):
+        for name in _target_names(node.target):
             self.assign(node, name, None, inner)
         if isinstance(node.target, nodes.Name):
             inner[node.target.name] = (*chain, _ITEM) if chain else None
@@ -117,11 +138,11 @@ class _Walker:
 
     def assignment(self, node: nodes.Assign, known: Known) -> None:
         chain = self.expression(node.node, known)
-        for name in _targets(node.target):
+        for name in _target_names(node.target):
             self.assign(node, name, chain if isinstance(node.target, nodes.Name) else None, known)
 
     def block_assignment(self, node: nodes.AssignBlock, known: Known) -> None:
-        for name in _targets(node.target):
+        for name in _target_names(node.target):
             self.assign(node, name, None, known)
         if node.filter is not None:
             self.expression(node.filter, known)
@@ -145,16 +166,16 @@ class _Walker:
         inner = dict(known)
         for target, value in zip(node.targets, node.values, strict=True):
             chain = self.expression(value, known)
-            for name in _targets(target):
+            for name in _target_names(target):
                 inner[name] = chain if isinstance(target, nodes.Name) else None
         self.block(node.body, inner)
 
     def imported(self, node: nodes.Import | nodes.FromImport, known: Known) -> None:
-        for name in _imported(node):
+        for name in _imported_names(node):
             self.assign(node, name, None, known)
 
     def expression(self, node: nodes.Node, known: Known) -> Path | None:
-        """Records what is read, and gives the chain that the value is, if it is one."""
+        """Records the reads of an expression, and returns its chain if it is one."""
         chain = self._chain(node, known)
         if chain is not None:
             return chain
@@ -163,7 +184,7 @@ class _Walker:
         if isinstance(node, nodes.Test):
             self.calls.append((node.name, self.site(node)))
             if node.name in {"defined", "undefined"}:
-                self._quiet(node.node, known)
+                self._presence(node.node, known)
             else:
                 self.expression(node.node, known)
             for arg in (*node.args, *(keyword.value for keyword in node.kwargs)):
@@ -188,14 +209,18 @@ class _Walker:
         return None
 
     def _filter(self, node: nodes.Filter, known: Known) -> Path | None:
-        if node.name.strip() != node.name:  # our own, around a loop's list
+        if node.name.strip() != node.name:  # a filter of the generated code, around the list of a loop
             return self.expression(node.node, known) if node.node is not None else None
         self.calls.append((node.name, self.site(node)))
         attribute = _attribute(node) if node.name in _ATTRIBUTE_FILTERS else None
         before = len(self.references)
         chain = None
         if node.node is not None:
-            chain = self._quiet(node.node, known) if node.name in {"length", "count"} else self.expression(node.node, known)
+            chain = (
+                self._presence(node.node, known)
+                if node.name in {"length", "count"}
+                else self.expression(node.node, known)
+            )
         if attribute is not None and chain is not None and len(self.references) > before:
             steps = tuple(None if part.isdigit() else part for part in attribute.split("."))
             found = self.references[-1]
@@ -208,8 +233,8 @@ class _Walker:
             self.expression(arg, known)
         return chain if node.name in SAME_ITEMS else None
 
-    def _quiet(self, node: nodes.Node, known: Known) -> Path | None:
-        """A value of which only the presence or number counts: its chain is recorded with a last step `?`."""
+    def _presence(self, node: nodes.Node, known: Known) -> Path | None:
+        """Records a value of which only the presence or size matters: its chain ends with the step `?`."""
         before = len(self.references)
         chain = self.expression(node, known)
         if chain is not None and len(self.references) > before:
@@ -253,8 +278,9 @@ _COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "las
 _CONTEXT: tuple[type[nodes.Node], ...] = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
 
 
-def _hands_on(node: nodes.Node | None) -> bool:
-    """Whether a loop's list is just a chain, through filters that look at nothing of its items but a named attribute."""
+def _keeps_items(node: nodes.Node | None) -> bool:
+    """Whether the list of a loop is a chain, possibly with filters that read at most one named attribute of its
+    items."""
     while isinstance(node, nodes.Filter):
         by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and _attribute(node) is not None
         if not by_attribute and node.name not in {"list", "reverse"} and node.name.strip() == node.name:
@@ -263,14 +289,18 @@ def _hands_on(node: nodes.Node | None) -> bool:
     return isinstance(node, (nodes.Name, nodes.Getattr, nodes.Getitem))
 
 
-def _sees_more(loop: nodes.For) -> bool:
-    """Whether the items can be read in ways that leave no trace here: by another template, or through `loop.previtem`."""
+def _reads_items_elsewhere(loop: nodes.For) -> bool:
+    """Whether the items can be read in ways that are not recorded: by another template, or through `loop.previtem`."""
     if any(loop.find(kind) is not None for kind in _CONTEXT):
         return True
     if any(isinstance(call.node, nodes.Name) and call.node.name == "render" for call in loop.find_all(nodes.Call)):
         return True
-    counted = (at.node for at in loop.find_all(nodes.Getattr) if at.attr in _COUNTERS and isinstance(at.node, nodes.Name))
-    return sum(node.name == "loop" for node in counted) != sum(name.name == "loop" for name in loop.find_all(nodes.Name))
+    counted = (
+        at.node for at in loop.find_all(nodes.Getattr) if at.attr in _COUNTERS and isinstance(at.node, nodes.Name)
+    )
+    return sum(node.name == "loop" for node in counted) != sum(
+        name.name == "loop" for name in loop.find_all(nodes.Name)
+    )
 
 
 def _attribute(node: nodes.Filter) -> str | None:
@@ -282,15 +312,15 @@ def _attribute(node: nodes.Filter) -> str | None:
     return None
 
 
-def _targets(node: nodes.Node) -> Iterator[str]:
+def _target_names(node: nodes.Node) -> Iterator[str]:
     if isinstance(node, nodes.Name):
         yield node.name
     elif isinstance(node, (nodes.Tuple, nodes.List)):
         for item in node.items:
-            yield from _targets(item)
+            yield from _target_names(item)
 
 
-def _imported(node: nodes.Import | nodes.FromImport) -> Iterator[str]:
+def _imported_names(node: nodes.Import | nodes.FromImport) -> Iterator[str]:
     if isinstance(node, nodes.Import):
         yield node.target
     else:

@@ -1,4 +1,4 @@
-"""Runs compiled templates over a scope, and turns what they give into plain objects."""
+"""Runs compiled templates with a scope, and builds objects from their output."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ruleop.templating.tree.yaml_reader import read_yaml
 from ruleop.templating.values.budget import MAX_TEXT, METER, Exhausted
 from ruleop.templating.values.data import scalar_text
 from ruleop.templating.values.faults import Fault, RuleErrors, raise_for
-from ruleop.templating.values.text import Dump, Part, Text, flat
+from ruleop.templating.values.text import Dump, Part, Text, flatten_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ruleop.kinds import JSON
 
-MAX_RENDERS = 20  # templates that `render` one another
+MAX_RENDERS = 20  # nested calls of render()
 
 
 class Renderer:
-    """One per library: the environment, the skeletons, and the names of the render at hand."""
+    """The environment, the cached skeletons, and the names of the current render. One per library."""
 
     def __init__(self) -> None:
         self.environment: Environment
@@ -34,7 +34,7 @@ class Renderer:
         self.depth = 0
 
     def __enter__(self) -> None:
-        """One evaluation, on one budget; those that it causes are part of it."""
+        """Starts an evaluation with a full budget, which nested evaluations share."""
         if not self.depth:
             METER.refill()
         self.depth += 1
@@ -43,17 +43,17 @@ class Renderer:
         self.depth -= 1
 
     def run(self, template: CompiledTemplate, scope: Mapping[str, Any], site: Site) -> tuple[Part, ...]:
-        """The parts that a template gives; raises `Waiting` or `RenderError`."""
+        """The parts that a template yields. Raises `Waiting` or `RenderError`."""
         outer, self.names = self.names, {**self.environment.globals, **scope}
         try:
-            return flat(template.root_render_func(self._context(template)))
+            return flatten_parts(template.root_render_func(self._context(template)))
         except RecursionError:
             raise RenderError("macros, includes or values are nested too deeply", site) from None
         except MemoryError:
             raise RenderError("the template needs too much memory", site) from None
         except (RuleErrors, RenderError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a template does wrong becomes one kind of error, with its line
+        except Exception as error:  # noqa: BLE001 - every error of a template becomes one with its line
             raise_for(as_fault(error).at(line_of(error.__traceback__) or site, ""), site)
         finally:
             self.names = outer
@@ -64,10 +64,12 @@ class Renderer:
         return context
 
     def objects(self, parts: Sequence[Part], name: str, site: Site, *, lenient: bool) -> list[JSON]:
-        with placed(site):
+        with located(site):
             layout = lay_out(parts)
             if len(layout.text) > MAX_TEXT:
-                raise Exhausted(f"the rendered text has {len(layout.text):,} characters; at most {MAX_TEXT:,} are allowed")
+                raise Exhausted(
+                    f"the rendered text has {len(layout.text):,} characters; at most {MAX_TEXT:,} are allowed"
+                )
             try:
                 skeleton = self.skeletons.of(layout, name)
             except Unreadable as error:
@@ -75,7 +77,7 @@ class Renderer:
             return fill(skeleton, layout, lenient=lenient)
 
     def read_captured(self, value: Any, what: str) -> Any:
-        """`from_yaml`: captured text is parsed with its slots, like a template; any other text as the data that it is."""
+        """`from_yaml`: captured text is parsed with its slots, like a template; any other text as plain data."""
         if isinstance(value, Dump):
             return value.data
         if isinstance(value, Text):
@@ -90,15 +92,16 @@ class Renderer:
         METER.spend(len(text))
         nodes, mistakes = read_yaml(text, what)
         if mistakes:
-            raise Fault(f"{what}: not YAML, or more than plain data")
+            raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
         return nodes[0].data() if nodes else None
 
     def render_inside(self, template: CompiledTemplate) -> str:
-        """`render('x.j2')`: the text of a template over the names of this render, but not over what the one that asks has `set`."""
+        """`render('x.j2')`: the text of a template with the names of this render, but without the variables that the
+        caller has `set`."""
         if self.environment.without_context:
-            raise Fault("render() sees no resource here: this template is included or imported without context, once for all of them")
+            raise Fault("render() has no resource here: this template is included or imported without context")
         if self.inner_renders >= MAX_RENDERS:
-            raise Exhausted("render: templates render each other without end")
+            raise Exhausted("render: templates render each other recursively")
         METER.spend(4)
         self.inner_renders += 1
         try:
@@ -107,8 +110,8 @@ class Renderer:
             self.inner_renders -= 1
 
 
-class placed:  # noqa: N801 - reads as the statement that it is; a class, because a generator would be slow here
-    """`with placed(site):` what goes wrong in here is an error at this place, unless it knows a better one."""
+class located:  # noqa: N801 - used like a function; a class, because a generator is slow
+    """`with located(site):` adds the site to errors that have none."""
 
     __slots__ = ("expression", "site")
 

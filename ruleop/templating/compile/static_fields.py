@@ -1,7 +1,7 @@
-"""Which fields of a status its template computes, found in its plain text.
+"""Finds computed field names in the template of a status.
 
-A field that the rules leave out is removed, and what its name is must then be known without the value that it was made of. So the names of
-the outermost fields are plain text. What macros give, and what is included, is not looked at: it may stand below a field.
+A status field that the rules stop setting is removed, and its name must be known for that. So the names of the
+outermost fields must be plain text. The output of macros and includes is not checked: it may be below a field.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from ruleop.errors import RuleError, Site
 from ruleop.templating.compile.static_kinds import SLOT, lines
 
 COMPUTED = (
-    "a field of the status has a computed name, and could not be removed when it is left out: put such fields below one with a fixed name"
+    "a field of the status has a computed name, so ruleop could not remove it later: "
+    "put it below a field with a fixed name"
 )
 _KEY = re.compile(r"[^\s#\-\[{|>][^:]*:(?: |\Z)")
 
 
 def computed_fields(tree: nodes.Template, path: str, local: frozenset[str]) -> list[RuleError]:
-    """`local`: the names that the template gives itself, which may stand for captured text."""
+    """The mistakes. `local` are the names that the template sets, which may be captured text."""
     found: dict[int, RuleError] = {}
     spread = {node.lineno for output in tree.find_all(nodes.Output) for node in output.nodes if _is_data(node, local)}
     for line, text in lines(tree, captured=False):

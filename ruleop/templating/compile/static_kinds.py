@@ -1,8 +1,8 @@
-"""Which kinds a template can render, found in its plain text. The engine watches them, and a role is written for them, before anything is
-rendered.
+"""The kinds that a template can render, from its plain text: they are watched, and roles are generated for them, before
+rendering.
 
-`apiVersion` and `kind` are looked for at the outermost level of each document, whatever branch they stand in. A file that is included or
-imported counts like the text itself. What a render gives is checked against this set.
+`apiVersion` and `kind` are searched at the outermost level of each document, in all branches. Included and imported
+files count like the text itself. Rendered objects are checked against this set.
 """
 
 from __future__ import annotations
@@ -25,41 +25,46 @@ _VALUE = re.compile(r"""(["']?)([A-Za-z0-9./-]+)\1\Z""")
 
 
 def kinds_in(files: Iterable[tuple[nodes.Template, str]], mistakes: list[RuleError]) -> tuple[frozenset[Kind], int]:
-    """The kinds, and how many documents the first file's source holds."""
+    """The kinds, and the number of documents in the source of the first file."""
     kinds: set[Kind] = set()
     documents = 1
-    loose: dict[str, list[str]] = {"apiVersion": [], "kind": []}
+    unpaired: dict[str, list[str]] = {"apiVersion": [], "kind": []}
     for number, (tree, path) in enumerate(files):
         found: dict[str, list[str]] = {"apiVersion": [], "kind": []}
         separators = 0
         for line, text in lines(tree):
             if text.startswith("---"):
                 separators += 1
-                _pair(found, kinds, loose)
+                _combine(found, kinds, unpaired)
                 found = {"apiVersion": [], "kind": []}
                 continue
             for key, value in _fields(text):
                 if SLOT in value:
                     mistakes.append(
-                        RuleError(f"{key} must be plain text, so that ruleop knows before it starts what to watch", Site(path, line))
+                        RuleError(
+                            f"{key} must be plain text, so that ruleop knows what to watch before it renders",
+                            Site(path, line),
+                        )
                     )
                 elif match := _VALUE.match(value):
                     found[key].append(match[2])
-        _pair(found, kinds, loose)
-        if number == 0 and (separators := separators - _begins_with_a_mark(tree)):
+        _combine(found, kinds, unpaired)
+        if number == 0 and (separators := separators - _starts_with_separator(tree)):
             documents = separators + 1
-    if loose["apiVersion"] and loose["kind"]:
-        kinds.update(Kind.parse(version, kind) for version in loose["apiVersion"] for kind in loose["kind"])
+    if unpaired["apiVersion"] and unpaired["kind"]:
+        kinds.update(Kind.parse(version, kind) for version in unpaired["apiVersion"] for kind in unpaired["kind"])
     if any(kind.kind == "List" for kind in kinds):
-        mistakes.append(RuleError("`kind: List` is refused: write its items as documents, with --- between them", Site(path, 1)))
+        mistakes.append(
+            RuleError("`kind: List` is not supported: write its items as documents, separated by ---", Site(path, 1))
+        )
     return frozenset(kinds), documents
 
 
 _SILENT = (nodes.Import, nodes.FromImport, nodes.Assign, nodes.AssignBlock, nodes.Macro)
 
 
-def _begins_with_a_mark(tree: nodes.Template) -> bool:
-    """A `---` before the first document separates nothing, as long as no loop repeats it."""
+def _starts_with_separator(tree: nodes.Template) -> bool:
+    """Whether a `---` precedes the first document, outside of a loop: it separates nothing."""
     for node in tree.body:
         if isinstance(node, _SILENT):
             continue
@@ -70,16 +75,17 @@ def _begins_with_a_mark(tree: nodes.Template) -> bool:
     return False
 
 
-def _pair(found: dict[str, list[str]], kinds: set[Kind], loose: dict[str, list[str]]) -> None:
-    """Both in one document belong together; in branches, each version may go with each kind unless they come in pairs."""
+def _combine(found: dict[str, list[str]], kinds: set[Kind], unpaired: dict[str, list[str]]) -> None:
+    """Combines the versions and kinds of a document. In branches, every version is combined with every kind unless
+    there are as many of both."""
     versions, names = found["apiVersion"], found["kind"]
     if len(versions) == len(names):
         kinds.update(Kind.parse(version, name) for version, name in zip(versions, names, strict=True))
     elif versions and names:
         kinds.update(Kind.parse(version, name) for version in versions for name in names)
     else:
-        loose["apiVersion"].extend(versions)
-        loose["kind"].extend(names)
+        unpaired["apiVersion"].extend(versions)
+        unpaired["kind"].extend(names)
 
 
 def _fields(text: str) -> Iterable[tuple[str, str]]:
@@ -92,8 +98,8 @@ def _fields(text: str) -> Iterable[tuple[str, str]]:
 
 
 def lines(tree: nodes.Template, *, captured: bool = True) -> list[tuple[int, str]]:
-    """The template's own text, line by line, with a mark for each slot. Where branches meet in one line there is a line for each.
-    `captured`: also that of macros and the like, wherever it comes to stand."""
+    """The literal text of the template by line, with a mark for each slot. A line in which branches join is returned
+    once per branch. `captured`: include the text of macros and other captured blocks."""
     reader = _LineReader(captured)
     for line, text in reader.walk(tree.body, [(1, "")]):
         reader.lines.append((line, text))
@@ -101,7 +107,7 @@ def lines(tree: nodes.Template, *, captured: bool = True) -> list[tuple[int, str
 
 
 _Open = list[tuple[int, str]]
-"""The beginnings that the line at hand may have, each with its line number."""
+"""The possible starts of the current line, each with its line number."""
 
 
 class _LineReader:
@@ -111,39 +117,41 @@ class _LineReader:
         self.captured = captured
         self.lines: list[tuple[int, str]] = []
 
-    def walk(self, body: Iterable[nodes.Node], begun: _Open) -> _Open:
+    def walk(self, body: Iterable[nodes.Node], starts: _Open) -> _Open:
         for node in body:
-            begun = self.node(node, begun)[: self.MAX_BRANCHES]
-        return begun
+            starts = self.node(node, starts)[: self.MAX_BRANCHES]
+        return starts
 
-    def node(self, node: nodes.Node, begun: _Open) -> _Open:
+    def node(self, node: nodes.Node, starts: _Open) -> _Open:
         if isinstance(node, nodes.Output):
             for child in node.nodes:
-                begun = self.text(child, begun) if isinstance(child, nodes.TemplateData) else self.mark(child, begun)
-            return begun
+                starts = (
+                    self.text(child, starts) if isinstance(child, nodes.TemplateData) else self.add_mark(child, starts)
+                )
+            return starts
         if isinstance(node, nodes.If):
             branches = [node.body, *(branch.body for branch in node.elif_), node.else_]
-            return list(dict.fromkeys(end for branch in branches for end in self.walk(branch, begun)))
+            return list(dict.fromkeys(end for branch in branches for end in self.walk(branch, starts)))
         if isinstance(node, nodes.For):
-            return list(dict.fromkeys([*self.walk(node.body, begun), *self.walk(node.else_, begun)]))
+            return list(dict.fromkeys([*self.walk(node.body, starts), *self.walk(node.else_, starts)]))
         if isinstance(node, (nodes.Macro, nodes.AssignBlock, nodes.CallBlock)):
             if self.captured:
                 self.lines.extend(self.walk(node.body, [(node.lineno, "")]))
-            return self.mark(node, begun) if isinstance(node, nodes.CallBlock) else begun
+            return self.add_mark(node, starts) if isinstance(node, nodes.CallBlock) else starts
         if isinstance(node, nodes.Include):
-            return self.mark(node, begun)
-        return self.walk(getattr(node, "body", ()), begun)
+            return self.add_mark(node, starts)
+        return self.walk(getattr(node, "body", ()), starts)
 
     @staticmethod
-    def mark(node: nodes.Node, begun: _Open) -> _Open:
-        return [(line if text else node.lineno, text + SLOT) for line, text in begun]
+    def add_mark(node: nodes.Node, starts: _Open) -> _Open:
+        return [(line if text else node.lineno, text + SLOT) for line, text in starts]
 
-    def text(self, node: nodes.TemplateData, begun: _Open) -> _Open:
+    def text(self, node: nodes.TemplateData, starts: _Open) -> _Open:
         first, *rest = node.data.split("\n")
-        begun = [(line if text else node.lineno, text + first) for line, text in begun]
+        starts = [(line if text else node.lineno, text + first) for line, text in starts]
         if not rest:
-            return begun
-        self.lines.extend(begun)
+            return starts
+        self.lines.extend(starts)
         number = node.lineno + 1
         for piece in rest[:-1]:
             self.lines.append((number, piece))

@@ -1,1 +1,1 @@
-"""The filters and tests of templates, by what they work on. `registry` is the list of all."""
+"""The filters and tests of templates, by the type of value that they work on. `registry` lists all of them."""

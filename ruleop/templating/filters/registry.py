@@ -1,9 +1,9 @@
-"""The filters and tests that templates may use: Jinja's own, where they make sense for objects and cannot be made to eat the machine, and
-ours.
+"""The filters and tests that templates may use: Jinja's own, where they are useful for objects and their cost can be
+bounded, and ruleop's.
 
-Every one goes through `_guarded`: something absent is never taken for a value without a word, captured text is handed on as the string
-that it amounts to, and what goes in and comes out is counted. Left out are Jinja's filters for HTML (`escape`, `safe`, `urlize`, ...),
-`attr` and `pprint`, which show Python's objects, and `random`, which would render differently every time.
+Each is wrapped by `_guarded`: an undefined value raises its fault, captured text is converted to a string, and the size
+of input and output is counted. Not offered are Jinja's filters for HTML (`escape`, `safe`, `urlize`, ...), `attr` and
+`pprint`, which expose Python objects, and `random`, which would render differently every time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import jinja2.filters
 import jinja2.tests
 
-from ruleop.templating.filters import data as data_filters
-from ruleop.templating.filters import lists as list_filters
-from ruleop.templating.filters import sets as set_filters
-from ruleop.templating.filters import text as text_filters
-from ruleop.templating.filters.quantity import Exact
+from ruleop.templating.filters import data_filters, list_filters, set_filters, text_filters
+from ruleop.templating.filters.exact_numbers import Exact
 from ruleop.templating.values.budget import METER, Exhausted
 from ruleop.templating.values.data import View, scalar_text
 from ruleop.templating.values.faults import Fault
@@ -28,7 +25,7 @@ from ruleop.templating.values.methods import replaced
 from ruleop.templating.values.operators import check_size, comparable, contains, given
 from ruleop.templating.values.printf import printf
 from ruleop.templating.values.text import Dump, Text
-from ruleop.templating.values.undefined import Absent
+from ruleop.templating.values.undefined import UndefinedValue
 from ruleop.templating.values.wording import reworded
 
 if TYPE_CHECKING:
@@ -36,21 +33,23 @@ if TYPE_CHECKING:
 
 Filter = Callable[..., Any]
 
-_TAKES_ABSENT = frozenset({"default", "d", "required"})
-_MAY_GIVE_AN_ARGUMENT = frozenset({*_TAKES_ABSENT, "ternary"})
-_TAKES_TEXT = frozenset({"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"})
+_TAKES_UNDEFINED = frozenset({"default", "d", "required"})
+_MAY_RETURN_ARGUMENT = frozenset({*_TAKES_UNDEFINED, "ternary"})
+_TAKES_TEXT = frozenset(
+    {"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"}
+)
 
 
 def _guarded(name: str, function: Filter) -> Filter:
-    takes_absent, takes_text = name in _TAKES_ABSENT, name in _TAKES_TEXT
-    argument = _as_it_is if name in _MAY_GIVE_AN_ARGUMENT else given
+    takes_undefined, takes_text = name in _TAKES_UNDEFINED, name in _TAKES_TEXT
+    argument = _unchanged if name in _MAY_RETURN_ARGUMENT else given
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) is str:
             METER.text(len(value))
-        elif not isinstance(value, Absent):
+        elif not isinstance(value, UndefinedValue):
             value = _counted(value, takes_text=takes_text)
-        elif not takes_absent:
+        elif not takes_undefined:
             raise value.fault()
         if args:
             args = tuple(map(argument, args))
@@ -79,7 +78,7 @@ def _guarded(name: str, function: Filter) -> Filter:
 
 
 def _counted(value: Any, *, takes_text: bool) -> Any:
-    """What goes into a filter."""
+    """The input of a filter, with its size counted."""
     if isinstance(value, (Text, Dump)):
         if not takes_text:
             value = value.as_text()
@@ -92,21 +91,21 @@ def _counted(value: Any, *, takes_text: bool) -> Any:
     return value
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-# -- absent and present ------------------------------------------------------------------------------------------------------------------
+# -- undefined values --------------------------------------------------------------------------------------------------
 
 
 def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
-    if isinstance(value, Absent) or (boolean and not value):
+    if isinstance(value, UndefinedValue) or (boolean and not value):
         return default_value
     return value
 
 
 def required(value: Any, message: Any = "a value is required here") -> Any:
-    if isinstance(value, Absent):
+    if isinstance(value, UndefinedValue):
         fault = value.fault()
         raise fault if fault.kind == "later" else Fault(scalar_text(message))
     if value is None or (isinstance(value, (str, Text)) and not value):
@@ -120,61 +119,63 @@ def ternary(value: Any, true_val: Any, false_val: Any, none_val: Any = None) -> 
     return true_val if value else false_val
 
 
-# -- filters and tests by name -----------------------------------------------------------------------------------------------------------
+# -- filters and tests by name -----------------------------------------------------------------------------------------
 
 
 def map_(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
     if "attribute" in kwargs:
         attribute = kwargs.pop("attribute")
-        otherwise = kwargs.pop("default", None)
+        fallback = kwargs.pop("default", None)
         if kwargs or args:
             raise Fault("map takes attribute='...' and default=..., or the name of a filter and its arguments")
-        if otherwise is None:
+        if fallback is None:
             return list(list_filters.attributes(value, attribute))
-        return [default(reach(item, attribute), otherwise) for item in value]
+        return [default(reach(item, attribute), fallback) for item in value]
     name, *rest = args or [""]
     filter_ = cast("Filter | None", environment.filters.get(str(name)))
     if filter_ is None:
-        raise Fault("map takes attribute='...', or the name of a filter that there is")
+        raise Fault("map takes attribute='...', or the name of an existing filter")
     return [filter_(item, *rest, **kwargs) for item in value]
 
 
-def _tested(environment: Environment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
+def _item_test(environment: Environment, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[Any], bool]:
     if not args:
         return bool
     name, *rest = args
     test = cast("Callable[..., bool] | None", environment.tests.get(str(name)))
     if test is None:
-        raise Fault("there is no such test")
+        raise Fault("unknown test")
     return lambda item: bool(test(item, *rest, **kwargs))
 
 
-def _looks_at_absence(args: tuple[Any, ...]) -> bool:
+def _tests_definedness(args: tuple[Any, ...]) -> bool:
     return bool(args) and args[0] in {"defined", "undefined"}
 
 
 def select(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-    test = _tested(environment, args, kwargs)
+    test = _item_test(environment, args, kwargs)
     return [item for item in value if test(item)]
 
 
 def reject(environment: Environment, value: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-    test = _tested(environment, args, kwargs)
+    test = _item_test(environment, args, kwargs)
     return [item for item in value if not test(item)]
 
 
 def selectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
-    """The items whose attribute passes; one without the attribute does not."""
-    test, looks = _tested(environment, args, kwargs), _looks_at_absence(args)
+    """The items whose attribute passes the test. Items without the attribute do not."""
+    test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
-    return [item for item, found in pairs if (looks or not isinstance(found, Absent)) and test(found)]
+    return [item for item, found in pairs if (takes_undefined or not isinstance(found, UndefinedValue)) and test(found)]
 
 
 def rejectattr(environment: Environment, value: Iterable[Any], attribute: Any, *args: Any, **kwargs: Any) -> list[Any]:
-    """The items but those whose attribute passes; one without the attribute stays."""
-    test, looks = _tested(environment, args, kwargs), _looks_at_absence(args)
+    """The items whose attribute does not pass the test, and those without the attribute."""
+    test, takes_undefined = _item_test(environment, args, kwargs), _tests_definedness(args)
     pairs = ((item, reach(item, attribute)) for item in value)
-    return [item for item, found in pairs if (isinstance(found, Absent) and not looks) or not test(found)]
+    return [
+        item for item, found in pairs if (isinstance(found, UndefinedValue) and not takes_undefined) or not test(found)
+    ]
 
 
 def round_(value: Any, precision: int = 0, method: str = "common") -> float:
@@ -185,52 +186,79 @@ def round_(value: Any, precision: int = 0, method: str = "common") -> float:
 
 _FILTERS: dict[str, Filter] = {
     "default": default, "d": default, "required": required,
-    "string": scalar_text, "indent": text_filters.indent, "trim": text_filters.trim, "center": text_filters.center, "format": printf,
-    "split": text_filters.split, "quote": text_filters.quote, "shell_quote": text_filters.shell_quote, "join": text_filters.join,
-    "replace": replaced, "wordwrap": text_filters.wordwrap, "urlencode": text_filters.urlencode, "regex_match": text_filters.regex_match,
+    "string": scalar_text, "indent": text_filters.indent, "trim": text_filters.trim, "center": text_filters.center,
+    "format": printf, "split": text_filters.split, "quote": text_filters.quote, "shell_quote": text_filters.shell_quote,
+    "join": text_filters.join, "replace": replaced, "wordwrap": text_filters.wordwrap,
+    "urlencode": text_filters.urlencode, "regex_match": text_filters.regex_match,
     "regex_replace": text_filters.regex_replace, "regex_findall": text_filters.regex_findall,
     "regex_search": text_filters.regex_search, "basename": text_filters.basename, "dirname": text_filters.dirname,
-    "list": list, "first": list_filters.first, "last": list_filters.last, "items": list_filters.items, "dictsort": list_filters.dictsort,
-    "reverse": list_filters.reverse, "sort": list_filters.sort, "unique": list_filters.unique, "min": list_filters.least,
-    "max": list_filters.greatest, "sum": list_filters.total, "groupby": list_filters.groupby, "batch": list_filters.batch,
-    "slice": list_filters.slices, "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict,
-    "difference": set_filters.difference, "intersect": set_filters.intersect, "union": set_filters.union,
+    "list": list, "first": list_filters.first, "last": list_filters.last, "items": list_filters.items,
+    "dictsort": list_filters.dictsort, "reverse": list_filters.reverse, "sort": list_filters.sort,
+    "unique": list_filters.unique, "min": list_filters.least, "max": list_filters.greatest, "sum": list_filters.total,
+    "groupby": list_filters.groupby, "batch": list_filters.batch, "slice": list_filters.slices,
+    "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict, "difference": set_filters.difference,
+    "intersect": set_filters.intersect, "union": set_filters.union,
     "symmetric_difference": set_filters.symmetric_difference, "flatten": set_filters.flatten, "zip": set_filters.zipped,
-    "zip_longest": set_filters.zipped_to_the_longest, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
-    "combine": data_filters.combine, "to_yaml": data_filters.to_yaml, "to_json": data_filters.to_json, "tojson": data_filters.to_json,
-    "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode, "sha256": data_filters.sha256,
-    "dns_label": data_filters.dns_label, "quantity": data_filters.quantity, "condition": data_filters.condition,
+    "zip_longest": set_filters.zipped_to_longest, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
+    "combine": data_filters.combine, "to_yaml": data_filters.to_yaml, "to_json": data_filters.to_json,
+    "tojson": data_filters.to_json, "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode,
+    "sha256": data_filters.sha256, "dns_label": data_filters.dns_label, "quantity": data_filters.quantity,
+    "condition": data_filters.condition,
 }  # fmt: skip
-_BY_NAME: dict[str, Filter] = {"map": map_, "select": select, "reject": reject, "selectattr": selectattr, "rejectattr": rejectattr}
-_JINJAS = ("abs", "capitalize", "count", "filesizeformat", "float", "int", "length", "lower", "title", "truncate", "upper", "wordcount")
+_BY_NAME: dict[str, Filter] = {
+    "map": map_,
+    "select": select,
+    "reject": reject,
+    "selectattr": selectattr,
+    "rejectattr": rejectattr,
+}
+_JINJA_FILTERS = (
+    "abs",
+    "capitalize",
+    "count",
+    "filesizeformat",
+    "float",
+    "int",
+    "length",
+    "lower",
+    "title",
+    "truncate",
+    "upper",
+    "wordcount",
+)
 
 
-FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJAS, "from_yaml", "from_json"})
+FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJA_FILTERS, "from_yaml", "from_json"})
 
-_BY_WORDS = {"title": 2, "wordcount": 4}  # Python's work for each word, which may be one character
+_COST_PER_WORD = {"title": 2, "wordcount": 4}  # Python does work per word, and a word may be one character
 
 
-def _by_words(function: Filter, shift: int, value: Any) -> Any:
+def _with_word_cost(function: Filter, shift: int, value: Any) -> Any:
     METER.spend(len(value) >> shift if isinstance(value, str) else 1)
     return function(value)
 
 
 def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Filter]:
-    functions: dict[str, Filter] = {**_FILTERS, **{name: partial(function, environment) for name, function in _BY_NAME.items()}}
+    functions: dict[str, Filter] = {
+        **_FILTERS,
+        **{name: partial(function, environment) for name, function in _BY_NAME.items()},
+    }
     functions["from_yaml"] = lambda value: read_captured(value, "from_yaml")
     functions["from_json"] = partial(data_filters.from_json, read_captured)
-    for name in _JINJAS:
+    for name in _JINJA_FILTERS:
         function = cast("Filter", jinja2.filters.FILTERS[name])
-        functions[name] = partial(function, environment) if getattr(function, "jinja_pass_arg", None) is not None else function
-    for name, shift in _BY_WORDS.items():
-        functions[name] = partial(_by_words, functions[name], shift)
+        functions[name] = (
+            partial(function, environment) if getattr(function, "jinja_pass_arg", None) is not None else function
+        )
+    for name, shift in _COST_PER_WORD.items():
+        functions[name] = partial(_with_word_cost, functions[name], shift)
     return {name: _guarded(name, function) for name, function in functions.items()}
 
 
 _TESTS = (
-    "odd", "even", "divisibleby", "filter", "test", "none", "boolean", "false", "true", "integer", "float", "lower", "upper",
-    "string", "mapping", "number", "iterable", "sameas",
-    "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
+    "odd", "even", "divisibleby", "filter", "test", "none", "boolean", "false", "true", "integer", "float", "lower",
+    "upper", "string", "mapping", "number", "iterable", "sameas", "==", "eq", "equalto", "!=", "ne", ">", "gt",
+    "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
 )  # fmt: skip
 
 
@@ -250,9 +278,10 @@ def build_tests(environment: Environment) -> dict[str, Callable[..., bool]]:
     table["sameas"] = lambda value, other: given(value) is given(other)
     table["mapping"] = lambda value: isinstance(given(value), Mapping)
     table["in"] = contains
-    table["defined"] = lambda value: not isinstance(value, Absent)
-    table["undefined"] = lambda value: isinstance(value, Absent)
+    table["defined"] = lambda value: not isinstance(value, UndefinedValue)
+    table["undefined"] = lambda value: isinstance(value, UndefinedValue)
     table["sequence"] = lambda value: (
-        isinstance(given(value), (list, tuple, range, str)) or (isinstance(value, View) and isinstance(value.data, list))
+        isinstance(given(value), (list, tuple, range, str))
+        or (isinstance(value, View) and isinstance(value.data, list))
     )
     return table

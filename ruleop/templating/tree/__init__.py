@@ -1,1 +1,1 @@
-"""From text to objects and back: YAML and JSON read and written, slots laid out, parsed and filled."""
+"""Text to objects and back: reads and writes YAML and JSON, and fills the slots of parsed templates with values."""

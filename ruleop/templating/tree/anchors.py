@@ -1,7 +1,8 @@
-"""The anchors of one YAML document, for files that tools write: each alias stands for the value of its anchor, as for kubectl.
+"""The anchors of a YAML document, in files that tools write: an alias is replaced by the value of its anchor, as in
+kubectl.
 
-An alias costs a few characters and may stand for a whole document, in which there are aliases again: 300 bytes can describe a billion
-values. So what the aliases of a file stand for is counted, and bounded, before anything is copied.
+An alias of a few characters may represent a whole document with more aliases: 300 bytes can describe a billion values.
+So the size of all expanded aliases of a file is counted and bounded before anything is copied.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ MAX_CHARACTERS: Final = 8 * 1024 * 1024
 
 
 class AnchorError(Exception):
-    """The message says what is wrong with an anchor, an alias or a merge key."""
+    """An invalid anchor, alias or merge key."""
 
     def __init__(self, message: str, *, final: bool = False) -> None:
         super().__init__(message)
         self.message = message
-        self.final = final  # nothing after it can be read
+        self.final = final  # the rest of the file cannot be read
 
 
 class _Size(NamedTuple):
-    """How many values there are in a value, how many characters, and how deep it is."""
+    """The number of values and characters in a value, and its depth."""
 
     values: int
     characters: int
@@ -37,12 +38,12 @@ class Anchors:
     def __init__(self, *, max_depth: int) -> None:
         self.max_depth = max_depth
         self._known: dict[str, YamlNode | None] = {}  # None while the value is being read
-        self._kept: list[YamlNode] = []  # all that ever had an anchor, so that their ids stay theirs
+        self._anchored: list[YamlNode] = []  # all anchored values, so that their ids are not reused
         self._sizes: dict[int, _Size] = {}
         self._values = self._characters = 0
 
     def new_document(self) -> None:
-        """An anchor is known to the end of its document; the bounds are those of the file."""
+        """Clears the anchors, which are valid in one document. The bounds apply to the whole file."""
         self._known.clear()
 
     def begin(self, name: str) -> None:
@@ -50,28 +51,32 @@ class Anchors:
 
     def end(self, name: str, node: YamlNode) -> None:
         self._known[name] = node
-        self._kept.append(node)
+        self._anchored.append(node)
         self._sizes[id(node)] = self._size(node)
 
     def expand(self, name: str, depth: int) -> YamlNode:
-        """The value of an alias that stands so deep."""
+        """The value of an alias at the given depth."""
         if name not in self._known:
-            raise AnchorError(f"the alias *{name} has no anchor: write &{name} before the value that it repeats, in the same document")
+            raise AnchorError(
+                f"the alias *{name} has no anchor: write &{name} before a value earlier in the same document"
+            )
         found = self._known[name]
         if found is None:
-            raise AnchorError(f"the alias *{name} stands inside the value of its own anchor")
+            raise AnchorError(f"the alias *{name} is inside the value of its own anchor")
         size = self._sizes[id(found)]
         self._values += size.values
         self._characters += size.characters
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
-            most = f"{MAX_VALUES:,} values or {MAX_CHARACTERS // 1024 // 1024} MiB"
-            raise AnchorError(f"the aliases of this file stand for more than {most}: write the values out", final=True)
+            limits = f"{MAX_VALUES:,} values or {MAX_CHARACTERS // 1024 // 1024} MiB"
+            raise AnchorError(
+                f"the aliases of this file expand to more than {limits}: write the values out", final=True
+            )
         if depth + size.depth - 1 > self.max_depth:
-            raise AnchorError(f"with the alias *{name}, nested deeper than {self.max_depth} levels")
+            raise AnchorError(f"the alias *{name} makes the document nested deeper than {self.max_depth} levels")
         return found
 
     def _size(self, node: YamlNode) -> _Size:
-        """What has an anchor is measured once, however often it is repeated."""
+        """The size of a value. Anchored values are measured once."""
         if (known := self._sizes.get(id(node))) is not None:
             return known
         value = node.value
@@ -86,11 +91,14 @@ class Anchors:
         )
 
 
-def merged(members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode) -> tuple[dict[str, YamlNode], dict[str, Site]]:
-    """The members of a mapping after its merge key, `<<: *base` or `<<: [*first, *second]`, of which the first counts.
+def merge_members(
+    members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode
+) -> tuple[dict[str, YamlNode], dict[str, Site]]:
+    """The members of a mapping with those of its merge key, `<<: *base` or `<<: [*first, *second]`, of which the first
+    wins.
 
-    The members beside a merge key replace those that it brings. kubectl, though, goes by their order; where the two differ, neither is
-    taken.
+    By the specification, members of the mapping override merged ones. In kubectl the order decides, so a case in which
+    the two differ is an error.
     """
     sources = value.value if isinstance(value.value, list) else [value]
     found: dict[str, YamlNode] = {}
@@ -100,7 +108,7 @@ def merged(members: dict[str, YamlNode], key_sites: dict[str, Site], value: Yaml
             raise AnchorError("the merge key << takes a mapping or a list of mappings")
         for key, member in source.value.items():
             if key in members:
-                raise AnchorError(f'the merge key << comes after the key "{key}", which it brings too: put << first')
+                raise AnchorError(f'the merge key << comes after the key "{key}", which it also contains: put << first')
             found.setdefault(key, member)
             sites.setdefault(key, source.key_sites[key])
     return {**members, **found}, {**key_sites, **sites}

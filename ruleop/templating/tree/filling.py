@@ -1,8 +1,8 @@
-"""Values into a skeleton. What comes out are new containers, in which the values stand as they are: a mapping that a CR holds may become a
-field's value, but can never become a sibling's.
+"""Fills a skeleton with values. The result has new containers with the values unchanged: a mapping of a CR may become
+the value of a field, but can never add sibling fields.
 
-Most renders only need values and joined texts where the template put them: then the skeleton's compiled function builds the objects. When
-something is left out or spread, it goes node by node.
+Most renders only insert values and joined texts; then the skeleton's compiled function builds the objects. When
+something is omitted or spread, the skeleton is filled node by node.
 """
 
 from __future__ import annotations
@@ -22,42 +22,43 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON
     from ruleop.templating.tree.layout import Layout
 
-_AS_THEY_ARE = frozenset({str, bool, dict, list})  # what a template made is plain since the layout weighed it
-_LEFT_OUT = object()
+_PLAIN_TYPES = frozenset({str, bool, dict, list})  # already converted to plain data by the layout
+_OMITTED = object()
 
 
 def fill(skeleton: Skeleton, layout: Layout, *, lenient: bool = False) -> list[JSON]:
-    """The documents with the values in. `lenient` (a status): what is not there yet leaves out its own field; otherwise it raises."""
+    """The documents. `lenient` (a status): a value that is not available yet omits its own field; otherwise it
+    raises."""
     slots = layout.slots
     filler = _Filler(slots, lenient=lenient)
-    for slot in layout.lost:
+    for slot in layout.undefined:
         filler.value(slot)
-    build = skeleton.built()
+    build = skeleton.compiled()
     if build is not None:
-        values = _values(skeleton.whole, slots)
-        texts = _texts(skeleton.joins, slots) if values is not None else None
+        values = _fast_values(skeleton.whole, slots)
+        texts = _fast_texts(skeleton.joins, slots) if values is not None else None
         if texts is not None:
             return build(values, texts)  # type: ignore[arg-type]
-    return [document for node in skeleton.documents if (document := filler.node(node)) is not _LEFT_OUT]
+    return [document for node in skeleton.documents if (document := filler.node(node)) is not _OMITTED]
 
 
-def _values(whole: Sequence[int], slots: Sequence[Slot]) -> list[Any] | None:
-    """The values by number of slot; None when one of them needs a closer look."""
+def _fast_values(whole: Sequence[int], slots: Sequence[Slot]) -> list[Any] | None:
+    """The values by number of slot; None if one of them needs the slow way."""
     values: list[Any] = [None] * len(slots)
     for number in whole:
         value = slots[number].value
         kind = type(value)
-        if kind in _AS_THEY_ARE:
+        if kind in _PLAIN_TYPES:
             values[number] = value
         elif kind is int or kind is float or kind is MapView:
-            values[number] = _whole(slots[number])
+            values[number] = _slot_value(slots[number])
         else:
             return None
     return values
 
 
-def _texts(joins: Sequence[Joined], slots: Sequence[Slot]) -> list[str] | None:
-    """The joined texts; None when one of them needs a closer look."""
+def _fast_texts(joins: Sequence[Joined], slots: Sequence[Slot]) -> list[str] | None:
+    """The joined texts; None if one of them needs the slow way."""
     texts = []
     for joined in joins:
         text = ""
@@ -75,11 +76,11 @@ def _texts(joins: Sequence[Joined], slots: Sequence[Slot]) -> list[str] | None:
     return texts
 
 
-def _whole(slot: Slot) -> JSON:
+def _slot_value(slot: Slot) -> JSON:
     try:
         return plain(slot.value)
     except Fault as error:
-        raise slot.placed(error) from None
+        raise slot.with_place(error) from None
 
 
 class _Filler:
@@ -98,28 +99,28 @@ class _Filler:
             return self.members(node)
         if isinstance(node, Items):
             return self.items(node)
-        return _fresh(node)
+        return _copy_constant(node)
 
     def value(self, slot: Slot) -> Any:
         if slot.value is None or slot.value is OMIT:
-            return _LEFT_OUT
+            return _OMITTED
         try:
-            return _whole(slot)
+            return _slot_value(slot)
         except NotThereYet:
             if self.lenient:
-                return _LEFT_OUT
+                return _OMITTED
             raise
 
     def joined(self, node: Joined) -> Any:
         if len(node.pieces) == 1 and isinstance(node.pieces[0], int):
             value = self.slots[node.pieces[0]].value
             if value is None or value is OMIT:
-                return _LEFT_OUT
+                return _OMITTED
         try:
             return self.text(node)
         except NotThereYet:
             if self.lenient:
-                return _LEFT_OUT
+                return _OMITTED
             raise
 
     def text(self, node: Joined) -> str:
@@ -130,7 +131,7 @@ class _Filler:
                 continue
             slot = self.slots[piece]
             if isinstance(slot.value, Dump) and slot.place.alone:
-                text = _indented(text, slot.value.bare())
+                text = _append_indented(text, slot.value.bare())
             else:
                 text += slot.text
         return text
@@ -142,13 +143,13 @@ class _Filler:
                 self.spread_into(result, self.slots[key.slot])
                 continue
             name = key if isinstance(key, str) else self.joined_key(key)
-            value = _LEFT_OUT if name is None else self.node(member)
-            if value is _LEFT_OUT or name is None:
+            value = _OMITTED if name is None else self.node(member)
+            if value is _OMITTED or name is None:
                 continue
             try:
                 add_member(result, name, value, computed=not isinstance(key, str))
             except Fault as fault:
-                raise self._placed(fault, key) from None
+                raise self._with_place(fault, key) from None
         return result
 
     def joined_key(self, node: Joined) -> str | None:
@@ -159,19 +160,19 @@ class _Filler:
                 return None
             raise
 
-    def _placed(self, fault: Fault, key: str | Joined) -> Fault:
-        """At the first slot of a key that has one."""
+    def _with_place(self, fault: Fault, key: str | Joined) -> Fault:
+        """The fault with the place of the first slot in the key."""
         slots = (self.slots[piece] for piece in (() if isinstance(key, str) else key.pieces) if isinstance(piece, int))
-        return next((slot.placed(fault) for slot in slots), fault)
+        return next((slot.with_place(fault) for slot in slots), fault)
 
     def spread_into(self, result: dict[str, Any], slot: Slot) -> None:
         try:
             spread_into(result, self.spread(slot))
         except Fault as fault:
-            raise slot.placed(fault) from None
+            raise slot.with_place(fault) from None
 
     def spread(self, slot: Slot) -> Any:
-        return _whole(Slot(slot.value.data, slot.place) if isinstance(slot.value, Dump) else slot)
+        return _slot_value(Slot(slot.value.data, slot.place) if isinstance(slot.value, Dump) else slot)
 
     def items(self, node: Items) -> list[Any]:
         result: list[Any] = []
@@ -180,20 +181,20 @@ class _Filler:
                 result.extend(value for value in self.spread(self.slots[item.slot]) if value is not None)
                 continue
             value = self.node(item)
-            if value is not _LEFT_OUT:
+            if value is not _OMITTED:
                 result.append(value)
         return result
 
 
-def _fresh(constant: Any) -> Any:
-    """The template's own containers are made anew for each render: whoever gets the object may keep it."""
+def _copy_constant(constant: Any) -> Any:
+    """A copy of a constant of the template: the caller owns the rendered object."""
     if isinstance(constant, dict):
-        return {key: _fresh(member) for key, member in constant.items()}
-    return [_fresh(item) for item in constant] if isinstance(constant, list) else constant
+        return {key: _copy_constant(member) for key, member in constant.items()}
+    return [_copy_constant(item) for item in constant] if isinstance(constant, list) else constant
 
 
-def _indented(text: str, more: str) -> str:
-    """Text of several lines takes the column at which it begins."""
+def _append_indented(text: str, more: str) -> str:
+    """Appends text, with its lines indented to the column of the first."""
     column = text[text.rfind("\n") + 1 :]
     if column.strip(" "):
         return text + more

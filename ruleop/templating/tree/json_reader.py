@@ -1,5 +1,5 @@
-"""Reads JSON, every value with its place. Most JSON is YAML, but not all of it: a character above U+FFFF as two escapes, and a key of more
-than 1,024 characters, are JSON only, and tools write both."""
+"""Reads JSON with the place of every value. Most JSON is also YAML, but a character above U+FFFF as two escapes, and a
+key of more than 1,024 characters, are not, and tools write both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleError, Site
-from ruleop.templating.tree.yaml_reader import MAX_DEPTH, MAX_NODES, MOST_SHOWN, NotJson, YamlNode, repeated_key, resolve_scalar
+from ruleop.templating.tree.yaml_reader import (
+    MAX_DEPTH,
+    MAX_NODES,
+    MAX_SHOWN,
+    NotJson,
+    YamlNode,
+    repeated_key,
+    resolve_scalar,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +25,13 @@ if TYPE_CHECKING:
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+")
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _WORD = re.compile("true|false|null")
 
 
-class NotJsonText(Exception):  # noqa: N818 - says what the text is
-    """At this place the text is not JSON. Perhaps it is YAML."""
+class NotJsonText(Exception):  # noqa: N818 - not an error: the text may be YAML
+    """The text is not JSON at this place. It may be YAML."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(str(site))
@@ -31,19 +39,21 @@ class NotJsonText(Exception):  # noqa: N818 - says what the text is
 
 
 class _StopError(Exception):
-    """Reading ends here: the mistake is recorded."""
+    """Stops the reader after a recorded mistake."""
 
 
-def read_json(text: str, start: int, end: int, locate: Callable[[int, int], Site]) -> tuple[list[YamlNode], list[RuleError]]:
-    """The values in a part of a text, one after the other, and the mistakes in them. Raises NotJsonText."""
+def read_json(
+    text: str, start: int, end: int, locate: Callable[[int, int], Site]
+) -> tuple[list[YamlNode], list[RuleError]]:
+    """The consecutive values in a part of a text, and the mistakes in them. Raises NotJsonText."""
     reader = _Reader(text, end, locate)
     found: list[YamlNode] = []
-    at = reader.blanks(start)
+    at = reader.skip_blanks(start)
     try:
         while at < end:
             node, at = reader.value(at, 1)
             found.append(node)
-            at = reader.blanks(at)
+            at = reader.skip_blanks(at)
     except _StopError:
         pass
     return found, reader.mistakes
@@ -52,7 +62,7 @@ def read_json(text: str, start: int, end: int, locate: Callable[[int, int], Site
 class _Reader:
     def __init__(self, text: str, end: int, locate: Callable[[int, int], Site]) -> None:
         self.text, self.end, self.locate = text, end, locate
-        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]  # where each begins
+        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]  # the start of each line
         self.mistakes: list[RuleError] = []
         self.count = 0
 
@@ -64,23 +74,23 @@ class _Reader:
         line = bisect_right(self.lines, at)
         return self.locate(line, at - self.lines[line - 1] + 1)
 
-    def blanks(self, at: int) -> int:
+    def skip_blanks(self, at: int) -> int:
         match = _BLANKS.match(self.text, at, self.end)
         assert match is not None
         return match.end()
 
     def value(self, at: int, depth: int) -> tuple[YamlNode, int]:
         self.count += 1
-        sign = self.text[at : at + 1]
+        char = self.text[at : at + 1]
         if self.count > MAX_NODES:
             raise self.stop(f"more than {MAX_NODES:,} values", at)
-        if sign in ("{", "[") and depth > MAX_DEPTH:
+        if char in ("{", "[") and depth > MAX_DEPTH:
             raise self.stop(f"nested deeper than {MAX_DEPTH} levels", at)
-        if sign == "{":
+        if char == "{":
             return self.mapping(at, depth)
-        if sign == "[":
+        if char == "[":
             return self.items(at, depth)
-        if sign == '"':
+        if char == '"':
             text, end = self.string(at)
             return YamlNode(text, self.site(at)), end
         return self.scalar(at)
@@ -88,37 +98,37 @@ class _Reader:
     def mapping(self, start: int, depth: int) -> tuple[YamlNode, int]:
         members: dict[str, YamlNode] = {}
         key_sites: dict[str, Site] = {}
-        at = self.blanks(start + 1)
+        at = self.skip_blanks(start + 1)
         more = self.text[at : at + 1] != "}"
         while more:
             site = self.site(at)
             key, at = self.string(at)
-            node, at = self.value(self.blanks(self.sign(at, ":")), depth + 1)
+            node, at = self.value(self.skip_blanks(self.expect(at, ":")), depth + 1)
             if key in members:
                 self.mistakes.append(RuleError(repeated_key(key, key_sites[key], site), site))
             else:
                 members[key], key_sites[key] = node, site
-            at = self.blanks(at)
+            at = self.skip_blanks(at)
             if more := self.text[at : at + 1] == ",":
-                at = self.blanks(at + 1)
-        return YamlNode(members, self.site(start), key_sites, flow=True), self.sign(at, "}")
+                at = self.skip_blanks(at + 1)
+        return YamlNode(members, self.site(start), key_sites, flow=True), self.expect(at, "}")
 
     def items(self, start: int, depth: int) -> tuple[YamlNode, int]:
         found: list[YamlNode] = []
-        at = self.blanks(start + 1)
+        at = self.skip_blanks(start + 1)
         more = self.text[at : at + 1] != "]"
         while more:
             node, at = self.value(at, depth + 1)
             found.append(node)
-            at = self.blanks(at)
+            at = self.skip_blanks(at)
             if more := self.text[at : at + 1] == ",":
-                at = self.blanks(at + 1)
-        return YamlNode(found, self.site(start), flow=True), self.sign(at, "]")
+                at = self.skip_blanks(at + 1)
+        return YamlNode(found, self.site(start), flow=True), self.expect(at, "]")
 
-    def sign(self, at: int, sign: str) -> int:
-        """The place behind a sign that must stand here."""
-        at = self.blanks(at)
-        if at >= self.end or self.text[at] != sign:
+    def expect(self, at: int, char: str) -> int:
+        """The position after a required character."""
+        at = self.skip_blanks(at)
+        if at >= self.end or self.text[at] != char:
             raise NotJsonText(self.site(at))
         return at + 1
 
@@ -127,8 +137,8 @@ class _Reader:
         if match is None:
             raise NotJsonText(self.site(at))
         text: str = json.loads(match[0])
-        if _HALF.search(text):
-            self.mistakes.append(RuleError("half of a surrogate pair in this text: only both together are a character", self.site(at)))
+        if _SURROGATE.search(text):
+            self.mistakes.append(RuleError("unpaired surrogate in this string", self.site(at)))
         return text, match.end()
 
     def scalar(self, at: int) -> tuple[YamlNode, int]:
@@ -139,8 +149,8 @@ class _Reader:
             try:
                 value = resolve_scalar(match[0])
             except NotJson:
-                shown = match[0] if len(match[0]) <= MOST_SHOWN else f"{match[0][:MOST_SHOWN]}..."
-                self.mistakes.append(RuleError(f"{shown} is a number that JSON cannot hold", self.site(at)))
+                number = match[0] if len(match[0]) <= MAX_SHOWN else f"{match[0][:MAX_SHOWN]}..."
+                self.mistakes.append(RuleError(f"{number} is a number that JSON cannot represent", self.site(at)))
                 value = None
         else:
             raise NotJsonText(self.site(at))

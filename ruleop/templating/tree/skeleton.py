@@ -1,10 +1,10 @@
-"""The parsed form of a template's slotted text.
+"""The parsed form of the text of a layout.
 
-The text with marks is parsed as YAML once; in the steady state the same text comes back at every render, so its skeleton is cached and a
-render parses nothing.
+The text with marks is parsed as YAML once. Most renders of a template have the same text, so skeletons are cached and
+these renders parse nothing.
 
-A skeleton is itself compiled when it comes back: a small function that builds the objects from a list of values, written out as a Python
-display. It takes all values to be there; `filling` says what happens when one is not.
+A skeleton that is used again is compiled into a function that builds the objects from a list of values, written as a
+Python display. The function needs all values; `filling` handles missing ones.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A slot that is the whole value."""
+    """A slot that is a whole value."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Text with slots in it; always a string. Of one slot alone, which was in quotes then, it may still leave out its field."""
+    """A string that contains slots. A single slot, which is in quotes, may still omit its field."""
 
     pieces: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The entries or items of a slot's value, in this place."""
+    """A slot whose entries or items are inserted here."""
 
     slot: int
 
 
 _ANY_MARK = re.compile(f"{marks.VALUE.pattern}|{marks.SPREAD.pattern}")
-_NOWHERE = Site("")
+_NO_SITE = Site("")
 MAX_DOCUMENTS = 5000
-MAX_BUILT = 2000  # nodes; Python's own compiler is slow on longer displays, and a template that large is no hot path
+MAX_BUILT = 2000  # nodes; Python compiles longer displays slowly, and such templates are rare
 
-Node: TypeAlias = Any  # JSON, in which Whole, Joined stand for values, Members and Items for containers with slots in them
+Node: TypeAlias = Any  # JSON with Whole and Joined as values, and Members and Items as containers that contain slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,15 @@ class Items:
 @dataclass(slots=True)
 class Skeleton:
     documents: tuple[Node, ...]
-    whole: tuple[int, ...]  # the slots that are a value by themselves
+    whole: tuple[int, ...]  # the slots that are whole values
     joins: tuple[Joined, ...]
     can_build: bool  # nothing is spread, and no key is a slot
-    build: Callable[[Sequence[Any], Sequence[str]], list[Any]] | None = None  # made when the skeleton is used a second time
+    build: Callable[[Sequence[Any], Sequence[str]], list[Any]] | None = (
+        None  # made when the skeleton is used a second time
+    )
     fills: int = 0
 
-    def built(self) -> Callable[[Sequence[Any], Sequence[str]], list[Any]] | None:
+    def compiled(self) -> Callable[[Sequence[Any], Sequence[str]], list[Any]] | None:
         if self.build is None and self.can_build:
             self.fills += 1
             if self.fills > 1:
@@ -83,8 +85,8 @@ class Skeleton:
         return self.build
 
 
-class Unreadable(Exception):  # noqa: N818 - says what the text is
-    """The slotted text is no YAML."""
+class Unreadable(Exception):  # noqa: N818 - describes the text
+    """The text of a layout is not valid YAML."""
 
     def __init__(self, mistakes: list[RuleError]) -> None:
         super().__init__(str(mistakes[0]))
@@ -92,69 +94,70 @@ class Unreadable(Exception):  # noqa: N818 - says what the text is
 
 
 class Skeletons:
-    """Those that came up last, by their text. Bounded, for tenants' values decide how many different texts there are, and how long they
-    get."""
+    """A cache of skeletons by their text. Bounded, because the values of tenants determine the number and length of
+    texts."""
 
     MAX_COUNT = 4096
     MAX_CHARACTERS = 16 * 1024 * 1024
 
     def __init__(self) -> None:
-        self.known: OrderedDict[str, Skeleton] = OrderedDict()
+        self.cache: OrderedDict[str, Skeleton] = OrderedDict()
         self.characters = 0
         self.parsed = 0
 
     def of(self, layout: Layout, name: str) -> Skeleton:
-        found = self.known.get(layout.text)
+        found = self.cache.get(layout.text)
         if found is not None:
             return found
         found = parse(layout, name)
         self.parsed += 1
-        self.known[layout.text] = found
+        self.cache[layout.text] = found
         self.characters += len(layout.text)
-        while len(self.known) > self.MAX_COUNT or self.characters > self.MAX_CHARACTERS:
-            text, _ = self.known.popitem(last=False)
+        while len(self.cache) > self.MAX_COUNT or self.characters > self.MAX_CHARACTERS:
+            text, _ = self.cache.popitem(last=False)
             self.characters -= len(text)
         return found
 
 
 def parse(layout: Layout, name: str) -> Skeleton:
-    """The skeleton of a slotted text; raises `Unreadable` with places in the template."""
+    """The skeleton of a layout. Raises `Unreadable` with sites in the template."""
 
     METER.spend(len(layout.text) >> 1)
-    nodes, mistakes = read_yaml(layout.text, name, locate=_nowhere)
+    nodes, mistakes = read_yaml(layout.text, name, locate=_no_site)
     if mistakes:
-        raise Unreadable(_in_template(layout, name))
+        raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"{len(nodes):,} documents; at most {MAX_DOCUMENTS:,} are allowed")
     return _Composer().compose(nodes)
 
 
-def _nowhere(_line: int, _column: int) -> Site:
-    return _NOWHERE
+def _no_site(_line: int, _column: int) -> Site:
+    return _NO_SITE
 
 
-def _in_template(layout: Layout, name: str) -> list[RuleError]:
-    """The mistakes with their places in the template: read once more, so that only who makes a mistake pays for finding its place."""
+def _template_mistakes(layout: Layout, name: str) -> list[RuleError]:
+    """The mistakes with their sites in the template. The text is read again, so that valid texts do not pay for
+    sites."""
     sites = layout.sites()
 
     def locate(line: int, _column: int) -> Site:
         return (sites[line - 1] if line <= len(sites) else None) or Site(name)
 
     _, placed = read_yaml(layout.text, name, locate=locate)
-    _, counted = read_yaml(layout.text, name, locate=lambda line, _column: Site("", line))
-    for line in (counted[0].site.line, counted[0].site.line - 1):
+    _, by_line = read_yaml(layout.text, name, locate=lambda line, _column: Site("", line))
+    for line in (by_line[0].site.line, by_line[0].site.line - 1):
         alone = layout.alone_on_line(line)
-        if alone is not None and counted[0].message.startswith("not YAML"):
-            misfit = (
-                f"{{{{ {alone.place.expression} }}}} stands alone on its line among entries of another sort: "
-                f"it is {_name_of(alone.value)} here; "
-                "a mapping can be spread among keys, a list among items, captured text has to fit its place"
+        if alone is not None and by_line[0].message.startswith("not YAML"):
+            message = (
+                f"{{{{ {alone.place.expression} }}}} is alone on its line among entries of another type: "
+                f"it is {_describe(alone.value)} here; "
+                "a mapping can be spread among keys and a list among items, and captured text must fit its position"
             )
-            return [RuleError(misfit, alone.place.site)]
+            return [RuleError(message, alone.place.site)]
     return [RuleError(_ANY_MARK.sub("{{ ... }}", mistake.message), mistake.site) for mistake in placed]
 
 
-def _name_of(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Text):
         return "captured text"
     return noun(value.data if isinstance(value, Dump) else value)
@@ -164,12 +167,14 @@ class _Composer:
     def __init__(self) -> None:
         self.whole: list[int] = []
         self.joins: list[Joined] = []
-        self.fast = True
+        self.can_compile = True
         self.size = 0
 
     def compose(self, nodes: list[YamlNode]) -> Skeleton:
         documents = tuple(self.node(node) for node in nodes)
-        return Skeleton(documents, tuple(self.whole), tuple(self.joins), can_build=self.fast and self.size < MAX_BUILT)
+        return Skeleton(
+            documents, tuple(self.whole), tuple(self.joins), can_build=self.can_compile and self.size < MAX_BUILT
+        )
 
     def node(self, node: YamlNode) -> Node:
         value = node.value
@@ -177,11 +182,20 @@ class _Composer:
         if isinstance(value, str):
             return self.scalar(value, plain_style=node.plain)
         if isinstance(value, list):
-            items = tuple(self.item(item) for item in value if item.value is not None)  # a null leaves out its item
-            return Items(items) if any(isinstance(item, (Whole, Joined, Spread, Members, Items)) for item in items) else [*items]
+            items = tuple(self.item(item) for item in value if item.value is not None)  # a null omits its item
+            return (
+                Items(items)
+                if any(isinstance(item, (Whole, Joined, Spread, Members, Items)) for item in items)
+                else [*items]
+            )
         if isinstance(value, dict):
-            entries = tuple((self.key(key), self.entry(key, member)) for key, member in value.items() if member.value is not None)
-            slotted = any(not isinstance(key, str) or isinstance(member, (Whole, Joined, Members, Items)) for key, member in entries)
+            entries = tuple(
+                (self.key(key), self.entry(key, member)) for key, member in value.items() if member.value is not None
+            )
+            slotted = any(
+                not isinstance(key, str) or isinstance(member, (Whole, Joined, Members, Items))
+                for key, member in entries
+            )
             return Members(entries) if slotted else dict(entries)
         return value
 
@@ -191,15 +205,20 @@ class _Composer:
         return self.node(member)
 
     def item(self, node: YamlNode) -> Node:
-        if isinstance(node.value, str) and node.plain and ALONE in node.value and (match := marks.SPREAD.fullmatch(node.value)):
-            self.fast = False
+        if (
+            isinstance(node.value, str)
+            and node.plain
+            and ALONE in node.value
+            and (match := marks.SPREAD.fullmatch(node.value))
+        ):
+            self.can_compile = False
             return Spread(int(match[1]))
         return self.node(node)
 
     def key(self, key: str) -> str | Joined | Spread:
         if OPEN not in key and ALONE not in key:
             return key
-        self.fast = False
+        self.can_compile = False
         if match := marks.SPREAD.fullmatch(key):
             return Spread(int(match[1]))
         return self.joined(key)
@@ -224,15 +243,17 @@ class _Composer:
         if at < len(text):
             pieces.append(text[at:])
         if any(isinstance(piece, str) and (OPEN in piece or ALONE in piece or CLOSE in piece) for piece in pieces):
-            raise AssertionError("a slot's mark came out of the YAML parser damaged")
+            raise AssertionError("the YAML parser changed the mark of a slot")
         joined = Joined(tuple(pieces))
         self.joins.append(joined)
         return joined
 
 
-def _compile(documents: tuple[Node, ...], joins: Sequence[Joined]) -> Callable[[Sequence[Any], Sequence[str]], list[Any]]:
-    """Writes the documents as a Python expression over the values `v` and the joined texts `j`. Nothing of a CR is in it: only the
-    template's own text, and as `repr` writes it."""
+def _compile(
+    documents: tuple[Node, ...], joins: Sequence[Joined]
+) -> Callable[[Sequence[Any], Sequence[str]], list[Any]]:
+    """Compiles the documents to a Python expression over the values `v` and the joined texts `j`. It contains no data
+    of a CR, only the `repr` of the template's own text."""
     numbers = {id(joined): number for number, joined in enumerate(joins)}
 
     def write(node: Node) -> str:

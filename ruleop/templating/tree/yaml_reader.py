@@ -1,12 +1,12 @@
-"""Reads YAML as kubectl would type it, and as strictly as a program that people trust must: every value with its place.
+"""Reads YAML strictly, with the scalar types of kubectl and the place of every value.
 
-Neither of PyYAML's loaders will do. They turn `2026-01-01` into a date and `12:30:45` into 45045, keep the last of two equal keys
-without a word, and follow anchors (a 300-byte document can describe a billion nodes). So only PyYAML's parser (libyaml) is used, and the
-events are built into `YamlNode`s here, with the scalar rules of kubectl's own YAML library.
+PyYAML's loaders are unsuitable: they parse `2026-01-01` as a date and `12:30:45` as 45045, silently keep the last of
+two equal keys, and expand anchors (a document of 300 bytes can describe a billion nodes). So only PyYAML's parser
+(libyaml) is used, and its events are built into `YamlNode`s here, with the scalar rules of kubectl's YAML library.
 
-Refused, with line and column: anchors, aliases and merge keys (except in files that tools write), tags, duplicate keys, keys that are not
-text, values that JSON cannot hold, and nesting deeper than 64. One syntax error ends the reading of a file, for what follows it cannot be
-trusted; all other mistakes are collected.
+Errors, with line and column, are: anchors, aliases and merge keys (except in files that tools write), tags, duplicate
+keys, keys that are not strings, values that JSON cannot represent, and nesting deeper than 64. A syntax error ends the
+reading of a file, because the rest is unreliable; all other mistakes are collected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # the stubs hide it
 
 from ruleop.errors import RuleError, Site
-from ruleop.templating.tree.anchors import AnchorError, Anchors, merged
+from ruleop.templating.tree.anchors import AnchorError, Anchors, merge_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_NODES = 250_000
-MOST_SHOWN = 40  # characters of a number, in a message
+MAX_SHOWN = 40  # characters of a number in a message
 NO_KEYS: Mapping[str, Site] = MappingProxyType({})
 
 Scalar: TypeAlias = bool | int | float | str | None
 Locate: TypeAlias = Callable[[int, int], Site]
-"""Says where a line and column (both from 1) of the text that was read stand in the user's files."""
+"""Maps a line and column (both from 1) of the text to a site in the user's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlNode:
-    """A YAML value with its place."""
+    """A YAML value with its site."""
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
     site: Site
@@ -51,7 +51,7 @@ class YamlNode:
     flow: bool = False  # a mapping or list in braces or brackets
 
     def data(self) -> JSON:
-        """The value without its places."""
+        """The value as plain data."""
         value = self.value
         if isinstance(value, dict):
             return {key: node.data() for key, node in value.items()}
@@ -60,7 +60,7 @@ class YamlNode:
         return value
 
     def texts(self) -> Iterator[tuple[str, Site]]:
-        """Each text in it that may hold a template, with its place: the values, and of the keys those that do."""
+        """The strings that may contain a template, with their sites: all values, and keys with template syntax."""
         value = self.value
         if isinstance(value, str):
             yield value, self.site
@@ -74,13 +74,14 @@ class YamlNode:
 def read_yaml(
     text: str, path: str, *, locate: Locate | None = None, anchors: Anchors | None = None
 ) -> tuple[list[YamlNode], list[RuleError]]:
-    """The documents of a text, empty ones left out, and the mistakes in it. With `anchors`, they and merge keys are followed."""
+    """The documents of a text without empty ones, and the mistakes in it. With `anchors`, aliases and merge keys are
+    expanded."""
     reader = _Reader(locate or (lambda line, column: Site(path, line, column)), anchors)
     reader.read(text)
     return reader.documents, reader.mistakes
 
 
-# -- scalars -----------------------------------------------------------------------------------------------------------------------------
+# -- scalars -----------------------------------------------------------------------------------------------------------
 
 _WORDS: dict[str, Scalar] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
 for _true, _false in (("true", "false"), ("yes", "no"), ("on", "off"), ("y", "n")):
@@ -92,12 +93,12 @@ _INT = re.compile(r"([-+]?)(?:0b([01]+)|0x([0-9a-fA-F]+)|0o?([0-7]+)|([0-9]+))\Z
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
 
-class NotJson(ValueError):  # noqa: N818 - says what the scalar is
-    """A YAML scalar that JSON has no word for."""
+class NotJson(ValueError):  # noqa: N818 - describes the scalar
+    """A YAML scalar that JSON cannot represent."""
 
 
 def resolve_scalar(text: str) -> Scalar:
-    """What an unquoted scalar means to kubectl: `yes` is true, 0777 is 511, 1_000 is 1000, and a date is text."""
+    """The value of an unquoted scalar in kubectl: `yes` is true, 0777 is 511, 1_000 is 1000, and a date is a string."""
     if text in _WORDS:
         return _WORDS[text]
     first = text[0]
@@ -128,28 +129,28 @@ def resolve_scalar(text: str) -> Scalar:
 def _float(number: str | int, text: str) -> float:
     try:
         value = float(number)
-    except OverflowError:  # a text becomes infinity instead
+    except OverflowError:  # a string would become infinity instead
         raise NotJson(text) from None
     if math.isinf(value):
         raise NotJson(text)
     return value
 
 
-# -- documents ---------------------------------------------------------------------------------------------------------------------------
+# -- documents ---------------------------------------------------------------------------------------------------------
 
 
 class _Merge(Enum):
-    """Not text: the same key in quotes is a key like any other."""
+    """The merge key. Not a string, because the same key in quotes is an ordinary key."""
 
     KEY = "<<"
 
 
 class _SyntaxError(Exception):
-    """Reading cannot go on: the mistake is recorded."""
+    """Stops the reader after a recorded mistake."""
 
 
 class _Reader:
-    """Events into nodes. PyYAML has events and marks of two sorts, from C and from Python; both are `Any` here."""
+    """Builds nodes from events. PyYAML has two types of events and marks, of C and of Python; both are `Any` here."""
 
     def __init__(self, locate: Locate, anchors: Anchors | None) -> None:
         self.locate = locate
@@ -163,7 +164,7 @@ class _Reader:
             parser = CParser(text)
         except UnicodeEncodeError as error:
             self.mistakes.append(
-                RuleError("not YAML: half of a surrogate pair, which is no character", self.locate(*_place(text, error.start)))
+                RuleError("not YAML: unpaired surrogate", self.locate(*_line_and_column(text, error.start)))
             )
             return
         try:
@@ -173,8 +174,8 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             self.mistakes.append(RuleError(_explain(error, text), self._site(mark)))
-        except yaml.YAMLError as error:  # a character that YAML does not allow; the reader knows its offset, not its line
-            at = self.locate(*_place(text, getattr(error, "position", 0) or 0))
+        except yaml.YAMLError as error:  # an invalid character; the error has its offset, not its line
+            at = self.locate(*_line_and_column(text, getattr(error, "position", 0) or 0))
             self.mistakes.append(RuleError(f"not YAML: {getattr(error, 'reason', error)}", at))
         finally:
             parser.dispose()
@@ -188,7 +189,7 @@ class _Reader:
                 if self.anchors is not None:
                     self.anchors.new_document()
                 if event.version or event.tags:
-                    self._mistake("%YAML and %TAG directives are refused: remove the line", event.start_mark)
+                    self._mistake("%YAML and %TAG directives are not allowed: remove the line", event.start_mark)
                 node = self._node(parser, parser.get_event(), 1)
                 if node.value is not None:
                     self.documents.append(node)
@@ -207,12 +208,16 @@ class _Reader:
             self.anchors.end(event.anchor, node)
             return node
         if event.anchor:
-            self._mistake(f"the anchor &{event.anchor} is refused: say a repeated value once under `vars` or `let`", event.start_mark)
+            self._mistake(
+                f"anchors are not allowed (&{event.anchor}): define a repeated value once under `vars` or `let`",
+                event.start_mark,
+            )
         return self._value(parser, event, site, depth)
 
     def _alias(self, event: Any, site: Site, depth: int) -> YamlNode:
         if self.anchors is None:
-            message = f"the alias *{event.anchor} is refused: write the value out, or say it once under `vars` or `let`"
+            hint = "write the value out, or define it once under `vars` or `let`"
+            message = f"aliases are not allowed (*{event.anchor}): {hint}"
             self._mistake(message, event.start_mark)
             return YamlNode(None, site)
         try:
@@ -225,7 +230,10 @@ class _Reader:
 
     def _value(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
         if event.tag:
-            self._mistake(f"the tag {event.tag} is refused: write the value plainly, in quotes if it is text", event.start_mark)
+            self._mistake(
+                f"tags are not allowed ({event.tag}): write the value without it, in quotes if it is a string",
+                event.start_mark,
+            )
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, site)
         if depth > MAX_DEPTH:
@@ -241,29 +249,29 @@ class _Reader:
     def _mapping(self, parser: Any, event: Any, site: Site, depth: int) -> YamlNode:
         members: dict[str, YamlNode] = {}
         key_sites: dict[str, Site] = {}
-        given: dict[str | _Merge, Site] = {}  # the keys that the mapping itself has
+        own_keys: dict[str | _Merge, Site] = {}  # the keys of the mapping itself
         while not isinstance(key_event := parser.get_event(), yaml.MappingEndEvent):
             key = self._key(parser, key_event, depth)
             value = self._node(parser, parser.get_event(), depth + 1)
             if key is None:
                 continue
-            here = self._site(key_event.start_mark)
-            if key in given:
-                self._mistake(repeated_key(key_event.value, given[key], here), key_event.start_mark)
+            key_site = self._site(key_event.start_mark)
+            if key in own_keys:
+                self._mistake(repeated_key(key_event.value, own_keys[key], key_site), key_event.start_mark)
                 continue
-            given[key] = here
+            own_keys[key] = key_site
             if key is _Merge.KEY:
-                members, key_sites = self._merged(members, key_sites, value, key_event)
+                members, key_sites = self._merge(members, key_sites, value, key_event)
                 continue
             members[key] = value
-            key_sites[key] = here
+            key_sites[key] = key_site
         return YamlNode(members, site, key_sites, flow=bool(getattr(event, "flow_style", False)))
 
-    def _merged(
+    def _merge(
         self, members: dict[str, YamlNode], key_sites: dict[str, Site], value: YamlNode, key_event: Any
     ) -> tuple[dict[str, YamlNode], dict[str, Site]]:
         try:
-            return merged(members, key_sites, value)
+            return merge_members(members, key_sites, value)
         except AnchorError as error:
             self._mistake(error.message, key_event.start_mark)
             return members, key_sites
@@ -273,17 +281,23 @@ class _Reader:
             inner = self._node(parser, event, depth + 1)
             hint = ""
             if isinstance(inner.value, dict) and inner.flow:
-                hint = ": a value that begins with {{ must stand in quotes"
-            self._mistake(f"a key must be text{hint}", event.start_mark)
+                hint = ": a value that starts with {{ must be in quotes"
+            self._mistake(f"a key must be a string{hint}", event.start_mark)
             return None
         node = self._scalar(event, self._site(event.start_mark))
         if node.plain and event.value == "<<" and self.anchors is not None:
             return _Merge.KEY
         if node.plain and event.value == "<<":
-            self._mistake("the merge key << is refused: write the members out, or say them once under `vars` or `let`", event.start_mark)
+            self._mistake(
+                "the merge key << is not allowed: write the members out, or define them once under `vars` or `let`",
+                event.start_mark,
+            )
             return None
         if not isinstance(node.value, str):
-            self._mistake(f'the key {event.value or "(empty)"} is no text for YAML: put it in quotes, "{event.value}"', event.start_mark)
+            self._mistake(
+                f'the key {event.value or "(empty)"} is not a string in YAML: put it in quotes, "{event.value}"',
+                event.start_mark,
+            )
             return None
         return node.value
 
@@ -293,8 +307,8 @@ class _Reader:
         try:
             return YamlNode(resolve_scalar(event.value), site, plain=True)
         except NotJson:
-            shown = event.value if len(event.value) <= MOST_SHOWN else f"{event.value[:MOST_SHOWN]}..."
-            self._mistake(f"{shown} is a number that JSON cannot hold", event.start_mark)
+            number = event.value if len(event.value) <= MAX_SHOWN else f"{event.value[:MAX_SHOWN]}..."
+            self._mistake(f"{number} is a number that JSON cannot represent", event.start_mark)
             return YamlNode(None, site, plain=True)
 
     def _site(self, mark: Any) -> Site:
@@ -304,33 +318,39 @@ class _Reader:
         self.mistakes.append(RuleError(message, self._site(mark)))
 
 
-def repeated_key(key: str, first: Site, here: Site) -> str:
-    """The message about a key that a mapping has twice."""
-    where = f"on line {first.line}" if first.path == here.path else f"at {first}"
-    return f'the key "{key}" stands here twice: the first is {where}'
+def repeated_key(key: str, first: Site, key_site: Site) -> str:
+    """The message about a duplicate key."""
+    where = f"on line {first.line}" if first.path == key_site.path else f"at {first}"
+    return f'duplicate key "{key}": the first is {where}'
 
 
-def _place(text: str, position: int) -> tuple[int, int]:
+def _line_and_column(text: str, position: int) -> tuple[int, int]:
     """The line and column of a character."""
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
-    """libyaml says what it met; a person wants to know what to look at."""
+    """The message for a syntax error: likely causes instead of what libyaml expected."""
     problem = str(error.problem or error)
     mark = error.problem_mark
     line = text.split("\n")[mark.line] if mark and mark.line < text.count("\n") + 1 else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or ("cannot start any token" in problem and "\t" in line):
-        return "not YAML: a tab is no indentation here; use blanks"
+        return "not YAML: tabs are not allowed for indentation; use spaces"
     if "mapping values are not allowed" in problem:
-        return "not YAML: a second `: ` in one value, or a line that is indented wrongly; put a value that holds `: ` in quotes"
+        return "not YAML: a second `: ` in one value, or wrong indentation; put a value that contains `: ` in quotes"
     if "did not find expected '-' indicator" in problem or "did not find expected key" in problem:
-        return "not YAML: this line does not fit its neighbours; look at its indentation, and at quotes or braces left open above it"
+        return (
+            "not YAML: this line does not match its neighbours; "
+            "check its indentation, and look for unclosed quotes or braces above it"
+        )
     if "could not find expected ':'" in problem:
-        return "not YAML: a line without `: ` among the entries of a mapping; look at the indentation of it and of the line above"
+        return (
+            "not YAML: a line without `: ` among the entries of a mapping; "
+            "check its indentation and that of the line above"
+        )
     if "cannot start any token" in problem:
         return (
-            f"not YAML: a value cannot begin with {line[mark.column : mark.column + 1]!r}; put it in quotes"
+            f"not YAML: a value cannot start with {line[mark.column : mark.column + 1]!r}; put it in quotes"
             if mark
             else f"not YAML: {problem}"
         )

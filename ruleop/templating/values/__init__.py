@@ -1,1 +1,1 @@
-"""The values that a running template works with: data, text with slots, undefined values, and what may be done with them."""
+"""The values of templates: data, text with slots and undefined values, and the operations on them."""

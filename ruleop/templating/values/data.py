@@ -1,11 +1,11 @@
-"""The values that a template sees: plain data, and nothing else.
+"""The data that templates see.
 
-Mappings and lists of the cluster's objects are handed out as read-only views, for three reasons: a field named `items` must be the field
-and never a method; nothing may be changed; and when something is missing, the answer depends on where it was looked for. Under `spec` it
-is somebody's mistake, under a child it is not there *yet*, and under an unwanted child it is not wanted. So a view knows its origin and
-the way to it, and gives the right kind of `Absent`.
+Mappings and lists of objects are read-only views, for three reasons: a field named `items` must be the field and never
+a method; nothing may be changed; and the meaning of a missing field depends on its origin. Below `spec` it is a
+mistake, below a child it is not available *yet*, and below a child whose `when` is false it does not exist. So a view
+has an origin and a path, and returns the matching kind of `UndefinedValue`.
 
-What a template makes of such data becomes JSON again by `plain`.
+`plain` converts the values of a template back to JSON.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ruleop.errors import RenderError
 from ruleop.schema.nearest import nearest
 from ruleop.templating.values.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
 from ruleop.templating.values.faults import Fault, fault_of
-from ruleop.templating.values.undefined import OMIT, Absent, Broken, Later, Missing, NotLive, Origin, join_path
+from ruleop.templating.values.undefined import OMIT, Broken, Later, Missing, NotLive, Origin, UndefinedValue, join_path
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
 
-_ABSENT: dict[Origin, type[Absent]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
+_UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
 
 class View:
-    """A container of somebody else's data, read-only."""
+    """A read-only container."""
 
     __slots__ = ("data", "key", "origin", "parent")
 
@@ -43,13 +43,17 @@ class View:
     def path(self) -> str:
         return str(self.key) if self.parent is None else join_path(self.parent.path(), self.key)
 
-    def missing(self, key: object) -> Absent:
-        """What it means that `key` is not here."""
-        found = _ABSENT[self.origin](self.path) if self.origin is not Origin.GIVEN else Missing(self.path, partial(self._existing, key))
+    def missing(self, key: object) -> UndefinedValue:
+        """The undefined value for a missing `key`."""
+        found = (
+            _UNDEFINED[self.origin](self.path)
+            if self.origin is not Origin.GIVEN
+            else Missing(self.path, partial(self._missing_hint, key))
+        )
         return found.below(key)
 
-    def _existing(self, key: object) -> str:
-        """What there is instead."""
+    def _missing_hint(self, key: object) -> str:
+        """The end of the message about a missing key: the similar or existing names."""
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
         close = nearest(key, self.data) if isinstance(key, str) else None
@@ -83,7 +87,7 @@ class View:
 
 
 class MapView(View, Mapping[str, Any]):
-    """A mapping, of which every key can be had as a field, whatever it is called."""
+    """A mapping whose keys are all accessible as fields, whatever their names."""
 
     __slots__ = ()
 
@@ -120,7 +124,7 @@ class ListView(View, Sequence[Any]):
 
     def field(self, key: object) -> Any:
         if isinstance(key, str) and key.isdigit():
-            key = int(key)  # map(attribute='a.0.b') splits at the dots
+            key = int(key)  # map(attribute='a.0.b') splits at dots
         if isinstance(key, int) and not isinstance(key, bool):
             try:
                 return self[key]
@@ -147,7 +151,8 @@ class ListView(View, Sequence[Any]):
 
 
 class ObjectsView(ListView):
-    """A list of objects, of which one can also be had by name or `Kind/name`. Text is never a position: an object may be called 1."""
+    """A list of objects that are also accessible by name or `Kind/name`. A string is never a position: an object may be
+    named 1."""
 
     __slots__ = ()
 
@@ -165,14 +170,16 @@ PARTIAL = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class PartialMapView(MapView):
-    """An object of which nothing but the metadata is known. That nothing else is read of it was worked out from the rules; if it is read
-    all the same, that must not pass for a field which will come."""
+    """An object of which only the metadata is known, because the rules read nothing else. Reading another field is an
+    internal error, not a field that is missing."""
 
     __slots__ = ()
 
     def field(self, key: object) -> Any:
         if key not in PARTIAL:
-            raise Fault(f"{self.path()} was read as metadata only, and here something else is read of it: this is a bug of ruleop")
+            raise Fault(
+                f"internal error: {self.path()} was loaded as metadata only, but the template reads other fields"
+            )
         return MapView.field(self, key)
 
 
@@ -184,7 +191,8 @@ class PartialListView(ListView):
 
 
 class Lazy:
-    """A value that is worked out when it is first asked for: a `let` that a template does not read costs nothing, and harms nobody."""
+    """A value that is computed on first use: a `let` that a template does not read costs nothing, and its errors have
+    no effect."""
 
     __slots__ = ("_force", "_name", "_value")
 
@@ -196,7 +204,7 @@ class Lazy:
     def value(self) -> Any:
         if self._force is not None:
             force, self._force = self._force, None
-            self._value = Broken(self._name, Fault(f"{self._name} needs itself"))
+            self._value = Broken(self._name, Fault(f"{self._name} depends on itself"))
             try:
                 self._value = force()
             except Fault as fault:
@@ -207,7 +215,7 @@ class Lazy:
 
 
 def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
-    """`data` as a template sees it under `name`."""
+    """A view of `data` with the path `name`."""
     if isinstance(data, dict):
         return MapView(data, name, origin)
     if isinstance(data, list):
@@ -216,48 +224,49 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 
 
 def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
-    """The same of an object or a list of objects of which the metadata is read only."""
+    """A view of an object, or of a list of objects, of which only the metadata is known."""
     return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
 
 
 def plain(value: Any) -> JSON:
-    """A template's value as JSON, sharing what is JSON already. Whatever is absent in it raises its fault."""
+    """A template's value as JSON, which shares parts that are JSON already. Undefined values in it raise their
+    faults."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value
     if kind is MapView or kind is ListView:
-        return _unmixed(value.data)
-    return _Plain().of(value, 0)[0]
+        return _without_views(value.data)
+    return _Converter().of(value, 0)[0]
 
 
 def plain_and_weight(value: Any) -> tuple[JSON, int]:
-    """The value as JSON, and how many characters it is, about."""
+    """The value as JSON, and its approximate number of characters."""
     if isinstance(value, View):
-        data = _unmixed(value.data)
+        data = _without_views(value.data)
         try:
-            # Data of the cluster is a tree, so the encoder may walk it, which is faster than anything written in Python.
+            # Data of the cluster is a tree, so the JSON encoder can measure it, which is faster than Python code.
             weight = len(orjson.dumps(data))
         except TypeError:
             return data, weigh(data)
         METER.spend(1 + (weight >> 6))
         return data, weight
     if type(value) is dict and set(map(type, value)) == _TEXT == set(map(type, value.values())):
-        METER.spend(1 + len(value))  # as labels and ConfigMaps are: nothing to be made anew
+        METER.spend(1 + len(value))  # such as labels and ConfigMaps: no copy needed
         return value, sum(map(len, value.values())) + NODE * len(value)
-    return _Plain().of(value, 0)
+    return _Converter().of(value, 0)
 
 
 _TEXT = {str}
 
 
-class _Plain:
-    """Makes JSON of one value, and weighs it: lists that hold one another twice can stand for far more than what they take, so each is
-    made once, but counted every time."""
+class _Converter:
+    """Converts a value to JSON and measures it. Lists that contain one another several times can represent far more
+    data than they occupy, so each is converted once, but counted every time."""
 
-    __slots__ = ("made",)
+    __slots__ = ("converted",)
 
     def __init__(self) -> None:
-        self.made: dict[int, tuple[JSON, int, object]] = {}  # the original is kept, so that no other object gets its id
+        self.converted: dict[int, tuple[JSON, int, object]] = {}  # with the original, so that its id is not reused
 
     def of(self, value: Any, depth: int) -> tuple[JSON, int]:
         kind = type(value)
@@ -267,17 +276,17 @@ class _Plain:
             return value, NODE
         if kind is int or kind is float:
             return json_number(value), NODE
-        if isinstance(value, Absent):
+        if isinstance(value, UndefinedValue):
             raise value.fault()
         if hasattr(value, "as_json"):
             return value.as_json(), NODE
         if hasattr(value, "as_text"):
             return self.of(value.as_text(), depth)
-        if isinstance(value, str):  # a subclass of ours, such as a literal of a template
+        if isinstance(value, str):  # a subclass, such as a literal of a template
             return str(value), len(value)
-        known = self.made.get(id(value))
+        known = self.converted.get(id(value))
         if known is None:
-            self.made[id(value)] = known = (*self._container(value, depth), value)
+            self.converted[id(value)] = known = (*self._container(value, depth), value)
         return known[0], known[1]
 
     def _container(self, value: Any, depth: int) -> tuple[JSON, int]:
@@ -294,7 +303,7 @@ class _Plain:
                 if item is not OMIT:
                     name = _key(key)
                     if name in result:
-                        raise Fault("two keys of a mapping are the same as text")
+                        raise Fault("two keys of a mapping are the same when converted to text")
                     result[name], more = self.of(item, depth + 1)
                     weight += more + NODE
         elif isinstance(value, (list, tuple, range)):
@@ -302,19 +311,19 @@ class _Plain:
             for item in value:
                 METER.spend(1)
                 if item is not OMIT:
-                    made, more = self.of(item, depth + 1)
-                    result.append(made)
+                    converted, more = self.of(item, depth + 1)
+                    result.append(converted)
                     weight += more
         else:
-            raise Fault(f"{noun(value)} is no data: only text, numbers, booleans, lists and mappings can be used")
+            raise Fault(f"{noun(value)} is not data: only text, numbers, booleans, lists and mappings can be used")
         if weight > MAX_OUTPUT:
             raise Exhausted(f"data of more than {MAX_OUTPUT:,} characters")
         return result, weight
 
 
-def _unmixed(data: JSON) -> JSON:
-    """A view may hold other views at its top (`cr` holds `status`, whose origin differs)."""
-    if type(data) is dict and any(isinstance(item, (View, Lazy, Absent)) for item in data.values()):
+def _without_views(data: JSON) -> JSON:
+    """The data of a view without nested views at its top (`cr` contains `status`, whose origin differs)."""
+    if type(data) is dict and any(isinstance(item, (View, Lazy, UndefinedValue)) for item in data.values()):
         return {key: plain(item.value() if isinstance(item, Lazy) else item) for key, item in data.items()}
     return data
 
@@ -324,17 +333,17 @@ def _key(key: object) -> str:
 
 
 def json_number(value: float) -> int | float:
-    """The number, if JSON can hold it."""
+    """The number, if JSON can represent it."""
     if type(value) is int:
         if not -(2**63) <= value < 2**64:
-            raise Fault("a number that JSON cannot hold (of more than 64 bits)")
+            raise Fault("a number that JSON cannot represent (more than 64 bits)")
     elif value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - only NaN differs from itself
-        raise Fault("a number that JSON cannot hold (infinite, or not a number)")
+        raise Fault("a number that JSON cannot represent (infinite, or not a number)")
     return value
 
 
 def scalar_text(value: Any) -> str:
-    """How a scalar stands inside longer text: as YAML would print it. Anything else has no such form."""
+    """A scalar as a part of longer text, as in YAML. Raises Fault for anything else."""
     kind = type(value)
     if kind is str:
         return str(value)
@@ -346,7 +355,7 @@ def scalar_text(value: Any) -> str:
         return float_text(value)
     if hasattr(value, "as_text"):
         return str(value.as_text())
-    if isinstance(value, Absent):
+    if isinstance(value, UndefinedValue):
         raise value.fault()
     if value is None:
         raise Fault("null inside longer text: use `default('', true)` to print nothing")
@@ -356,12 +365,12 @@ def scalar_text(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest text that reads as the same number in JSON and YAML: 1.5, 1e+21."""
+    """The shortest text that is the same number in JSON and YAML: 1.5, 1e+21."""
     return repr(json_number(value))
 
 
 def noun(value: object) -> str:
-    """What kind of thing a value is, for a message: never the value itself."""
+    """The type of a value for a message, which must not contain the value itself."""
     if value is None:
         return "null"
     if isinstance(value, bool):

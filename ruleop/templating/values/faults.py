@@ -1,8 +1,8 @@
-"""Why an expression has no value, as its evaluation raises it; and what callers get to see of it.
+"""Errors of expressions, inside a render and for its callers.
 
-Inside a render a `Fault` travels without a place, because one value may be used in many: the slot that uses it says where (`Fault.at`).
-What leaves the room is a `RenderError` with file, line and expression, or a `Waiting`, which is no mistake. None of them ever holds a
-value: a value may be a Secret's.
+Inside a render a `Fault` has no place, because one value may be used in several: the slot that uses it adds one
+(`Fault.at`). Callers get a `RenderError` with file, line and expression, or a `Waiting`, which is not a mistake. No
+message contains a value, which may be a Secret's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ruleop.errors import RenderError, RuleError, RuleopError, Site
 
 
 class Fault(jinja2.TemplateRuntimeError):
-    """Why an expression has no value."""
+    """The reason why an expression has no value."""
 
     kind = "error"
 
@@ -27,7 +27,8 @@ class Fault(jinja2.TemplateRuntimeError):
         self.expression = ""
 
     def at(self, site: Site, expression: str) -> Self:
-        """The same, said to be here, unless it knows better. A copy: what is broken may be used again elsewhere."""
+        """A copy with this place, or the fault itself if it has one. A copy, because the value may be used elsewhere
+        too."""
         if self.site is not None:
             return self
         placed = copy.copy(self)
@@ -37,19 +38,19 @@ class Fault(jinja2.TemplateRuntimeError):
 
 
 class NotThereYet(Fault):
-    """The value will come: what needs it waits for `path`. `why` is one word for it, where it is more than a value."""
+    """The value is not available yet: the render waits for `path`. `why` is one word for what is missing."""
 
     kind = "later"
     forbidden = False
 
     def __init__(self, path: str, *, why: str = "value") -> None:
-        super().__init__(f"{path} is not there yet")
+        super().__init__(f"{path} is not available yet")
         self.path = path
         self.why = why
 
 
 class NotPermitted(NotThereYet):
-    """The value cannot be read: `path` is the sentence that says which permission is missing."""
+    """The value cannot be read: `path` is the message about the missing permission."""
 
     forbidden = True
 
@@ -62,37 +63,39 @@ class RuleErrors(RuleopError):  # noqa: N818 - several of them
         self.mistakes = mistakes
 
 
-class Waiting(RenderError):  # noqa: N818 - no mistake
-    """What is rendered needs something that is not there yet. Not a mistake: it waits for `path`."""
+class Waiting(RenderError):  # noqa: N818 - not an error
+    """The render needs a value that is not available yet, at `path`. Not a mistake."""
 
-    def __init__(self, path: str, site: Site, *, expression: str = "", why: str = "value", forbidden: bool = False) -> None:
-        super().__init__(path if forbidden else f"{path} is not there yet", site, expression=expression)
+    def __init__(
+        self, path: str, site: Site, *, expression: str = "", why: str = "value", forbidden: bool = False
+    ) -> None:
+        super().__init__(path if forbidden else f"{path} is not available yet", site, expression=expression)
         self.path = path
         self.why = why
         self.forbidden = forbidden  # a permission is missing; `path` says which
 
 
-class LimitExceeded(RenderError):  # noqa: N818 - reads as what it is
-    """A render that costs more than one may: the next one of the same pass would cost as much again."""
+class LimitExceeded(RenderError):  # noqa: N818 - named for the condition
+    """A render that exceeds a limit. Further renders of the same pass would probably exceed it too."""
 
 
 def mistake(message: str, site: Site) -> RuleErrors:
-    """One mistake, as what is raised for several."""
+    """An exception for a single mistake."""
     return RuleErrors([RuleError(message, site)])
 
 
 def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
-    """Raises the fault as what callers know, with its place, or else this one."""
+    """Raises the fault as a RenderError or Waiting, with its own place or else the given one."""
     at = fault.site or site
-    said = fault.expression or expression
+    source = fault.expression or expression
     if isinstance(fault, NotThereYet):
-        raise Waiting(fault.path, at, expression=said, why=fault.why, forbidden=fault.forbidden) from None
-    message = f"{{{{ {said} }}}}: {fault.reason}" if said and not fault.reason.startswith(said) else fault.reason
-    raise (LimitExceeded if fault.kind == "limit" else RenderError)(message, at, expression=said) from None
+        raise Waiting(fault.path, at, expression=source, why=fault.why, forbidden=fault.forbidden) from None
+    message = f"{{{{ {source} }}}}: {fault.reason}" if source and not fault.reason.startswith(source) else fault.reason
+    raise (LimitExceeded if fault.kind == "limit" else RenderError)(message, at, expression=source) from None
 
 
 def fault_of(error: RenderError) -> Fault:
-    """The other way about: an error that one evaluation ended with, as a value of the next one."""
+    """The inverse of `raise_for`: the error of one evaluation as a fault in another."""
     fault: Fault = Fault(error.message)
     if isinstance(error, Waiting):
         fault = (NotPermitted if error.forbidden else NotThereYet)(error.path, why=error.why)

@@ -1,5 +1,5 @@
-"""How `a.b`, `a['b']`, `a[x]` and `a[1:2]` find something. A field is looked up in data; no attribute of a Python object is reachable,
-save the few of Jinja's own helpers that are named here."""
+"""Lookup of `a.b`, `a['b']`, `a[x]` and `a[1:2]` in data. Attributes of Python objects are not accessible, except the
+few of Jinja's helpers that are listed here."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from ruleop.templating.values.budget import METER
 from ruleop.templating.values.data import ListView, MapView, noun
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.text import Dump, Text
-from ruleop.templating.values.undefined import Absent, Missing, NoField
+from ruleop.templating.values.undefined import Missing, NoField, UndefinedValue
 
-_LOOP_FIELDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem"})
+_LOOP_FIELDS = frozenset(
+    {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem"}
+)
 
 
 class Group(NamedTuple):
-    """What `groupby` gives for each value: unpacked in a loop, or by these names."""
+    """A group of `groupby`, which can be unpacked in a loop or read by these names."""
 
     grouper: Any
     list: Any
 
 
-class Entry(NamedTuple):
-    """An entry of a mapping, as `items`, `.items()` and `dictsort` give it: unpacked in a loop, or by these names, as in `forEach`."""
+class MappingEntry(NamedTuple):
+    """An entry of a mapping from `items`, `.items()` or `dictsort`, which can be unpacked in a loop or read by these
+    names, as in `forEach`."""
 
     key: str
     value: Any
 
 
 def field_of(obj: Any, key: Any) -> Any:
-    if type(obj) is MapView and type(key) is str:  # nearly always; `MapView.field` in line
+    if type(obj) is MapView and type(key) is str:  # the common case; `MapView.field` inlined
         try:
             value = obj.data[key]
         except KeyError:
             return obj.missing(key)
         kind = type(value)
         return value if kind is str or kind is int else obj.wrap(key, value)
-    if isinstance(obj, Absent):
+    if isinstance(obj, UndefinedValue):
         return obj.step(key)
-    if isinstance(key, Absent):
+    if isinstance(key, UndefinedValue):
         raise key.fault()
     if isinstance(key, (Text, Dump)):
         key = key.as_text()
@@ -51,19 +54,19 @@ def field_of(obj: Any, key: Any) -> Any:
     if isinstance(obj, (Text, Dump)):
         obj = obj.as_text()
     if isinstance(obj, (dict, list, tuple, range, str)):
-        return _inside(obj, key)
-    return _of_helper(obj, key)
+        return _field_of_created(obj, key)
+    return _field_of_helper(obj, key)
 
 
 def field_by_value(obj: Any, key: Any) -> Any:
     """A field whose name was computed."""
     found = field_of(obj, key)
-    return found.without_key() if isinstance(found, Absent) and isinstance(key, (str, Text, Dump)) else found
+    return found.without_key() if isinstance(found, UndefinedValue) and isinstance(key, (str, Text, Dump)) else found
 
 
-def _inside(obj: Any, key: Any) -> Any:
-    """A field of a mapping, list or text that the template made itself."""
-    if isinstance(obj, (Group, Entry)) and key in obj._fields:
+def _field_of_created(obj: Any, key: Any) -> Any:
+    """A field of a mapping, list or text that the template created."""
+    if isinstance(obj, (Group, MappingEntry)) and key in obj._fields:
         return getattr(obj, key)
     if isinstance(key, str) and key.isdecimal() and not isinstance(obj, dict):
         key = int(key)
@@ -78,13 +81,13 @@ def _inside(obj: Any, key: Any) -> Any:
     return NoField(noun(obj), key)
 
 
-def _of_helper(obj: Any, key: Any) -> Any:
-    """What Jinja's own objects have that is worth having."""
+def _field_of_helper(obj: Any, key: Any) -> Any:
+    """A field of one of Jinja's own objects."""
     kind = type(obj)
     if kind is LoopContext and key in _LOOP_FIELDS:
         return getattr(obj, key)
     if kind is Namespace:
-        return obj._Namespace__attrs.get(key, Missing("this namespace").below(key))  # noqa: SLF001 - it has no other way to be read by name alone
+        return obj._Namespace__attrs.get(key, Missing("this namespace").below(key))  # noqa: SLF001 - there is no public way to read it by name
     if kind is TemplateModule and isinstance(key, str) and not key.startswith("_"):
         return vars(obj).get(key, Missing("this import").below(key))
     if kind is TemplateReference:
@@ -106,8 +109,8 @@ def reach(item: Any, attribute: Any) -> Any:
     return item
 
 
-def sliced(obj: Any, start: Any, stop: Any, step: Any) -> Any:
-    if isinstance(obj, Absent):
+def slice_of(obj: Any, start: Any, stop: Any, step: Any) -> Any:
+    if isinstance(obj, UndefinedValue):
         raise obj.fault()
     if isinstance(obj, (Text, Dump)):
         obj = obj.as_text()

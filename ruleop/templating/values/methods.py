@@ -1,6 +1,5 @@
-"""The methods that data has in a template: those of text, mappings and lists that people use, each bounded in what it makes. A field is
-never a method, so `spec.items` stays the field; a call is never a field, so `spec.labels.items()` is the method even where a label has
-that name."""
+"""The methods of text, mappings and lists in templates, with bounded results. `spec.items` is always the field, and
+`spec.labels.items()` always the method, even if a label has that name."""
 
 from __future__ import annotations
 
@@ -10,27 +9,27 @@ from typing import Any
 from ruleop.templating.values.budget import METER
 from ruleop.templating.values.data import ListView, MapView, scalar_text
 from ruleop.templating.values.faults import Fault
-from ruleop.templating.values.lookup import Entry
+from ruleop.templating.values.lookup import MappingEntry
 from ruleop.templating.values.operators import comparable, given, passes
 from ruleop.templating.values.text import Dump, Text
-from ruleop.templating.values.undefined import Absent, Missing
+from ruleop.templating.values.undefined import Missing, UndefinedValue
 
 Method = Callable[..., Any]
 
 
 def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """`obj.name(...)` of text, a mapping or a list."""
-    method = METHODS.get((family(obj), name))
+    """Calls `obj.name(...)` of text, a mapping or a list."""
+    method = METHODS.get((type_name(obj), name))
     if method is None:
-        known = sorted(known for kind, known in METHODS if kind == family(obj))
-        raise Fault(f"there is no method {name}() here" + (f"; there are {', '.join(known)}" if known else ""))
+        known = sorted(known for kind, known in METHODS if kind == type_name(obj))
+        raise Fault(f"unknown method {name}()" + (f"; use one of {', '.join(known)}" if known else ""))
     try:
         return method(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
     except (TypeError, ValueError, LookupError):
         raise Fault(f"{name}() cannot take these arguments") from None
 
 
-def family(obj: Any) -> str:
+def type_name(obj: Any) -> str:
     if isinstance(obj, (str, Text, Dump)):
         return "text"
     if isinstance(obj, Mapping):
@@ -42,7 +41,7 @@ _BACKWARD = frozenset({"rfind", "rsplit", "rpartition"})
 _STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
 
 
-def _plain_text(name: str) -> Method:
+def _text_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(text: Any, *args: Any) -> Any:
@@ -76,9 +75,9 @@ def joined_by(separator: Any, values: Any) -> str:
     return between.join(texts)
 
 
-def _items(mapping: Mapping[str, Any]) -> list[Entry]:
+def _items(mapping: Mapping[str, Any]) -> list[MappingEntry]:
     METER.items(len(mapping))
-    return list(map(Entry._make, mapping.items()))
+    return list(map(MappingEntry._make, mapping.items()))
 
 
 def _keys(mapping: Mapping[str, Any]) -> list[str]:
@@ -92,12 +91,13 @@ def _values(mapping: Mapping[str, Any]) -> list[Any]:
 
 
 def _get(mapping: Mapping[str, Any], key: Any, *default: Any) -> Any:
-    """With a default it is one, for whatever is missing; without, it is null only where nothing else is to come."""
+    """With a default, the default for any missing key. Without, null, except where the value is only not available
+    yet."""
     found = mapping.field(key) if isinstance(mapping, MapView) else mapping.get(key, Missing())
-    if not isinstance(found, Absent) or not (default or isinstance(found, Missing)):
+    if not isinstance(found, UndefinedValue) or not (default or isinstance(found, Missing)):
         return found
-    (otherwise,) = default or (None,)
-    return otherwise
+    (fallback,) = default or (None,)
+    return fallback
 
 
 def _index(items: Any, item: Any) -> int:
@@ -111,12 +111,12 @@ def _count(items: Any, item: Any) -> int:
 
 
 _OF_TEXT = (
-    "upper", "lower", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "partition",
-    "rpartition", "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count",
+    "upper", "lower", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines",
+    "partition", "rpartition", "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count",
     "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric",
 )  # fmt: skip
 
-METHODS: dict[tuple[str, str], Method] = {("text", name): _plain_text(name) for name in _OF_TEXT}
+METHODS: dict[tuple[str, str], Method] = {("text", name): _text_method(name) for name in _OF_TEXT}
 METHODS |= {
     ("text", "replace"): replaced,
     ("text", "join"): joined_by,

@@ -1,5 +1,5 @@
-"""What `+`, `~`, `==`, `in` and the other operators do: what they do in Python, but never over something absent, never without a bound,
-and with captured text being the string that it amounts to."""
+"""The operators `+`, `~`, `==`, `in` and so on. They work as in Python, but undefined values raise their faults,
+results are bounded, and captured text counts as a string."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ruleop.templating.values.budget import MAX_BITS, METER, Exhausted
 from ruleop.templating.values.data import ListView, View, noun, plain, plain_and_weight, scalar_text
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.printf import printf
-from ruleop.templating.values.text import Dump, Place, Slot, Text
-from ruleop.templating.values.undefined import Absent
+from ruleop.templating.values.text import Dump, Slot, SlotPlace, Text
+from ruleop.templating.values.undefined import UndefinedValue
 
-_TABLE: dict[str, Callable[[Any, Any], Any]] = {
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,
     "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
-_NOWHERE = Place(Site(""), "")
+_NO_PLACE = SlotPlace(Site(""), "")
 
 
 def given(value: Any) -> Any:
-    """An argument, which has to be there; captured text as a string."""
-    if isinstance(value, Absent):
+    """A defined value, with captured text as a string."""
+    if isinstance(value, UndefinedValue):
         raise value.fault()
     return value.as_text() if isinstance(value, (Text, Dump)) else value
 
@@ -42,24 +42,27 @@ def operate(symbol: str, left: Any, right: Any) -> Any:
         raise Fault(f"{noun(left)} + {noun(right)}: only text can be added to text; join anything with ~")
     _check_growth(symbol, left, right)
     try:
-        result = _TABLE[symbol](left, right)
+        result = _OPERATIONS[symbol](left, right)
     except TypeError:
-        raise Fault(f"{noun(left)} {symbol} {noun(right)} has no meaning") from None
+        raise Fault(f"{noun(left)} {symbol} {noun(right)} is not possible") from None
     except (ArithmeticError, ValueError):
-        raise Fault(f"{symbol} has no result here (a division by zero, or a number too large)") from None
+        raise Fault(f"{symbol} failed (division by zero, or a number too large)") from None
     if isinstance(result, complex):
-        raise Fault(f"{symbol} has no result here (the root of a negative number)")
+        raise Fault(f"{symbol} failed (root of a negative number)")
     check_size(result)
     return result
 
 
 def check_size(number: Any) -> None:
-    if isinstance(number, (int, Fraction)) and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
-        raise Exhausted("a number grows out of all bounds")
+    if (
+        isinstance(number, (int, Fraction))
+        and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS
+    ):
+        raise Exhausted(f"a number of more than {MAX_BITS} bits")
 
 
 def _check_growth(symbol: str, left: Any, right: Any) -> None:
-    """Before it is too late: how large `left + right`, `left * right` or `left ** right` will be."""
+    """Checks the size of `left + right`, `left * right` or `left ** right` before it is computed."""
     check_size(left)
     check_size(right)
     if symbol == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
@@ -75,15 +78,15 @@ def _check_growth(symbol: str, left: Any, right: Any) -> None:
         bits = 64 if isinstance(left, float) else max(left.numerator.bit_length(), left.denominator.bit_length())
         bits = 1 if abs(left) <= 2 else bits
         if abs(right) * bits > MAX_BITS:
-            raise Exhausted("a power grows out of all bounds")
+            raise Exhausted(f"a power of more than {MAX_BITS} bits")
 
 
 def joined(values: tuple[Any, ...]) -> Any:
-    """`a ~ b`: text; still template text if one of the two was."""
+    """`a ~ b`: a string, or captured text if one of the operands is."""
     if any(isinstance(value, Text) for value in values):
         parts: list[Any] = []
         for value in values:
-            parts.extend(value.parts if isinstance(value, Text) and not value.indent else [Slot(value, _NOWHERE)])
+            parts.extend(value.parts if isinstance(value, Text) and not value.indent else [Slot(value, _NO_PLACE)])
         METER.items(len(parts))
         return Text(parts)
     texts = [scalar_text(value) for value in values]
@@ -92,7 +95,7 @@ def joined(values: tuple[Any, ...]) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """One side of a comparison. Lists that a template made can hold one another, and so stand for far more than what they take."""
+    """An operand of a comparison, with its size counted: lists of a template can contain one another many times."""
     if isinstance(value, (list, tuple, dict)):
         return plain(value)
     if isinstance(value, View):
@@ -105,7 +108,7 @@ def contains(needle: Any, haystack: Any) -> bool:
     needle, haystack = given(needle), given(haystack)
     if isinstance(haystack, str):
         if not isinstance(needle, str):
-            raise Fault(f"{noun(needle)} in text: only text can be in text")
+            raise Fault(f"{noun(needle)} in text: only text can be searched in text")
         METER.text(len(haystack))
         return needle in haystack
     if isinstance(haystack, Mapping):
@@ -115,14 +118,14 @@ def contains(needle: Any, haystack: Any) -> bool:
         if isinstance(needle, (str, int, float)) or needle is None:
             return needle in haystack.data
     if not isinstance(haystack, (list, tuple, range, ListView)):
-        raise Fault(f"`in` looks into text, lists and mappings, not into {noun(haystack)}")
+        raise Fault(f"`in` needs text, a list or a mapping on the right, not {noun(haystack)}")
     needle = comparable(needle)
     return any(needle == comparable(item) for item in passes(haystack))
 
 
 def passes(value: Any) -> Any:
-    """What a loop goes over, each pass counted."""
-    if isinstance(value, Absent):
+    """The iterable of a loop, with its passes counted."""
+    if isinstance(value, UndefinedValue):
         raise value.fault()
     if isinstance(value, (Text, Dump)):
         value = value.as_text()

@@ -1,4 +1,4 @@
-"""`'%05d' % n`, as the filter `format` and the operator `%` on text: bounded, for a width is a number that anybody may choose."""
+"""`'%05d' % n`: the filter `format` and the operator `%` on text, bounded because a width may be any number."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from ruleop.templating.values.budget import MAX_INDENT, METER, width
 from ruleop.templating.values.data import json_number, scalar_text
 from ruleop.templating.values.faults import Fault
 
-# Nothing here is tried twice, or a hostile text could be searched for hours. A name in brackets has none itself.
-_DIRECTIVE = re.compile(r"%(?:(?:\((?P<name>[^()]*+)\))?[-+ #0]*+(?P<width>[0-9]*+)(?:\.(?P<precision>[0-9]*+))?(?P<kind>[a-zA-Z%]))?+")
+# Possessive, because backtracking on a hostile text could take hours. A name in brackets cannot contain brackets.
+_DIRECTIVE = re.compile(
+    r"%(?:(?:\((?P<name>[^()]*+)\))?[-+ #0]*+(?P<width>[0-9]*+)(?:\.(?P<precision>[0-9]*+))?(?P<kind>[a-zA-Z%]))?+"
+)
 
 
 def printf(pattern: str, *args: Any, **named: Any) -> str:
-    shown = [_shown(value) for value in args]
-    shown_by_name = {key: _shown(value) for key, value in named.items()}
+    arguments = [_argument(value) for value in args]
+    named_arguments = {key: _argument(value) for key, value in named.items()}
     if re.search(r"%[^a-zA-Z%*]*+\*", pattern):
-        raise Fault("format: a width given by * is not allowed")
-    length = len(pattern) + sum(len(value) for value in shown if isinstance(value, str))
+        raise Fault("format: the width * is not allowed")
+    length = len(pattern) + sum(len(value) for value in arguments if isinstance(value, str))
     for found in _DIRECTIVE.finditer(pattern):
         METER.spend(1)
         if found["kind"] is None:
-            raise Fault("format: the values do not fit the directives in the text")
+            raise Fault("format: the values do not match the directives in the text")
         for number in (found["width"], found["precision"]):
             width((number or "0")[:6], "a width or precision")
-        value = shown_by_name.get(found["name"] or "")
+        value = named_arguments.get(found["name"] or "")
         length += len(value) if isinstance(value, str) else 2 * MAX_INDENT
     METER.text(length)
     try:
-        return pattern % (shown_by_name or tuple(shown))
+        return pattern % (named_arguments or tuple(arguments))
     except (TypeError, ValueError, KeyError, OverflowError):
-        raise Fault("format: the values do not fit the directives in the text") from None
+        raise Fault("format: the values do not match the directives in the text") from None
 
 
-def _shown(value: Any) -> Any:
+def _argument(value: Any) -> Any:
     if hasattr(value, "as_json"):
         value = value.as_json()
     if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -1,10 +1,11 @@
-"""What a running template gives: literal text of the template's own, and slots for everything that it prints.
+"""The output of a template: its literal text, and a slot for each printed value.
 
-A printed value never becomes text on its way. It travels as a `Slot` beside the literals, and only `lay_out` turns the sequence into one
-text.
+A printed value is not converted to text. It is a `Slot` among the literals, and only `lay_out` joins the sequence into
+one text.
 
-Text that a template captures (a macro's result, a `set` block, a `filter` block) is a `Text`: still literals and slots. Printed alone on
-its line it is laid out there, indented to that column. Anything else that is done to it sees the string that it amounts to.
+Text that a template captures (the result of a macro, a `set` block, a `filter` block) is a `Text`, which still consists
+of literals and slots. Printed alone on its line, it is inserted there and indented to the column. All other operations
+use it as a string.
 """
 
 from __future__ import annotations
@@ -23,22 +24,25 @@ if TYPE_CHECKING:
 
 
 class Indent(NamedTuple):
-    """What the filter `indent` was asked for. Text that is laid out alone on a line takes that line's column instead."""
+    """The arguments of the filter `indent`. Text alone on a line takes the column of that line instead."""
 
     by: str
     first: bool
     blank: bool
 
     def apply(self, text: str) -> str:
-        """As Jinja's: all lines but the first, and but blank ones."""
+        """Indents all lines except the first and blank ones, as in Jinja."""
         METER.text(len(text) + (text.count("\n") + 1) * len(self.by))
         lines = text.split("\n")
         start = 0 if self.first else 1
-        return "\n".join(self.by + line if number >= start and (line.strip() or self.blank) else line for number, line in enumerate(lines))
+        return "\n".join(
+            self.by + line if number >= start and (line.strip() or self.blank) else line
+            for number, line in enumerate(lines)
+        )
 
 
 class Lit(str):  # noqa: SLOT000 - a variable-sized object can have no slots
-    """Literal text of a template, which knows where it stands."""
+    """Literal text of a template, with its site."""
 
     site: Site
 
@@ -49,8 +53,8 @@ class Lit(str):  # noqa: SLOT000 - a variable-sized object can have no slots
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A `{{ ... }}` in a template: where it is, what it says, and whether nothing else is printed on its line."""
+class SlotPlace:
+    """A `{{ ... }}` in a template: its site and text, and whether it is alone on its line."""
 
     site: Site
     expression: str
@@ -59,31 +63,31 @@ class Place:
 
 @final
 class Slot:
-    """A value that was printed, and where."""
+    """A printed value and its place."""
 
     __slots__ = ("place", "value")
 
-    def __init__(self, value: Any, place: Place) -> None:
+    def __init__(self, value: Any, place: SlotPlace) -> None:
         self.value = value
         self.place = place
 
     @property
     def text(self) -> str:
-        """The value as it stands in longer text. One that has no such form raises its fault, with its place."""
+        """The value as a part of longer text. Raises Fault with the place if it is not a scalar."""
         try:
             return scalar_text(self.value)
         except Fault as error:
-            raise self.placed(error) from None
+            raise self.with_place(error) from None
 
-    def placed(self, error: Fault) -> Fault:
+    def with_place(self, error: Fault) -> Fault:
         return error.at(self.place.site, self.place.expression)
 
 
 Part: TypeAlias = str | Slot
 
 
-def flat(parts: Iterable[Any]) -> tuple[Part, ...]:
-    """A recursive loop hands on what its inner passes captured, as it stands."""
+def flatten_parts(parts: Iterable[Any]) -> tuple[Part, ...]:
+    """The parts, with captured text of recursive loops replaced by its own parts."""
     result = tuple(parts)
     if Text not in map(type, result):
         return result
@@ -93,7 +97,7 @@ def flat(parts: Iterable[Any]) -> tuple[Part, ...]:
 
 
 class _Captured:
-    """Something that is text to whoever looks at it, whatever else it is to the layout."""
+    """Text with additional information for the layout."""
 
     __slots__ = ("_string", "indent")
 
@@ -102,7 +106,7 @@ class _Captured:
         self._string: str | None = None
 
     def bare(self) -> str:
-        """The string that it amounts to, not indented."""
+        """The string without indentation."""
         raise NotImplementedError
 
     def as_text(self) -> str:
@@ -121,7 +125,7 @@ class _Captured:
         return bool(self.as_text())
 
     def __eq__(self, other: object) -> bool:
-        """As a key of a mapping it is the key that its string is."""
+        """Equality of the strings, so that captured text can be used as a key."""
         return self.as_text() == (other.as_text() if isinstance(other, _Captured) else other)
 
     def __hash__(self) -> int:
@@ -135,7 +139,7 @@ class Text(_Captured):
 
     def __init__(self, parts: Iterable[Part], indent: Indent | None = None) -> None:
         super().__init__(indent)
-        self.parts = flat(parts)
+        self.parts = flatten_parts(parts)
 
     def bare(self) -> str:
         parts = self.parts
@@ -156,20 +160,22 @@ class Text(_Captured):
         return Text(self.parts, indent)
 
     def trimmed(self, chars: str | None) -> Text:
-        """Without blanks at its ends, where they are the template's own."""
+        """The text without white space in the literals at its ends."""
         last = len(self.parts) - 1
         parts = list(self.parts)
         for number in {0, last} if parts else ():
             part = parts[number]
             if isinstance(part, Lit):
                 cut = part.lstrip(chars) if number == 0 else str(part)
-                gone = part[: len(part) - len(cut)].count("\n")
-                parts[number] = Lit(cut.rstrip(chars) if number == last else cut, Site(part.site.path, part.site.line + gone))
+                removed = part[: len(part) - len(cut)].count("\n")
+                parts[number] = Lit(
+                    cut.rstrip(chars) if number == last else cut, Site(part.site.path, part.site.line + removed)
+                )
         return Text(parts)
 
 
 class Dump(_Captured):
-    """What `to_yaml` and `to_json` give: text, which still knows the data that it was made of. Alone on its line it is that data."""
+    """The result of `to_yaml` and `to_json`: text with its data. Alone on its line it is inserted as data."""
 
     __slots__ = ("_bare", "_render", "data")
 

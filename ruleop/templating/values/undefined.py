@@ -1,10 +1,11 @@
-"""What stands where a value is missing, and what that means.
+"""Undefined values: what a missing field evaluates to, with the reason why it is missing.
 
-An `Absent` is looked at by `default` and `is defined` only. Whatever else is done to it (printing, comparing, asking for its truth,
-looping) raises its fault. That is what makes "not there yet" contagious without a rule for each operator: it ends the evaluation.
+Only `default` and `is defined` accept an `UndefinedValue`. All other operations (printing, comparing, testing its
+truth, looping) raise its fault. So a value that is not available yet ends the evaluation, without a rule for each
+operator.
 
-Most of them are made for a `default` and thrown away, so the way to the place and the field that may have been meant are worked out only
-when the fault is raised.
+Most undefined values are replaced by a `default`, so the path and the similar names are computed only when the fault is
+raised.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Origin(Enum):
-    """Where a value was looked for, and so what it means that it is missing."""
+    """The origin of a value, which decides why a field of it is missing."""
 
     GIVEN = "given"  # the CR and the rule's constants: a mistake
-    LATER = "later"  # children, observed resources, status: not there yet
-    LIVE = "live"  # `live.x`: waits for nothing, so it has to be asked for with `default`
+    LATER = "later"  # children, observed resources, status: not available yet
+    LIVE = "live"  # `live.x`: never waits, so it needs a `default`
 
 
-class Absent(Undefined):
-    """Stands where a value is missing; subclasses say what that means. It is a `jinja2.Undefined` so that Jinja's own code knows it as
-    one."""
+class UndefinedValue(Undefined):
+    """A missing value; subclasses have the reason. A `jinja2.Undefined`, so that Jinja's code treats it as
+    undefined."""
 
     __slots__ = ("_path", "_steps")
 
@@ -47,25 +48,25 @@ class Absent(Undefined):
         return path
 
     def fault(self) -> Fault:
-        return Fault(f"{self.path()} has no value")
+        return Fault(f"{self.path()} is undefined")
 
-    def step(self, key: object) -> Absent:
-        """What is below something missing is missing in the same way."""
+    def step(self, key: object) -> UndefinedValue:
+        """The undefined value for a field below this one, which is missing for the same reason."""
         below = type(self).__new__(type(self))
-        below._copy(self)  # noqa: SLF001 - its own kind
-        below._steps = (*self._steps, key)  # noqa: SLF001 - its own kind
+        below._copy(self)  # noqa: SLF001 - the same class
+        below._steps = (*self._steps, key)  # noqa: SLF001 - the same class
         return below
 
-    def _copy(self, other: Absent) -> None:
+    def _copy(self, other: UndefinedValue) -> None:
         self._path = other._path
 
     def below(self, key: object) -> Self:
-        """This, seen to be missing at a field of its path."""
+        """Sets the field of the path that is missing."""
         self._steps = (key,)
         return self
 
-    def without_key(self) -> Absent:
-        """The same, found with a key that was computed: it may be a value, which no message may say."""
+    def without_key(self) -> UndefinedValue:
+        """Removes a computed key from the path: it may be a value, which must not be in a message."""
         self._steps = (*self._steps[:-1], None)
         return self
 
@@ -83,8 +84,8 @@ class Absent(Undefined):
         return f"<{type(self).__name__}>"
 
 
-class Missing(Absent):
-    """A field of the CR or of `vars` that nobody set."""
+class Missing(UndefinedValue):
+    """A field of the CR or of `vars` that is not set."""
 
     __slots__ = ("_hint",)
 
@@ -92,16 +93,16 @@ class Missing(Absent):
         super().__init__(path)
         self._hint = hint
 
-    def _copy(self, other: Absent) -> None:
+    def _copy(self, other: UndefinedValue) -> None:
         super()._copy(other)
-        self._hint = other._hint if isinstance(other, Missing) else str  # noqa: SLF001 - its own kind
+        self._hint = other._hint if isinstance(other, Missing) else str  # noqa: SLF001 - the same class
 
     def fault(self) -> Fault:
         return Fault(f"{self.path()} is not set{self._hint()}; use `default(...)` if it may be missing")
 
 
-class NoField(Absent):
-    """A field of something that has none, such as text."""
+class NoField(UndefinedValue):
+    """A field of a value without fields, such as text."""
 
     __slots__ = ("_what",)
 
@@ -110,17 +111,17 @@ class NoField(Absent):
         self._what = what
         self._steps = (key,)
 
-    def _copy(self, other: Absent) -> None:
+    def _copy(self, other: UndefinedValue) -> None:
         super()._copy(other)
-        self._what = other._what if isinstance(other, NoField) else ""  # noqa: SLF001 - its own kind
+        self._what = other._what if isinstance(other, NoField) else ""  # noqa: SLF001 - the same class
 
     def fault(self) -> Fault:
         key = self._steps[0]
         return Fault(f"{self._what} has no such field" if key is None else f"{self._what} has no field {key}")
 
 
-class Later(Absent):
-    """A field that something else will fill in."""
+class Later(UndefinedValue):
+    """A field that is not available yet."""
 
     __slots__ = ()
 
@@ -129,8 +130,8 @@ class Later(Absent):
 
 
 class Announced(Later):
-    """An object that does not exist yet, of which it is known already what it will be called. Everything else of it, and the whole, is not
-    there yet: what needs only the name need not wait for the object."""
+    """An object that does not exist yet, but whose name is known. Templates that need only the name do not wait for the
+    object; everything else of it is not available yet."""
 
     __slots__ = ("_known",)
 
@@ -146,28 +147,28 @@ class Announced(Later):
         return below.below(key)
 
 
-class NotLive(Absent):
-    """A field below `live.x` that does not exist now."""
+class NotLive(UndefinedValue):
+    """A field below `live.x` that does not exist."""
 
     __slots__ = ()
 
     def fault(self) -> Fault:
-        return Fault(f"{self.path()} does not exist now, and `live` waits for nothing: say what to use instead with `default(...)`")
+        return Fault(f"{self.path()} does not exist, and `live` does not wait: set a fallback with `default(...)`")
 
 
-class Unwanted(Absent):
-    """A child whose `when` is false, and all below it."""
+class Unwanted(UndefinedValue):
+    """A child whose `when` is false, and all fields of it."""
 
     __slots__ = ()
 
     def fault(self) -> Fault:
         return Fault(
-            f"{self.path()} has no value because the child {self._path} is not wanted (its `when` is false); test it with `is defined`"
+            f"{self.path()} is undefined because `when` of the child {self._path} is false; test it with `is defined`"
         )
 
 
-class Broken(Absent):
-    """A value that could not be computed; the fault shows when, and only when, somebody uses it."""
+class Broken(UndefinedValue):
+    """A value that could not be computed. Its fault is raised only when the value is used."""
 
     __slots__ = ("_fault",)
 
@@ -175,39 +176,41 @@ class Broken(Absent):
         super().__init__(path)
         self._fault = fault
 
-    def _copy(self, other: Absent) -> None:
+    def _copy(self, other: UndefinedValue) -> None:
         super()._copy(other)
         self._fault = other.fault()
 
     def fault(self) -> Fault:
-        """A copy: an exception collects the way of each time that it is raised."""
+        """A copy, because an exception collects a traceback each time it is raised."""
         return copy.copy(self._fault)
 
 
-class Omit(Absent):
-    """`omit`, and an inline `if` that is false and has no `else`: as a whole value it leaves out its key or item."""
+class Omit(UndefinedValue):
+    """`omit`, or an inline `if` that is false and has no `else`: as a whole value it omits its key or item."""
 
     __slots__ = ()
 
     def fault(self) -> Fault:
-        return Fault("this leaves its field out (`omit`, or an `if` without `else`), which only a whole value can do")
+        return Fault(
+            "this omits its field (`omit`, or an `if` without `else`), so it must be the whole value of the field"
+        )
 
 
-class Unknown(Absent):
-    """A name that nothing has given a value to, such as a `set` in a branch that was not taken. Made by Jinja's generated code."""
+class Unknown(UndefinedValue):
+    """A name without a value, such as a `set` in a branch that was not taken. Created by Jinja's generated code."""
 
     __slots__ = ("_message",)
 
-    def __init__(self, hint: str | None = None, obj: object = None, name: str | None = None, exc: object = None) -> None:  # noqa: ARG002 - Jinja's signature
+    def __init__(self, hint: str | None = None, _obj: object = None, name: str | None = None) -> None:
         super().__init__(name or "")
         self._message = hint
 
-    def _copy(self, other: Absent) -> None:
+    def _copy(self, other: UndefinedValue) -> None:
         super()._copy(other)
-        self._message = other._message if isinstance(other, Unknown) else None  # noqa: SLF001 - its own kind
+        self._message = other._message if isinstance(other, Unknown) else None  # noqa: SLF001 - the same class
 
     def fault(self) -> Fault:
-        return Fault(self._message or f"{self.path()} has no value here")
+        return Fault(self._message or f"{self.path()} is undefined here")
 
 
 OMIT = Omit("omit")

@@ -1,0 +1,50 @@
+"""Strings that say something else than their author thinks."""
+
+from __future__ import annotations
+
+from tests.rules.projects import Row, said, table, watch
+
+ROWS = (
+    Row(
+        "looks like an expression",
+        watch("""
+observe:
+  pods: {version: v1, kind: Pod, name: metadata.name}
+let:
+  a: {b: [spec.size]}
+  c: pods | length
+status:
+  a: pods[0].metadata.name
+  b: not spec.x
+  c: spec.size is big, I think
+  d: nobody.knows
+  e: "a spec.size"
+  f: "{{ spec.size }}"
+validate:
+  - {rule: spec.x, message: spec.ingress needs a host}
+  - {rule: spec.x, message: spec.ingress}
+"""),
+        [
+            'watches.yaml:5:42: warning: "metadata.name" is plain text here, but looks like an expression: write "{{ metadata.name }}" if it is one',
+            'watches.yaml:7:13: warning: "spec.size" is plain text here, but looks like an expression: write "{{ spec.size }}" if it is one',
+            'watches.yaml:8:8: warning: "pods | length" is plain text here, but looks like an expression: write "{{ pods | length }}" if it is one',
+            'watches.yaml:10:8: warning: "pods[0].metadata.name" is plain text here, but looks like an expression: write "{{ pods[0].metadata.name }}" if it is one',
+            'watches.yaml:11:8: warning: "not spec.x" is plain text here, but looks like an expression: write "{{ not spec.x }}" if it is one',
+            'watches.yaml:18:31: warning: "spec.ingress" is plain text here, but looks like an expression: write "{{ spec.ingress }}" if it is one',
+        ],
+    ),
+)
+
+
+@table(*ROWS)
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said
+
+
+def test_a_host_name_that_starts_with_an_id_is_not_an_expression() -> None:
+    text = """
+    children:
+      app: {template: a.yaml}
+    status: {host: app.example.com, size: app.spec.replicas, all: "app | length", one: "app['a'].x"}
+    """
+    assert [line.split('"')[1] for line in said(watch(text))] == ["app.spec.replicas", "app | length", "app['a'].x"]

@@ -1,0 +1,242 @@
+"""Secret data stays out of what anybody can read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ruleop.rules import build_project
+from tests.rules.projects import SERVICE, Row, said, table, watch
+
+ROWS = (
+    Row(
+        "secrets",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+  config: {version: v1, kind: ConfigMap, name: x}
+let:
+  fine: "{{ creds.metadata.name }}"
+  bad: {a: "{{ creds.data.password | b64decode }}"}
+  worse: "{{ bad.a }}"
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {a: "{{ bad.a }}"}}}
+status:
+  a: "{{ creds.data.password }}"
+  b: "{{ creds }}"
+  c: "{{ creds is defined }} {{ creds.metadata.name }} {{ creds.type }} {{ all | length }} {{ config.data }} {{ fine }}"
+  d: "{{ all | map(attribute='metadata.name') | list }}"
+  e: "{{ all | map(attribute='data') | list }}"
+  f: "{% for s in all %}{{ s.metadata.name }}{% endfor %}"
+  g: "{% for s in all %}{{ s.data }}{% endfor %}"
+  h: "{% for s in all %}{{ s }}{% endfor %}"
+  i: "{{ worse }}"
+  j: "{{ own.data.a }} {{ live.own.stringData }} {{ live.own.metadata.uid }}"
+  k: "{{ all[0].data }} {{ all[0].metadata }} {{ (all | first).data }}"
+  l: "{{ creds[spec.key] }}"
+  m: "{{ all | sort(attribute='metadata.name') | map(attribute='metadata.name') | first }}"
+  o: "{{ creds.data is defined }} {{ creds.data | length }}"
+conditions:
+  - {type: Fine, status: creds.data.x == 'a', message: "{{ creds.data.x }}"}
+validate:
+  - {rule: creds.data.x == 'a', message: "{{ creds.data.x }}"}
+"""),
+        [
+            "watches.yaml:15:12: `creds.data.password` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:16:12: `creds` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:19:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:21:21: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:22:21: `all.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:23:12: `worse` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:24:12: `own.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:24:29: `live.own.stringData` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:25:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:25:12: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:26:12: `creds.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:30:28: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:30:62: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:32:48: `creds.data.x` would expose the data of a Secret in `validate`: use its metadata, or test whether it exists",
+        ],
+    ),
+    Row(
+        "secret in a status template",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+status: s.yaml
+"""),
+        [
+            "templates/s.yaml:2:7: `creds.data.x` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+        ],
+        files={
+            "templates/s.yaml": """\
+a: {{ creds.metadata.name }}
+b: {{ creds.data.x }}
+"""
+        },
+    ),
+    Row(
+        "whole secrets in texts",
+        watch("""
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  names: "{{ all | map(attribute='metadata.name') | list }}"
+  whole: "{{ all | list }}"
+  count: "{{ all | length }}"
+status: s.yaml
+conditions:
+  - {type: A, status: "creds is defined and all | count > 1"}
+  - {type: B, status: "all"}
+  - {type: C, status: "all | selectattr('data.x', 'defined') | list | length > 1"}
+  - {type: D, status: "(all | selectattr('type', 'equalto', 'x') | list | length) > 1"}
+  - {type: E, status: "spec.x in all"}
+  - {type: F, status: "names and count and whole"}
+  - {type: G, status: "all | tojson"}
+  - {type: H, status: "all | map('upper') | list"}
+  - {type: I, status: "spec.x | default(all)"}
+"""),
+        [
+            "templates/p.yaml:1:7: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "templates/p.yaml:2:10: `status` cannot read `live.`, only the CR, vars, let and observed objects",
+            "watches.yaml:14:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:17:36: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:18:46: `whole` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:19:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:20:26: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+            "watches.yaml:21:43: `all` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
+        ],
+        files={
+            "templates/s.yaml": """\
+a: {{ all | length }}
+{% include 'p.yaml' %}
+b:
+  {% for s in all | sort(attribute='metadata.name') %}
+  b{{ loop.index }}: {{ s.metadata.name }}
+  {% endfor %}
+""",
+            "templates/p.yaml": """\
+p: {{ all | to_json }}
+q: {% if live is defined %}1{% endif %}
+""",
+        },
+    ),
+)
+
+
+@table(*ROWS)
+def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said
+
+
+SECRETS = """
+observe:
+  one: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}}}
+  mixed: {template: mixed.yaml}
+"""
+MIXED = {"templates/mixed.yaml": SERVICE + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"}
+
+
+def shown(expression: str) -> bool:
+    """Whether a status of this expression is let through."""
+    lines = said(watch(SECRETS + f"status:\n  a: {json.dumps(expression)}\n"), MIXED)
+    assert all("would expose the data of a Secret" in line for line in lines)
+    return not lines
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{{ one.metadata.name }}",
+        "{{ one.type }}",
+        "{{ one.metadata }}",
+        "{{ 'there' if one is defined }}",
+        "{{ one.data is defined }}",
+        "{{ all | length }}",
+        "{{ all | map(attribute='metadata.name') | list }}",
+        "{{ all | sort(attribute='metadata.name') | map(attribute='type') | first }}",
+        "{% for s in all %}{{ s.metadata.name }}{% endfor %}",
+        "{% for s in all | reverse %}{{ loop.index }}{% endfor %}",
+        "{{ all[0].metadata.name }}",
+        "{{ live.own.metadata.uid }}",
+        "{{ mixed['x'].metadata.name }}",
+        "{{ ready.own }}",
+        "{{ spec.data.password }}",
+    ],
+)
+def test_metadata_of_a_secret_may_be_copied(expression: str) -> None:
+    assert shown(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{{ one }}",
+        "{{ one | to_json }}",
+        "{{ one.data }}",
+        "{{ one['data'].password }}",
+        "{{ one[spec.key] }}",
+        "{{ one.stringData.x }}",
+        "{{ own.data.x }}",
+        "{{ live.own }}",
+        "{{ live.own.data }}",
+        "{{ mixed[0].data }}",
+        "{{ mixed['Secret/x'].data.y }}",
+        "{{ all }}",
+        "{{ all | list }}",
+        "{{ (all | first).data }}",
+        "{{ all | map(attribute='data.x') | list }}",
+        "{% for s in all %}{{ s }}{% endfor %}",
+        "{% for s in all %}{{ s.data.x }}{% endfor %}",
+        "{% for k in one.data %}{{ k }}{% endfor %}",
+        "{% set s = one %}{{ s.data.x }}",
+        "{% set s = one.data %}{{ s.x }}",
+        "{{ [one][0].data }}",
+        "{{ {'a': one}.a.data }}",
+        "{{ one if spec.x else 1 }}",
+        "{{ spec.x | default(one) }}",
+        "{{ one.metadata.name ~ one.data.x }}",
+        "{% macro m(s) %}{{ s.data.x }}{% endmacro %}{{ m(one) }}",
+    ],
+)
+def test_what_is_data_or_may_be_is_refused(expression: str) -> None:
+    assert not shown(expression)
+
+
+HOLDERS = """
+observe:
+  creds: {version: v1, kind: Secret, name: x}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  name: "{{ creds.metadata.name }}"
+  password: "{{ creds.data.password | b64decode }}"
+  inner: {a: "{{ password }}"}
+children:
+  own: {object: {apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {a: b}}}
+  named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {v: "{{ own.metadata.name }} {{ name }} {{ creds.metadata.namespace }}"}}}
+  of_named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {v: "{{ named.data.v }}"}}}
+  counted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {v: "{{ all | length }} {{ creds is defined }}"}}}
+  after: {waitFor: creds.data.password == 'x', object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
+  ready: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {v: "{{ all | map(attribute='metadata.name') | join(',') }}"}}}
+  data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {v: "{{ own.data.a }}"}}}
+  of_data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: f}, data: {v: "{{ data.data.v }}"}}}
+  name_of_data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: g}, data: {v: "{{ data.metadata.name }}"}}}
+  by_let: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: h}, data: {v: "{{ inner.a }}"}}}
+  summed: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: i}, data: {v: "{{ creds | sha256(8) }}"}}}
+  noted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: j}, data: {v: "{{ creds.metadata.annotations | to_json }}"}}}
+  items: {forEach: creds.data, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.key }}"}, data: {v: "{{ item.value }}"}}}
+  live_one: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: k}, data: {v: "{{ live.own.data.a | default('') }}"}}}
+"""
+
+
+def test_a_child_that_reads_more_than_the_name_of_a_secret_contains_secret_data():
+    text = HOLDERS.replace("  ready: {", "  names: {").replace("  items: {", "  each: {")
+    (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
+    holders = {child.id for child in rule.every_child() if child.secret}
+    assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one"}

@@ -1,0 +1,114 @@
+"""Only what belongs to a project is watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ruleop.rules import Place, places
+from tests.rules.projects import SERVICE, watch
+
+WATCHES = watch("children: {a: {template: a.yaml}}")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write(folder, {"watches.yaml": WATCHES, "templates/deep/a.yaml": SERVICE, ".venv/lib/x.py": "", "src/y.py": ""})
+    return folder
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def said(root: Path) -> dict[str, tuple[tuple[str, ...], bool]]:
+    return {str(place.folder.relative_to(root.resolve().parent)): (place.names, place.deep) for place in places(root)}
+
+
+def test_a_repository_is_not_watched_as_a_whole(root: Path) -> None:
+    names = ("crds", "templates", "watches.yaml")
+    assert said(root) == {"project": (names, False), "project/templates": (("*",), True)}
+
+
+def test_a_folder_that_is_not_there_yet_is_waited_for_in_the_one_around_it(root: Path) -> None:
+    write(root, {"watches.yaml": "include: [rules/small/*.yaml]\nwatches: []"})
+    assert said(root)["project"][0] == ("crds", "rules", "templates", "watches.yaml")
+    (root / "rules").mkdir()
+    assert said(root)["project/rules"] == (("small",), False)
+    (root / "rules/small").mkdir()
+    assert said(root)["project/rules/small"] == (("*.yaml",), False)
+
+
+def test_patterns_for_folders_are_followed_into_those_that_match(root: Path) -> None:
+    write(
+        root,
+        {
+            "watches.yaml": "include: ['team-*/rules.yaml', 'one[.yaml']\nwatches: []",
+            "team-a/rules.yaml": "",
+            "team-b/x": "",
+            "other/rules.yaml": "",
+        },
+    )
+    found = said(root)
+    assert {name: found[name] for name in found if "team" in name} == {
+        "project/team-a": (("rules.yaml",), False),
+        "project/team-b": (("rules.yaml",), False),
+    }
+    assert "team-*" in found["project"][0]
+    assert "project/other" not in found
+
+
+def test_each_link_on_the_way_is_a_place(root: Path, tmp_path: Path) -> None:
+    write(root / "..2026", {"watches.yaml": WATCHES})
+    (root / "watches.yaml").unlink()
+    (root / "watches.yaml").symlink_to("..data/watches.yaml")
+    (root / "..data").symlink_to("..2026")
+    assert said(root)["project"][0] == ("..2026", "..data", "crds", "templates", "watches.yaml")
+    assert said(root)["project/..2026"] == (("watches.yaml",), False)
+
+
+def test_a_link_that_leads_out_is_watched_where_it_ends(root: Path, tmp_path: Path) -> None:
+    write(tmp_path / "shared", {"templates/a.yaml": SERVICE})
+    (root / "templates").rename(root / "old")
+    (root / "templates").symlink_to(tmp_path / "shared/templates")
+    found = {place.folder: place for place in places(root)}
+    assert found[(tmp_path / "shared/templates").resolve()].deep
+    assert Path("/") not in found
+
+
+def test_links_in_a_ring_end(root: Path) -> None:
+    (root / "crds").symlink_to("rounds")
+    (root / "rounds").symlink_to("crds")
+    assert "project/templates" in said(root)
+
+
+def test_definitions_below_templates_need_no_watch_of_their_own(root: Path) -> None:
+    (root / "crds").symlink_to("templates/deep")
+    assert "project/templates/deep" not in said(root)
+
+
+@pytest.mark.parametrize("text", ["- [", "include: 7", "\0", "include: [../x.yaml, /etc/*]"])
+def test_rules_that_cannot_be_read_are_watched_all_the_same(root: Path, text: str) -> None:
+    (root / "watches.yaml").write_text(text)
+    assert said(root).keys() == {"project", "project/templates"}
+
+
+@pytest.mark.parametrize(
+    ("path", "concerns"),
+    [
+        ("watches.yaml", True),
+        ("..data", True),
+        ("watches.yaml~", False),
+        (".watches.yaml.swp", False),
+        ("README.md", False),
+        ("", True),
+    ],
+)
+def test_a_place_ignores_events_of_unrelated_files(path: str, concerns: bool) -> None:
+    place = Place(Path("/project"), ("watches.yaml", "..data"))
+    assert place.concerns(Path("/project") / path) is concerns
