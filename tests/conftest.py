@@ -7,7 +7,9 @@ import gc
 import pytest
 from hypothesis import settings
 
-pytest.register_assert_rewrite("tests.cluster", "tests.engine", "tests.invariants", "tests.kube", "tests.planning", "tests.projects")
+pytest.register_assert_rewrite(
+    "tests.cluster", "tests.engine", "tests.invariants", "tests.kube", "tests.planning", "tests.projects"
+)
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
 

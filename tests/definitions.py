@@ -6,7 +6,13 @@ OPEN = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
 
 def definition(
-    kind: str = "App", *, scope: str = "Namespaced", spec: str = OPEN, status: str = OPEN, subresource: bool = True, more: str = ""
+    kind: str = "App",
+    *,
+    scope: str = "Namespaced",
+    spec: str = OPEN,
+    status: str = OPEN,
+    subresource: bool = True,
+    more: str = "",
 ) -> str:
     """Of `<kind>s.example.com`, in version v1. `spec` and `status` are their schemas, each in one line; '' where there is none. `more` are
     further versions, a line each."""

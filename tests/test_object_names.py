@@ -10,7 +10,25 @@ from ruleop.names import is_label, is_letter_label, is_object_name, is_subdomain
 from ruleop.templating.filters.data_filters import dns_label
 
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]
-BAD = ["", ".", "..", "a.", ".a", "-a", "a-", "a..b", "a.-b", "a-.b", "a_b", "A", "a/b", "a b", "a\n", "\u0663", "x" * 254]
+BAD = [
+    "",
+    ".",
+    "..",
+    "a.",
+    ".a",
+    "-a",
+    "a-",
+    "a..b",
+    "a.-b",
+    "a-.b",
+    "a_b",
+    "A",
+    "a/b",
+    "a b",
+    "a\n",
+    "\u0663",
+    "x" * 254,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,10 +1,10 @@
 """Replaces values of Secrets in a recording.
 
 Each value is replaced by a random placeholder, the same in all places: in the Secret, in the custom resource that it
-came from, and inside longer strings. So equal values stay equal, and a replayed pass renders and compares like the recorded
-one. Each recording has new placeholders, so that no password can be guessed from one. Checksums of a Secret's data, by
-which rules restart pods, are replaced by checksums of the placeholders, because a weak password could be guessed from
-one. Other values that are computed from a secret value differ when the pass is replayed.
+came from, and inside longer strings. So equal values stay equal, and a replayed pass renders and compares like the
+recorded one. Each recording has new placeholders, so that no password can be guessed from one. Checksums of a Secret's
+data, by which rules restart pods, are replaced by checksums of the placeholders, because a weak password could be
+guessed from one. Other values that are computed from a secret value differ when the pass is replayed.
 
 Values of eight or more characters are replaced inside longer strings, shorter ones only as a whole string, and those of
 less than four only in the Secret: otherwise `cert` would be replaced in every `cert-manager.io`. A value that is also

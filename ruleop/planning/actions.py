@@ -38,7 +38,9 @@ class Patch:
     merged: Object
     wanted: str
     why: Literal["changed", "adopted", "released"] = "changed"
-    sent: Object | None = None  # all that we want of the object and is not ignored, to learn from the answer what the server makes of it
+    sent: Object | None = (
+        None  # all that we want of the object and is not ignored, to learn from the answer what the server makes of it
+    )
     needs: frozenset[str] = frozenset()
 
 
@@ -57,7 +59,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class ServerSideApply:
-    """A forced apply by our one field manager, with the uid of the object that it is for. Creating is a `Create`, whatever the strategy."""
+    """A forced apply by our one field manager, with the uid of the object that it is for. Creating is a `Create`,
+    whatever the strategy."""
 
     key: ObjectKey
     child: str
@@ -119,7 +122,9 @@ class Wait:
     child: str
     for_what: str  # "config.status.x", or "db to be ready"
     site: Site | None = None
-    why: str = "value"  # one word: what is waited for is a value, child, condition, object, kind, right, write or deletion
+    why: str = (
+        "value"  # one word: what is waited for is a value, child, condition, object, kind, right, write or deletion
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
-    """What `.status` is to become. `patch` is a merge patch of the whole object; None when nothing differs in meaning."""
+    """The desired `.status`. `patch` is a merge patch of the whole object; None if nothing differs in meaning."""
 
     status: JSON
     patch: dict[str, Any] | None
@@ -209,7 +214,9 @@ class Plan:
     actions: tuple[Action, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
-    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object) in apply order
+    rendered: tuple[tuple[str, str, Object], ...] = field(
+        default=(), repr=False
+    )  # (id, template, object) in apply order
     problems: tuple[Problem, ...] = ()
     status: StatusWrite | None = None
     conditions: Conditions | None = None  # None: they are not asked for while there is something to do
@@ -218,10 +225,14 @@ class Plan:
     requeue_after: Requeue | None = None
     complete: bool = False  # all desired objects are known, and among `children`
     steady: bool = False  # by its status, all was written before: a difference is drift
-    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects as they should be, as rendered
+    in_step: tuple[tuple[ObjectKey, Object], ...] = field(
+        default=(), repr=False
+    )  # objects as they should be, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
-    work: Work | None = field(default=None, repr=False, compare=False)  # for the plan of the status that follows the writes
+    work: Work | None = field(
+        default=None, repr=False, compare=False
+    )  # for the plan of the status that follows the writes
 
     @property
     def quiet(self) -> bool:

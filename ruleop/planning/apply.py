@@ -53,7 +53,12 @@ if TYPE_CHECKING:
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(
-    {("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")}
+    {
+        ("", "PersistentVolumeClaim"),
+        ("", "PersistentVolume"),
+        ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
 )
 """Kinds whose deletion loses data: `onImmutable: recreate` has to be said by the child itself."""
 
@@ -61,8 +66,8 @@ NO_FIELDS = FieldSet()
 
 
 class Immutable(ChildFails):
-    """The server refuses to change a field. What it says, and the changes, may hold a Secret's value, so whoever tells it has to look at
-    that first."""
+    """The server refuses to change a field. What it says, and the changes, may hold a Secret's value, so whoever tells
+    it has to look at that first."""
 
     def __init__(self, failed: Failed, changes: tuple[Difference, ...], way: str, site: Site) -> None:
         super().__init__(failed.message, site, reason="ApplyFailed")
@@ -81,7 +86,8 @@ class HeldBack(ChildFails):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome for one wanted object. `stands` is the object as it will stand after this pass; None while it cannot be told."""
+    """The outcome for one wanted object. `stands` is the object as it will stand after this pass; None while it cannot
+    be told."""
 
     stands: Object | None
     action: Action | None = None
@@ -97,13 +103,17 @@ def record_of(live: Object) -> Record | None:
     return decode(text) if isinstance(text, str) else None
 
 
-def apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
+def apply(
+    child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool
+) -> Applied:
     """Raises ChildFails, ChildWaits and Unlisted."""
     applied = _apply(child, wanted, owner, observed, history, work, refer=refer)
     return _contested(child, wanted, applied, observed, history) if wanted.key in history.drift else applied
 
 
-def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool) -> Applied:
+def _apply(
+    child: Child, wanted: Wanted, owner: Owner, observed: Observed, history: History, work: Work | None, *, refer: bool
+) -> Applied:
     live = observed.objects.get(wanted.key, version=wanted.kind.version)
     state = wanted.info.state_in(wanted.key.namespace)
     if state is Served.PENDING:  # what is not in the store may exist all the same
@@ -115,7 +125,9 @@ def _apply(child: Child, wanted: Wanted, owner: Owner, observed: Observed, histo
         raise ChildWaits(message, child.body.site, why="namespace")
     strategy = strategy_of(child, wanted.kind)
     if live is None:
-        return Applied(*_creation(child, wanted, owner, reference=owner.reference() if refer else None, strategy=strategy))
+        return Applied(
+            *_creation(child, wanted, owner, reference=owner.reference() if refer else None, strategy=strategy)
+        )
     claim = claim_on(live, wanted.key, owner)
     adopting = not claim.ours and not claim.by and child.adopt == "orphans" and not claim.referenced
     if not claim.ours and not adopting:
@@ -152,10 +164,14 @@ def _contested(child: Child, wanted: Wanted, applied: Applied, observed: Observe
     conflict = FieldConflict(wanted.key, child.id, fields, message, new=standing is Standing.NOTICED)
     if fields == WHOLE:
         raise HeldBack(conflict)
-    return Applied(applied.action.live if not isinstance(applied.action, Create) else None, contested=message, conflict=conflict)
+    return Applied(
+        applied.action.live if not isinstance(applied.action, Create) else None, contested=message, conflict=conflict
+    )
 
 
-def _conflict_message(action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool) -> str:
+def _conflict_message(
+    action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool
+) -> str:
     paths = [each.path for each in changes(action, observed.kinds)]
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
@@ -169,7 +185,9 @@ def refusal(name: str, kind: str, claim: Claim) -> str:
     return f'Resource "{name}" already exists and is not managed by {kind}{whose}'
 
 
-def _creation(child: Child, wanted: Wanted, owner: Owner, *, reference: dict[str, Any] | None, strategy: str) -> tuple[Object, Action]:
+def _creation(
+    child: Child, wanted: Wanted, owner: Owner, *, reference: dict[str, Any] | None, strategy: str
+) -> tuple[Object, Action]:
     """Always a create, also for server-side: an apply would take over whatever got there first, seen by us or not."""
     marked = _normal(child, wanted, with_marks(wanted, owner, reference=reference, managed=True))
     fields = NO_FIELDS
@@ -203,7 +221,8 @@ def _record_text(child: Child, wanted: Wanted, fields: FieldSet, strategy: str) 
 
 
 def _digest_of(fields: FieldSet) -> FieldSet:
-    """What stands for a record that is too large, where the API server keeps the fields: enough to see that they are others now."""
+    """What stands for a record that is too large, where the API server keeps the fields: enough to see that they are
+    others now."""
     return FieldSet(MapFields({fingerprint(fields.to_json()): Leaf.SCALAR}, created=False))
 
 
@@ -213,7 +232,8 @@ def _named_by(record: Record | None) -> FieldSet | None:
 
 
 def _shape(wanted: Wanted) -> Shape:
-    """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a schema."""
+    """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a
+    schema."""
     return wanted.info.shape if wanted.info.shape is not UNKNOWN else _any_object()
 
 
@@ -243,7 +263,8 @@ def _ignored(child: Child, wanted: Wanted) -> tuple[Path, ...]:
 
 
 def _managed(live: Object, record: Record | None) -> bool:
-    """Whether the label managed-by is ours: it is absent, it says so, or we set it and somebody else has changed it since."""
+    """Whether the label managed-by is ours: it is absent, it says so, or we set it and somebody else has changed it
+    since."""
     found = ((live.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY)
     if found is None or found == RULEOP:
         return True
@@ -280,7 +301,9 @@ def _change(
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.wanted == wanted.digest:
         return _immutable(child, wanted, history, live, refused_changes(live, stands, shape, failed), failed=failed)
     why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
-    if strategy == "server-side" and not removes_items_of_others(live, merged.object, fields.root if fields is not None else None, shape):
+    if strategy == "server-side" and not removes_items_of_others(
+        live, merged.object, fields.root if fields is not None else None, shape
+    ):
         return Applied(stands, replace(_server_side(child, wanted, live, marked, stands, ignore), why=why))
     if strategy == "replace":
         return Applied(stands, replace(_replacement(child, wanted, live, marked, stands, ignore), why=why))
@@ -292,7 +315,12 @@ def _says(recorded: FieldSet, fields: FieldSet) -> bool:
 
 
 def _patch(
-    child: Child, wanted: Wanted, live: Object, stands: Object, why: Literal["changed", "adopted"], sent: Object | None = None
+    child: Child,
+    wanted: Wanted,
+    live: Object,
+    stands: Object,
+    why: Literal["changed", "adopted"],
+    sent: Object | None = None,
 ) -> Patch:
     patch = merge_patch(live, stands)
     assert patch is not None, "at least the record differs"
@@ -306,7 +334,9 @@ def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
 
 
-def _immutable(child: Child, wanted: Wanted, history: History, live: Object, refused: tuple[Difference, ...], *, failed: Failed) -> Applied:
+def _immutable(
+    child: Child, wanted: Wanted, history: History, live: Object, refused: tuple[Difference, ...], *, failed: Failed
+) -> Applied:
     """The server refused this very wish because it changes a field that cannot change."""
     recreate = child.apply.on_immutable == "recreate"
     sensitive = (wanted.kind.group, wanted.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
@@ -319,13 +349,18 @@ def _immutable(child: Child, wanted: Wanted, history: History, live: Object, ref
     raise Immutable(failed, refused, way, child.body.site)
 
 
-def _server_side(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> ServerSideApply:
-    """What we want, whole, with the values that others own in ignored places; what is not in it is given up by the server's own record."""
+def _server_side(
+    child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]
+) -> ServerSideApply:
+    """What we want, whole, with the values that others own in ignored places; what is not in it is given up by the
+    server's own record."""
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(stands)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
     recorded = _named_by(record_of(live))
-    return ServerSideApply(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, recorded=recorded)
+    return ServerSideApply(
+        wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest, recorded=recorded
+    )
 
 
 def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], wanted: Wanted) -> dict[str, Any]:
@@ -336,8 +371,11 @@ def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], 
     return filled
 
 
-def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]) -> Replace:
-    """The wanted object in the place of the live one; what identifies and guards it stays, and so do others' finalizers and owners."""
+def _replacement(
+    child: Child, wanted: Wanted, live: Object, marked: Object, stands: Object, ignore: tuple[Path, ...]
+) -> Replace:
+    """The wanted object in the place of the live one; what identifies and guards it stays, and so do others' finalizers
+    and owners."""
     theirs = live["metadata"]
     metadata = dict(marked["metadata"])
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(stands)[APPLIED]}
@@ -352,13 +390,17 @@ def _replacement(child: Child, wanted: Wanted, live: Object, marked: Object, sta
     return Replace(wanted.key, child.id, _with_ignored(body, live, ignore, wanted), live, wanted.digest)
 
 
-def _marks_only(child: Child, wanted: Wanted, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool) -> Applied:
+def _marks_only(
+    child: Child, wanted: Wanted, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool
+) -> Applied:
     """A create-only child that exists: nothing of it is changed but what says whose it is."""
     record = record_of(live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
-    versions = [each.get("apiVersion") for each in metadata.get("ownerReferences") or () if each.get("uid") == owner.uid]
+    versions = [
+        each.get("apiVersion") for each in metadata.get("ownerReferences") or () if each.get("uid") == owner.uid
+    ]
     if reference is not None:
         owned = versions == [reference["apiVersion"]]
     else:
@@ -384,7 +426,9 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
     """Our marks taken off an object that stays when its CR goes, or is no longer wanted."""
     metadata = live["metadata"]
     labels = {
-        name: value for name, value in (metadata.get("labels") or {}).items() if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
+        name: value
+        for name, value in (metadata.get("labels") or {}).items()
+        if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
     }
     notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER}}
     return _marked_anew(child, live, key, owner, "released", labels=labels, annotations=notes, needs=needs)
@@ -393,7 +437,9 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
 def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
     """The garbage collector kept from an object that stays when its CR goes, and that is needed until then."""
     notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True)}
-    return _marked_anew(child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes)
+    return _marked_anew(
+        child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes
+    )
 
 
 def _marked_anew(
@@ -411,7 +457,11 @@ def _marked_anew(
     metadata = live["metadata"]
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     new = {name: value for name, value in metadata.items() if name not in {"labels", "annotations", "ownerReferences"}}
-    new |= {name: value for name, value in (("labels", labels), ("annotations", annotations), ("ownerReferences", references)) if value}
+    new |= {
+        name: value
+        for name, value in (("labels", labels), ("annotations", annotations), ("ownerReferences", references))
+        if value
+    }
     stands = {**live, "metadata": new}
     patch = merge_patch(live, stands)
     assert patch is not None

@@ -1,8 +1,8 @@
 """Certificates for Secrets: an authority of one's own, and what it signs.
 
-Keys are ECDSA over P-256 unless RSA is asked for: a key takes 30 µs instead of 50 ms, and can be drawn from the seed of the pass.
-Signatures are deterministic too, so that a recorded pass gives the same certificate again. RSA keys are made by OpenSSL from its own
-randomness: they are the one thing that a replay does not repeat.
+Keys are ECDSA over P-256 unless RSA is asked for: a key takes 30 µs instead of 50 ms, and can be drawn from the seed of
+the pass. Signatures are deterministic too, so that a recorded pass gives the same certificate again. RSA keys are made
+by OpenSSL from its own randomness: they are the one thing that a replay does not repeat.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Draw = Callable[[str, int], bytes]
 MAX_DAYS = 36_500
 MAX_NAMES = 100  # of a certificate, DNS names and addresses each
 MAX_PEM = 16_384  # characters
-CLOCK_SKEW = timedelta(minutes=5)  # by which clocks may lag behind the operator's; Kubernetes' own signers allow as much
+CLOCK_SKEW = timedelta(
+    minutes=5
+)  # by which clocks may lag behind the operator's; Kubernetes' own signers allow as much
 _DNS_NAME = re.compile(
     r"(?=.{1,253}\Z)(?:\*\.)?[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?)*\Z"
 )
@@ -64,7 +66,9 @@ class Authority:
         return _COSTS["rsa" if len(self.key) > 600 else "ecdsa"]  # by its length: it is read only when it is needed
 
 
-def request(name: str, cn: Any, days: Any, key_type: Any, *, is_ca: bool = False, ips: Any = (), dns: Any = ()) -> Request:
+def request(
+    name: str, cn: Any, days: Any, key_type: Any, *, is_ca: bool = False, ips: Any = (), dns: Any = ()
+) -> Request:
     if not isinstance(cn, str) or not 1 <= len(cn) <= 64:
         raise Fault(f"{name}: the common name is text of 1 to 64 characters; longer names belong in dns")
     if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
@@ -119,7 +123,9 @@ def issue(name: str, wanted: Request, by: Authority | None, now: datetime, draw:
     signed = _sign(_extended(builder, wanted, key, signer), signer)
     return {
         "Cert": signed.public_bytes(serialization.Encoding.PEM).decode(),
-        "Key": key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
+        "Key": key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode(),
     }
 
 
@@ -185,7 +191,8 @@ def _read(name: str, by: Authority) -> tuple[PrivateKey, Certificate]:
         constraints = cert.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound, x509.DuplicateExtension):
         raise Fault(
-            f"{name}: the ca cannot be read: Cert is a CA certificate and Key its private key, in PEM, without a password"
+            f"{name}: the ca cannot be read: Cert is a CA certificate and Key its private key, "
+            "in PEM, without a password"
         ) from None
     if not constraints.ca:
         raise Fault(f"{name}: the certificate of the ca is not a CA certificate")

@@ -1,7 +1,8 @@
 """The children of one CR in one pass: each rendered in its turn, compared with what is live, and given its state.
 
-Children are planned in the order of the rule, so that what a child mentions is known before it is rendered. A child that waits or fails
-ends its own planning only: what exists of it stays as it is, and those that do not need it go ahead.
+Children are planned in the order of the rule, so that what a child mentions is known before it is rendered. A child
+that waits or fails ends its own planning only: what exists of it stays as it is, and those that do not need it go
+ahead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from ruleop.planning.marks import Claim, Owner
 from ruleop.planning.observed import Observed, Served
 from ruleop.planning.outcome import Failed, Failure
 from ruleop.planning.permissions import refused, unlisted
-from ruleop.planning.planned import Existing, Piece, Planned, Said, as_it_exists, as_it_will_stand, existing_of, ready_as_it_exists
+from ruleop.planning.planned import (
+    Existing,
+    Piece,
+    Planned,
+    Said,
+    as_it_exists,
+    as_it_will_stand,
+    existing_of,
+    ready_as_it_exists,
+)
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
 from ruleop.planning.wanted import MAX_OBJECTS, Wanted, is_wanted, items_of, render, source_of, wait_for
@@ -36,7 +46,15 @@ if TYPE_CHECKING:
 
 class Children:
     def __init__(
-        self, rule: Rule, observed: Observed, history: History, scope: Scope, owner: Owner, work: Work | None, *, paused: bool = False
+        self,
+        rule: Rule,
+        observed: Observed,
+        history: History,
+        scope: Scope,
+        owner: Owner,
+        work: Work | None,
+        *,
+        paused: bool = False,
     ) -> None:
         self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
         self.work = work  # of an earlier plan of the same custom resource
@@ -71,7 +89,7 @@ class Children:
             return False
         return bool(found) and all(found)
 
-    # -- one child -----------------------------------------------------------------------------------------------------------------------
+    # -- one child -----------------------------------------------------------------------------------------------------
 
     def plan_all(self, children: Iterable[Child]) -> None:
         for child in children:
@@ -103,7 +121,8 @@ class Children:
         self.scope.ready[child.id] = planned.ready or unwanted  # nothing to wait for, as in dependsOn
 
     def _wanted(self, planned: Planned) -> list[Wanted] | None:
-        """What the child wants; None if it is not wanted at all. An item that waits or fails does not hold up the others."""
+        """What the child wants; None if it is not wanted at all. An item that waits or fails does not hold up the
+        others."""
         child, names = planned.child, self.scope.names
         if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
             planned.message = "the cluster does not serve its kind"
@@ -135,7 +154,7 @@ class Children:
         return found
 
     def _place(self, planned: Planned, wanted: Wanted) -> None:
-        """Finds out what to do about one wanted object. One that waits or fails leaves the others of its child going."""
+        """Plans one desired object. If it waits or fails, the others of its child are planned all the same."""
         if len(self._taken) >= MAX_OBJECTS:
             raise ChildFails(f"the CR has more than {MAX_OBJECTS:,} objects", planned.child.body.site)
         piece = Piece(wanted)
@@ -161,8 +180,9 @@ class Children:
             piece.stop(State.FAILED, self._fails(planned, error, alone=planned.child.for_each is not None))
 
     def _contested(self, planned: Planned, piece: Piece, holder: Planned, other: Piece) -> None:
-        """Two that render one identity: neither is written, for what would stand there would depend on their order. Where items of
-        `forEach` bring it about, it is the data's mistake as much as the rule's, and the other children are not affected."""
+        """Two that render one identity: neither is written, for what would stand there would depend on their order.
+        Where items of `forEach` bring it about, it is the data's mistake as much as the rule's, and the other children
+        are not affected."""
         key, child = piece.wanted.key, planned.child
         by = "by this child" if holder is planned else f"by the children {holder.child.id} and {child.id}"
         by_items = child.for_each is not None or holder.child.for_each is not None
@@ -175,8 +195,8 @@ class Children:
         self.scope.ready[holder.child.id] = False
 
     def refers(self, wanted: Wanted, *, final: bool) -> bool:
-        """Whether an ownerReference is legal: the garbage collector deletes what refers to an owner that it cannot see, and what belongs
-        to a CR that is being deleted."""
+        """Whether an ownerReference is legal: the garbage collector deletes what refers to an owner that it cannot see,
+        and what belongs to a CR that is being deleted."""
         here = not self.owner.namespace or wanted.key.namespace == self.owner.namespace
         return here and not wanted.orphan and not final
 
@@ -184,10 +204,14 @@ class Children:
         for id_, other in self.planned.items():
             if id_ in child.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
                 raise ChildWaits(f"{id_} to be written", why="child")
-            if id_ in child.depends_on and isinstance(action, Create) and not (other.ready or other.state is State.UNWANTED):
+            if (
+                id_ in child.depends_on
+                and isinstance(action, Create)
+                and not (other.ready or other.state is State.UNWANTED)
+            ):
                 raise ChildWaits(f"{id_} to be ready", why="child")
 
-    # -- its state -----------------------------------------------------------------------------------------------------------------------
+    # -- its state -----------------------------------------------------------------------------------------------------
 
     def _waits(self, planned: Planned, wait: ChildWaits) -> None:
         planned.spares = True
@@ -204,7 +228,9 @@ class Children:
         if isinstance(error, HeldBack):
             self.said.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
-            message = public_message(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
+            message = (
+                public_message(planned.child, error.failed) + changes_in_words(error.changes, planned.child) + error.way
+            )
         planned.spares = True
         self.mistaken = self.mistaken or (error.reason == "RenderFailed" and not alone)
         planned.state, planned.message = State.FAILED, message
@@ -235,11 +261,16 @@ class Children:
     def _written(self, child: Child, piece: Piece, applied: Applied, action: Action) -> tuple[State, str]:
         key = piece.wanted.key
         if self.paused:
-            return State.PROGRESSING, f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused"
+            return (
+                State.PROGRESSING,
+                f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
+            )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
             return self._write_failed(child, piece, applied, failed)
-        if self.history.writes is not None:  # the writes of this pass made it possible, or necessary: the next pass does it
+        if (
+            self.history.writes is not None
+        ):  # the writes of this pass made it possible, or necessary: the next pass does it
             self.said.wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"
@@ -250,18 +281,26 @@ class Children:
         return State.PROGRESSING, f"is about to be changed{expected}"
 
     def _conflict(self, child: Child, piece: Piece, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()) -> str:
-        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Empty for a child that
-        knows Secrets: the key of an item may come from one."""
+        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Empty for a
+        child that knows Secrets: the key of an item may come from one."""
         if child.secret or applied.stands is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.stands, piece.wanted.rendered, piece.wanted.info.shape, managed)
 
     def _write_failed(self, child: Child, piece: Piece, applied: Applied, failed: Failed) -> tuple[State, str]:
         key = piece.wanted.key
-        message = refused(self.rule, piece.wanted.info, key.namespace, failed.verb) if failed.verb else public_message(child, failed)
+        message = (
+            refused(self.rule, piece.wanted.info, key.namespace, failed.verb)
+            if failed.verb
+            else public_message(child, failed)
+        )
         reason = reason_of(failed.failure)
         if reason is None:
-            self.said.wait(child.id, f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""), why="write")
+            self.said.wait(
+                child.id,
+                f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""),
+                why="write",
+            )
             return State.PROGRESSING, message
         if failed.failure is Failure.EXISTS:
             message = refusal(key.name, self.owner.kind.kind, Claim(ours=False))
@@ -282,7 +321,7 @@ class Children:
             self.said.problem(child.id, "Forbidden" if forbidden else "RenderFailed", error.message, error.site)
             return Readiness(False, f"is not ready: {error.message}")
 
-    # -- all of them ---------------------------------------------------------------------------------------------------------------------
+    # -- all of them ---------------------------------------------------------------------------------------------------
 
     def _hold_back_for_namespaces(self) -> None:
         """An object in a Namespace that is a child too is created when that Namespace is ready."""
@@ -339,7 +378,8 @@ class Children:
         return tuple(planned.report() for planned in self.planned.values())
 
     def in_step(self) -> tuple[tuple[ObjectKey, Object], ...]:
-        """The objects that exist as they should be; not those that are left as they are because a change failed, or is held back."""
+        """The objects that exist as they should be; not those that are left as they are because a change failed, or is
+        held back."""
         found = [
             (piece.wanted.key, piece.wanted.rendered)
             for planned in self.planned.values()
@@ -357,8 +397,8 @@ class Children:
 
 
 def _bad_items(bad: list[tuple[int, ChildFails]]) -> ChildFails:
-    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake. A missing permission is
-    not the fault of an item."""
+    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake. A missing
+    permission is not the fault of an item."""
     index, first = bad[0]
     if first.reason != "RenderFailed":
         return first

@@ -1,4 +1,4 @@
-"""The conditions of a custom resource: Ready, Reconciling and Stalled, as kstatus reads them, and those of the rules."""
+"""The conditions of a custom resource: Ready, Reconciling and Stalled, for kstatus, and those of the rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class Conditions:
     custom: tuple[Condition, ...] = ()  # of the rules
 
     @classmethod
-    def of(cls, reason: str, message: str = "", *, ready: bool = False, reconciling: bool = False, stalled: bool = False) -> Conditions:
+    def of(
+        cls, reason: str, message: str = "", *, ready: bool = False, reconciling: bool = False, stalled: bool = False
+    ) -> Conditions:
         other = "Ready" if ready else reason
         return cls(
             Condition("Ready", "True" if ready else "False", reason, message),

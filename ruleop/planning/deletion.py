@@ -1,14 +1,16 @@
 """A CR that is being deleted and carries our finalizer.
 
-Children that refer to it are left to the garbage collector. What it cannot follow is ours to end: the children of `finalize` are made
-and waited for, what lives elsewhere is deleted, what is to stay is released, and last our finalizer goes. Nothing of `children` is
-rendered, and nothing validated.
+Children that refer to it are left to the garbage collector. What it cannot follow is ours to end: the children of
+`finalize` are made and waited for, what lives elsewhere is deleted, what is to stay is released, and last our finalizer
+goes. Nothing of `children` is rendered, and nothing validated.
 
-What is to stay and is still the garbage collector's is taken from it before anything else, while it is needed for `finalize`: a
-finalizer of the garbage collector's, by which a person says that all is to stay, is gone soon, and so may be the objects.
+What is to stay and is still the garbage collector's is taken from it before anything else, while it is needed for
+`finalize`: a finalizer of the garbage collector's, by which a person says that all is to stay, is gone soon, and so may
+be the objects.
 
-That the `finalize` children are done has to be known after they are gone, or they would be made again. So it is said (reason Finalized)
-before the first of them is removed: in the status, or, where none can be written, to the engine, which remembers it until it stops.
+That the `finalize` children are done has to be known after they are gone, or they would be made again. So it is said
+(reason Finalized) before the first of them is removed: in the status, or, where none can be written, to the engine,
+which remembers it until it stops.
 """
 
 from __future__ import annotations
@@ -108,26 +110,33 @@ def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *
     all_orphans = _all_stay(resource)
     left = [each for each in children.existing if each.claim.annotated or all_orphans or stays(children, each)]
     if left:
-        # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings about.
+        # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings
+        # about.
         goes = {each.key: "released" if stays(children, each) or all_orphans else "gone" for each in left[:8]}
         message = "; ".join([f"{key} is to be {word}" for key, word in goes.items()] + ["and more"] * (len(left) > 8))
         actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
         return Ending(_going(reason, message), actions)
     unread = next(hidden(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
-        message = f"{unread}; owned objects might be left behind. Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
+        message = (
+            f"{unread}; owned objects might be left behind. "
+            f"Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
+        )
         return Ending(Conditions.of(reason, message, stalled=True))
     return Ending(_going(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
 
 
 def hidden(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
-    """The permissions to read that are missing where the rule may have made objects that the garbage collector would not follow."""
+    """The permissions to read that are missing where the rule may have made objects that the garbage collector would
+    not follow."""
     for child in rule.every_child():
         if child.final or child.deletion is not None or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
                 if rule.reach == "cluster" and info.places is not None:
-                    yield from (unlisted(rule, info, each) for each, state in info.places.items() if state is Served.FORBIDDEN)
+                    yield from (
+                        unlisted(rule, info, each) for each, state in info.places.items() if state is Served.FORBIDDEN
+                    )
                 elif info.state is Served.FORBIDDEN:
                     yield unlisted(rule, info, namespace)
 
@@ -139,4 +148,6 @@ def _removal(rule: Rule, children: Children, each: Existing, *, all_orphans: boo
     elif not each.terminating:
         child = (rule.finalize if final else rule.children).get(each.child)
         propagation = child.propagation if child else "background"
-        yield Delete(each.key, each.child, each.live, "finalized" if final else "elsewhere", propagation, after_writes=False)
+        yield Delete(
+            each.key, each.child, each.live, "finalized" if final else "elsewhere", propagation, after_writes=False
+        )

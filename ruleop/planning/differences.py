@@ -1,7 +1,8 @@
 """How two versions of an object differ, for people: one line a field, by its path.
 
-Items of a list are named by their keys where the API declares them, or where all have a name of their own, because positions say nothing:
-`spec.ports[port=80,protocol=TCP].targetPort`. What is written here is never applied; patches come from merge and jsonpatch.
+Items of a list are named by their keys where the API declares them, or where all have a name of their own, because
+positions say nothing: `spec.ports[port=80,protocol=TCP].targetPort`. What is written here is never applied; patches
+come from merge and jsonpatch.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def _inside(value: Value) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_inside(item) for item in value) + "]"
     if isinstance(value, str):
-        return _quoted(value) if any(sign in value for sign in ",[]{}:?") and not value.startswith(MASK) else _word(value)
+        return (
+            _quoted(value) if any(sign in value for sign in ",[]{}:?") and not value.startswith(MASK) else _word(value)
+        )
     if isinstance(value, float):
         return number_text(value)
     return "" if value is NOTHING else orjson.dumps(value).decode()
@@ -100,7 +103,9 @@ def _word(text: str) -> str:
         and text == text.strip()
         and text[0] not in "-?:,[]{}#&*!|>'\"%@`"
     )
-    return text if plain and not any(sign in text for sign in (": ", " #", " -> ")) and text[-1] != ":" else _quoted(text)
+    return (
+        text if plain and not any(sign in text for sign in (": ", " #", " -> ")) and text[-1] != ":" else _quoted(text)
+    )
 
 
 def _quoted(text: str) -> str:
@@ -112,7 +117,8 @@ def _quoted(text: str) -> str:
     if quoted.isprintable():
         return quoted
     return "".join(
-        sign if sign.isprintable() else f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}" for sign in quoted
+        sign if sign.isprintable() else f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}"
+        for sign in quoted
     )
 
 
@@ -155,7 +161,11 @@ def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> It
             yield from _values(old.get(label, NOTHING), new.get(label, NOTHING), inner, f"{path}{label}")
         common = [label for label in old if label in new], [label for label in new if label in old]
         if common[0] != common[1]:
-            yield Difference(f"{path} (order)", [label.strip("[]") for label in common[0]], [label.strip("[]") for label in common[1]])
+            yield Difference(
+                f"{path} (order)",
+                [label.strip("[]") for label in common[0]],
+                [label.strip("[]") for label in common[1]],
+            )
     elif shape.list_type == "set":
         yield from (Difference(path, item, NOTHING) for item in before if item not in after)
         yield from (Difference(path, NOTHING, item) for item in after if item not in before)
@@ -190,7 +200,8 @@ def _labels(items: list[JSON], shape: Shape) -> list[str] | None:
 
 
 def _names(items: Iterable[JSON]) -> list[str]:
-    """What tells the items apart if all have it, a name or, as a StatefulSet's claim templates, a metadata.name; else nothing."""
+    """What tells the items apart if all have it, a name or, as a StatefulSet's claim templates, a metadata.name; else
+    nothing."""
     mappings = [item if isinstance(item, Mapping) else {} for item in items]
     for prefix, holders in (("name=", mappings), ("", [item.get("metadata") for item in mappings])):
         found = [holder.get("name") if isinstance(holder, Mapping) else None for holder in holders]

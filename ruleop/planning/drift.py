@@ -62,7 +62,9 @@ class Reverted:
     fields: frozenset[str]  # that were reverted each time
     times: tuple[float, ...] = ()  # the last times
     altered: bool = True  # no answer of the server was what had been sent
-    managed: tuple[Mapping[str, Any], ...] | None = None  # the object's managedFields, where they were read to name a manager
+    managed: tuple[Mapping[str, Any], ...] | None = (
+        None  # the object's managedFields, where they were read to name a manager
+    )
     message: str = ""  # of the conflict; empty: there is none
     undone: bool = False  # changed since it was reverted last
     wait: float = FIRST
@@ -78,7 +80,9 @@ class Reverted:
     def noticed(self, fields: frozenset[str], message: str, now: float) -> Reverted:
         if self.message:
             return self
-        return replace(self, fields=self.fields & fields, message=message, managed=None, undone=True, due=now + self.wait)
+        return replace(
+            self, fields=self.fields & fields, message=message, managed=None, undone=True, due=now + self.wait
+        )
 
     def held(self) -> Reverted:
         return replace(self, undone=True) if not self.undone else self
@@ -145,13 +149,19 @@ def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bo
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     """The fields that a merge patch sets or removes; a list is one field. What only guards the patch does not count."""
-    return frozenset(".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")})
+    return frozenset(
+        ".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")}
+    )
 
 
 def _without_nulls(patch: Mapping[str, Any]) -> dict[str, Any]:
     """What an apply leaves out stays as it is."""
-    found = {name: _without_nulls(value) if isinstance(value, Mapping) and value else value for name, value in patch.items()}
-    return {name: value for name, value in found.items() if value is not None and not (value == {} and patch[name] != {})}
+    found = {
+        name: _without_nulls(value) if isinstance(value, Mapping) and value else value for name, value in patch.items()
+    }
+    return {
+        name: value for name, value in found.items() if value is not None and not (value == {} and patch[name] != {})
+    }
 
 
 def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
@@ -174,8 +184,10 @@ def conflict_message(action: Correction, paths: Iterable[str], managers: Iterabl
     what = ", ".join(found[:MOST_NAMES]) + (" and more" if len(found) > MOST_NAMES else "")
     verb = "are" if len(found) > 1 else "is"
     if by_server:
-        return f"{title}: {what} {verb} changed by the API server or a webhook at each write; backing off before writing again"
-    return f"{title}: {what} {verb} repeatedly changed by {' and '.join(names) or 'somebody'}; backing off before reverting it"
+        who = "changed by the API server or a webhook at each write"
+        return f"{title}: {what} {verb} {who}; backing off before writing again"
+    who = f"repeatedly changed by {' and '.join(names) or 'somebody'}"
+    return f"{title}: {what} {verb} {who}; backing off before reverting it"
 
 
 _MISSING = object()
@@ -186,7 +198,9 @@ def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Obj
     """The field managers that own what differs in `live` from the desired object, or else the last other one that wrote
     it; sorted. Of a field that somebody removed managedFields keep nothing."""
     entries = [each for each in managed if each.get("manager")]
-    found = {str(each["manager"]) for each in entries if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired)}
+    found = {
+        str(each["manager"]) for each in entries if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired)
+    }
     if not found:
         others = (each for each in entries if each["manager"] != RULEOP and each.get("subresource") != "status")
         last = max(others, key=lambda each: str(each.get("time") or ""), default=None)

@@ -22,8 +22,8 @@ class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
 
 
 class Unread(ChildWaits):
-    """An object has to be read live before it is changed: of one only the metadata is known, of another the manager that
-    changes it is to be named."""
+    """An object has to be read live before it is changed: of one only the metadata is known, of another the manager
+    that changes it is to be named."""
 
     def __init__(self, read: Read) -> None:
         super().__init__(f"{read.key} to be read", why="object")
@@ -33,7 +33,9 @@ class Unread(ChildWaits):
 class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child
     """The child cannot be rendered, or must not be written as it was rendered."""
 
-    def __init__(self, message: str, site: Site | None = None, *, reason: str = "RenderFailed", limit: bool = False) -> None:
+    def __init__(
+        self, message: str, site: Site | None = None, *, reason: str = "RenderFailed", limit: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.site = site

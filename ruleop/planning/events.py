@@ -1,6 +1,7 @@
 """What is told as an Event on a CR: each transition of its state once, and what was done that a person would ask about.
 
-What is as everybody expects is none: a child created, an edit carried out, a change by hand put back. (The log has those.)
+What is as everybody expects is none: a child created, an edit carried out, a change by hand put back. (The log has
+those.)
 """
 
 from __future__ import annotations
@@ -41,10 +42,14 @@ def transition(resource: Object, ready: Condition, problems: Sequence[Problem], 
 
 
 def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
-    """Of what was carried out, what takes away, takes over, or interrupts. One event for each of these, whatever the number of objects."""
+    """Of what was carried out, what takes away, takes over, or interrupts. One event for each of these, whatever the
+    number of objects."""
     names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
-        if isinstance(action, (Delete, Patch, Replace, ServerSideApply)) and (reason := _REASONS.get(action.why)) is not None:
+        if (
+            isinstance(action, (Delete, Patch, Replace, ServerSideApply))
+            and (reason := _REASONS.get(action.why)) is not None
+        ):
             names.setdefault((reason, verb_of(action), reason_for(action)), []).append(_name(action.key, namespace))
     for (reason, verb, why), found in names.items():
         more = ", and more" if len(found) > MOST_NAMES else ""

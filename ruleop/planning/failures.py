@@ -63,7 +63,8 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
     if not changes:
         return ""
     described = [
-        each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}" for each in changes
+        each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
+        for each in changes
     ]
     more = f" and {len(described) - MOST_CHANGES} more" if len(described) > MOST_CHANGES else ""
     return f"; rejected change: {', '.join(described[:MOST_CHANGES])}{more}"

@@ -47,8 +47,8 @@ STATUS_REFUSED_FOR: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConflictingObject:
-    """An object of somebody else that has a child's name, as it was read last. Its metadata shows whose it is; before it
-    is changed, it has to be read in full."""
+    """An object of somebody else that has a child's name, as it was read last. Its metadata shows whose it is; before
+    it is changed, it has to be read in full."""
 
     obj: Object
     due: float  # when it is read again
@@ -72,8 +72,8 @@ class ConflictingObject:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change of a field that the server calls immutable. Of some fields that is true for a time only: a claim can grow
-    once it is bound. So it is tried again when the object is another than the one that it was refused for."""
+    """A change of a field that the server calls immutable. Of some fields that is true for a time only: a claim can
+    grow once it is bound. So it is tried again when the object is another than the one that it was refused for."""
 
     failed: Failed
     version: str  # of the object
@@ -132,9 +132,15 @@ class History:
         """At the start of a pass: without what is over."""
         found = self.before_writes()
         if found.drift:
-            found = replace(found, drift={key: each for key, each in found.drift.items() if not each.is_over(now)} or NOTHING)
+            found = replace(
+                found, drift={key: each for key, each in found.drift.items() if not each.is_over(now)} or NOTHING
+            )
         if found.conflicting:
-            kept = {key: each for key, each in found.conflicting.items() if objects.get(key, version=Kind.of(each.obj).version) is None}
+            kept = {
+                key: each
+                for key, each in found.conflicting.items()
+                if objects.get(key, version=Kind.of(each.obj).version) is None
+            }
             found = replace(found, conflicting=kept or NOTHING)  # what the cache holds is known from there
         return found
 
@@ -142,10 +148,10 @@ class History:
         """For a plan of actions, not only of the status."""
         return replace(self, writes=None) if self.writes is not None else self
 
-    # -- after a plan ------------------------------------------------------------------------------------------------------
+    # -- after a plan --------------------------------------------------------------------------------------------------
 
     def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
-        """After a plan. `outcome`: what became of its actions; None: it had none, and this is what the pass concludes."""
+        """After a plan. `outcome`: what became of its actions; None: it had none, and the pass concludes with it."""
         found = self.planned(plan, now)
         if outcome is None:
             return _concluded(found, plan)
@@ -169,17 +175,23 @@ class History:
         synced, drift = self.synced.planned(plan), self.drift
         if plan.field_conflicts:
             found = {each.key: drift[each.key] for each in plan.field_conflicts}
-            noticed = {each.key: found[each.key].noticed(each.fields, each.message, now) for each in plan.field_conflicts if each.new}
+            noticed = {
+                each.key: found[each.key].noticed(each.fields, each.message, now)
+                for each in plan.field_conflicts
+                if each.new
+            }
             drift = {**drift, **{key: each.held() for key, each in found.items()}, **noticed}
         if synced is self.synced and drift is self.drift:
             return self
         return replace(self, synced=synced, drift=drift)
 
-    # -- what the engine learns by itself ----------------------------------------------------------------------------------
+    # -- what the engine learns by itself ------------------------------------------------------------------------------
 
     def status_refused(self, plan: Plan, message: str, now: float) -> History:
         assert plan.status is not None
-        return replace(self, refused_status=RefusedStatus(fingerprint(plan.status.projected), message, now + STATUS_REFUSED_FOR))
+        return replace(
+            self, refused_status=RefusedStatus(fingerprint(plan.status.projected), message, now + STATUS_REFUSED_FOR)
+        )
 
     def with_conflicting(self, key: ObjectKey, found: ConflictingObject | None) -> History:
         """An object that was read again; None: it does not exist any more."""
@@ -197,7 +209,9 @@ History.NONE = History()
 def _concluded(history: History, plan: Plan) -> History:
     desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
-    parts = {name: _kept(getattr(history, name), desired) for name in ("learned", "refusals", "recreated", "conflicting")}
+    parts = {
+        name: _kept(getattr(history, name), desired) for name in ("learned", "refusals", "recreated", "conflicting")
+    }
     synced = history.synced.kept(desired) if desired is not None else history.synced
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
     return history if found == history else found
@@ -209,10 +223,14 @@ def _kept(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey] | No
     return {key: each for key, each in known.items() if key in desired} or NOTHING
 
 
-def _learned(before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds) -> Mapping[ObjectKey, Learned]:
+def _learned(
+    before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds
+) -> Mapping[ObjectKey, Learned]:
     """From the answers to our writes. What is not learned anew is forgotten: it would hide somebody's change."""
     found: dict[ObjectKey, Learned] = {}
-    sent_as = {action.key: Kind.of(action.object) for action in plan.actions if isinstance(action, (Create, ServerSideApply))}
+    sent_as = {
+        action.key: Kind.of(action.object) for action in plan.actions if isinstance(action, (Create, ServerSideApply))
+    }
     for key, (sent, answer) in outcome.written.items():
         learned = Learned.NOTHING.learn(sent, answer, kinds.info(sent_as.get(key) or Kind.of(answer)).shape)
         if len(learned):
@@ -247,7 +265,11 @@ def _refusals(
     found = {key: each for key, each in before.items() if key not in acted}
     for key, failed in refused.items():
         last = before.get(key)
-        wait = min(REFUSED_CAP, last.wait * 2) if last is not None and last.failed.wanted == failed.wanted else REFUSED_FIRST
+        wait = (
+            min(REFUSED_CAP, last.wait * 2)
+            if last is not None and last.failed.wanted == failed.wanted
+            else REFUSED_FIRST
+        )
         found[key] = Refusal(failed, versions.get(key, ""), now, wait)
     return found
 
@@ -261,7 +283,9 @@ def _recreated(history: History, outcome: Outcome) -> Mapping[ObjectKey, str]:
     return {**history.recreated, **found} if found else history.recreated
 
 
-def _conflicting(before: Mapping[ObjectKey, ConflictingObject], outcome: Outcome, now: float) -> Mapping[ObjectKey, ConflictingObject]:
+def _conflicting(
+    before: Mapping[ObjectKey, ConflictingObject], outcome: Outcome, now: float
+) -> Mapping[ObjectKey, ConflictingObject]:
     if not outcome.conflicting and before.keys().isdisjoint(outcome.written):
         return before
     found = {key: each for key, each in before.items() if key not in outcome.written}
@@ -271,9 +295,11 @@ def _conflicting(before: Mapping[ObjectKey, ConflictingObject], outcome: Outcome
     return found
 
 
-def _drift(before: Mapping[ObjectKey, Reverted], plan: Plan, outcome: Outcome, now: float) -> Mapping[ObjectKey, Reverted]:
-    """What was written although neither CR nor rules had changed: somebody changed or deleted a child. What ruleop itself
-    deleted or released is nobody's doing."""
+def _drift(
+    before: Mapping[ObjectKey, Reverted], plan: Plan, outcome: Outcome, now: float
+) -> Mapping[ObjectKey, Reverted]:
+    """What was written although neither CR nor rules had changed: somebody changed or deleted a child. What ruleop
+    itself deleted or released is nobody's doing."""
     found = dict(before)
     for action in outcome.done:
         if isinstance(action, Delete) or (isinstance(action, Patch) and action.why == "released"):

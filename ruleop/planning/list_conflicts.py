@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def conflict_in_words(merged: Object, desired: Object, shape: Shape, managed: Iterable[Mapping[str, Any]] = ()) -> str:
-    """The first conflict as a sentence without its end; empty where there is none. `managed` are the object's managedFields, if known."""
+    """The first conflict as a sentence without its end; empty where there is none. `managed` are the object's
+    managedFields, if known."""
     found = next(conflicts(merged, desired, shape), None)
     if found is None:
         return ""

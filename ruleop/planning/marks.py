@@ -1,8 +1,8 @@
 """The marks that ruleop leaves on what it owns, and how they are read back.
 
-An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage collector deletes an
-object whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner` says it instead; it names the object
-too, so that a copy of the object under another name is not taken for ours.
+An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage
+collector deletes an object whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner`
+says it instead; it names the object too, so that a copy of the object under another name is not taken for ours.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Owner:
         }
 
     def annotation(self, child: ObjectKey, *, orphan: bool, kept: bool = False) -> str:
-        """`orphan` is kept here because the rule that said so may be gone when it is needed; `kept`, because whoever deletes the CR may
-        have said so, and that is gone as soon as the garbage collector has done its part."""
+        """`orphan` is kept here because the rule that said so may be gone when it is needed; `kept`, because whoever
+        deletes the CR may have said so, and that is gone as soon as the garbage collector has done its part."""
         data: dict[str, Any] = {
             "group": self.kind.group,
             "kind": self.kind.kind,
@@ -109,7 +109,9 @@ def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
             if _is(note, owner):
                 orphan, kept = note.get("orphan") is True, note.get("kept") is True
                 return Claim(ours=True, annotated=True, orphan=orphan, kept=kept, referenced=bool(references))
-            return Claim(ours=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references))
+            return Claim(
+                ours=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references)
+            )
     return Claim(ours=False, referenced=bool(references))
 
 

@@ -1,7 +1,8 @@
 """Values of Secrets, hidden from whoever reads a plan.
 
-A plan has to say that a password changes without saying the password. So a value becomes `***`, and where two versions of an object differ
-in one, `*** (before)` and `*** (after)`. No length and no hash is told: from either, a weak password can be guessed.
+A plan has to say that a password changes without saying the password. So a value becomes `***`, and where two versions
+of an object differ in one, `*** (before)` and `*** (after)`. No length and no hash is told: from either, a weak
+password can be guessed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ BEFORE: Final = "*** (before)"
 AFTER: Final = "*** (after)"
 _SECRET: Final = Kind("", "v1", "Secret")
 _FIELDS: Final = ("data", "stringData")
-_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl keeps the whole object in this annotation, values and all
+# kubectl keeps the whole object in this annotation, values and all
+_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def is_secret(obj: Object) -> bool:
@@ -52,7 +54,9 @@ def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
     if isinstance(before, Mapping):
         old[field] = {name: _said(value, right.get(name), BEFORE) for name, value in left.items()}
     elif before is not None:
-        old[field] = _said(before, after, BEFORE)  # no mapping: the server refuses it, but it may hold a password all the same
+        old[field] = _said(
+            before, after, BEFORE
+        )  # no mapping: the server refuses it, but it may hold a password all the same
     if isinstance(after, Mapping):
         new[field] = {name: _said(value, left.get(name), AFTER) for name, value in right.items()}
     elif after is not None:

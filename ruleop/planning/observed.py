@@ -1,5 +1,5 @@
-"""What a pass observes of the cluster. With the rule, the custom resource and its history it is all that a plan depends on: given the
-same, planning gives the same plan, byte for byte; recorded, it replays the pass.
+"""What a pass observes of the cluster. With the rule, the custom resource and its history it is all that a plan depends
+on: given the same, planning gives the same plan, byte for byte; recorded, it replays the pass.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ class KindInfo:
     namespaced: bool = True
     state: Served = Served.SYNCED  # of children of this kind, as seen from the CR's namespace
     shape: Shape = UNKNOWN
-    status_schema: Mapping[str, Any] | None = None  # of a custom resource: openAPIV3Schema, to know what the server would drop
+    status_schema: Mapping[str, Any] | None = (
+        None  # of a custom resource: openAPIV3Schema, to know what the server would drop
+    )
     status_subresource: bool = True
-    known: bool = True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
+    known: bool = (
+        True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
+    )
     places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
     served: bool = True  # the cluster has the kind, whatever is known of its objects
     resource: str = ""  # `deployments.apps`, where it is known
@@ -71,7 +75,9 @@ class Objects(Protocol):
         """All objects that carry this CR's label, in each version that rules write."""
         ...
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+    ) -> Sequence[Object]:
         """All objects of a kind, of one namespace or of all; sorted by namespace and name."""
         ...
 
@@ -90,8 +96,19 @@ class FixedObjects:
             if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == part_of:
                 yield obj
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:  # noqa: ARG002
-        return [obj for key, obj in sorted(self._by_key.items()) if key.group_kind == kind and namespace in {None, key.namespace}]
+    def select(  # they are as they are
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",  # noqa: ARG002
+        partial: bool = False,  # noqa: ARG002
+    ) -> Sequence[Object]:
+        return [
+            obj
+            for key, obj in sorted(self._by_key.items())
+            if key.group_kind == kind and namespace in {None, key.namespace}
+        ]
 
     def __iter__(self) -> Any:
         return iter(self._by_key.values())
@@ -108,5 +125,7 @@ class Observed:
     seed: bytes = b""  # of random_password
     finalizer: str = DEFAULT_FINALIZER
     retired: Collection[str] = ()  # types of conditions that the rules had once
-    held_until: str = ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
+    held_until: str = (
+        ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
+    )
     namespace_terminating: bool = False

@@ -27,14 +27,17 @@ class Failure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A write that failed: why, and for which desired object (by digest), so that another desired object is tried at once."""
+    """A write that failed: why, and for which desired object (by digest), so that another desired object is tried at
+    once."""
 
     failure: Failure
     message: str
     wanted: str = ""
     redacted: str = ""  # the message for an object that holds data of a Secret
     causes: tuple[Cause, ...] = ()
-    managed: tuple[Mapping[str, Any], ...] = ()  # managedFields of an object whose change was invalid: who set its items
+    managed: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # managedFields of an object whose change was invalid: who set its items
     verb: str = ""  # that no Role grants: the server refused it, and no admission policy
 
 
@@ -46,7 +49,9 @@ class Outcome:
     gone: list[Action] = field(default_factory=list)  # those of `done` whose object did not exist any more
     failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
     versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the cache
-    conflicting: dict[ObjectKey, Object] = field(default_factory=dict)  # objects of others that have a child's name, read live
+    conflicting: dict[ObjectKey, Object] = field(
+        default_factory=dict
+    )  # objects of others that have a child's name, read live
     replan: bool = False  # something is other than planned: plan again at once
     resource: Object | None = None  # the CR, as it was answered or read last
     retry_after: float | None = None

@@ -1,4 +1,5 @@
-"""Lines of an htpasswd file, as `htpasswd -B` writes them: bcrypt, which nginx, Apache, Traefik and the container registry read."""
+"""Lines of an htpasswd file, as `htpasswd -B` writes them: bcrypt, which nginx, Apache, Traefik and the container
+registry read."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def password_line(user: Any, password: Any, rounds: Any) -> PasswordLine:
         raise Fault("htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks")
     secret = password.encode("utf-8", "surrogatepass") if isinstance(password, str) else b""
     if not 1 <= len(secret) <= LONGEST or b"\0" in secret:
-        raise Fault(f"htpasswd: a password is text of 1 to {LONGEST} bytes (bcrypt takes no more) without NUL characters")
+        raise Fault(
+            f"htpasswd: a password is text of 1 to {LONGEST} bytes (bcrypt takes no more) without NUL characters"
+        )
     if not isinstance(rounds, int) or isinstance(rounds, bool) or not 4 <= rounds <= MOST_ROUNDS:
         raise Fault(f"htpasswd takes rounds from 4 to {MOST_ROUNDS}")
     return PasswordLine(user, secret, rounds)

@@ -1,5 +1,5 @@
-"""Which permissions a rule needs, and what is reported when one is missing. It is the same report whether a request was refused, or the
-kind could not be listed when the operator started."""
+"""Which permissions a rule needs, and what is reported when one is missing. It is the same report whether a request was
+refused, or the kind could not be listed when the operator started."""
 
 from __future__ import annotations
 
@@ -47,5 +47,6 @@ def refused(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
 
 
 def unlisted(rule: Rule, info: KindInfo, namespace: str) -> str:
-    """A kind that cannot be watched. `namespace` matters where ruleop watches namespaces one by one; else it lists all of them at once."""
+    """A kind that cannot be watched. `namespace` matters where ruleop watches namespaces one by one; else it lists all
+    of them at once."""
     return refused(rule, info, namespace if info.places is not None else "", "list")

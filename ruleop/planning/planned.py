@@ -93,7 +93,9 @@ class Planned:
         """The child is as well as the worst of its objects."""
         for piece in self.pieces:
             if piece.message and not self.message:
-                self.message = f"{_short(piece.wanted.key)} {piece.message}" if piece.state is State.PROGRESSING else piece.message
+                self.message = (
+                    f"{_short(piece.wanted.key)} {piece.message}" if piece.state is State.PROGRESSING else piece.message
+                )
             if _WORST.index(piece.state) > _WORST.index(self.state):
                 self.state = piece.state
 
@@ -126,7 +128,7 @@ class Said:
             self.waits.append(found)
 
 
-# -- what others see of a child ----------------------------------------------------------------------------------------------------------
+# -- what others see of a child ----------------------------------------------------------------------------------------
 
 
 def as_it_exists(child: Child, existing: list[Existing], origin: Origin) -> Any:
@@ -139,8 +141,8 @@ def as_it_exists(child: Child, existing: list[Existing], origin: Origin) -> Any:
 
 
 def as_it_will_stand(planned: Planned, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
-    """Its objects after this pass. A create-only child shows what exists, and before that what it is called: the rest of what it would be
-    made of is drawn anew each time."""
+    """Its objects after this pass. A create-only child shows what exists, and before that what it is called: the rest
+    of what it would be made of is drawn anew each time."""
     child = planned.child
     stands = [_stands(child, piece, observed, owner) for piece in planned.pieces]
     if not stands and planned.spares:

@@ -2,8 +2,9 @@
 
     plan(rule, resource, observed, history) -> Plan
 
-What to create, change, delete, wait for, and report, for one CR. It touches nothing and depends on nothing but its arguments: the same
-arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the tests all call it.
+What to create, change, delete, wait for, and report, for one CR. It touches nothing and depends on nothing but its
+arguments: the same arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the
+tests all call it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.actions import RESYNC, Action, AddFinalizer, Delete, Patch, Plan, Problem, RemoveFinalizer, Requeue, StatusWrite
+from ruleop.planning.actions import (
+    RESYNC,
+    Action,
+    AddFinalizer,
+    Delete,
+    Patch,
+    Plan,
+    Problem,
+    RemoveFinalizer,
+    Requeue,
+    StatusWrite,
+)
 from ruleop.planning.children import Children
 from ruleop.planning.conditions import Conditions, condition_of
 from ruleop.planning.deletion import hidden, plan_deletion
@@ -38,7 +50,8 @@ if TYPE_CHECKING:
     from ruleop.planning.targets import Target
     from ruleop.rules import Rule
 
-CHECK_CONFLICTING = 60.0  # seconds until a name that an object of somebody else holds is checked again; no event reports that it is free
+# seconds until a name that an object of somebody else holds is checked again; no event reports that it is free
+CHECK_CONFLICTING = 60.0
 FIRST = ""  # among an action's needs: our finalizer
 WRITTEN = WELL | {"FieldConflict"}  # reasons of Ready that say that all children have been written
 
@@ -47,14 +60,18 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
     """The first rule of the CR's kind, whatever the version, whose selector and namespaces match it."""
     kind, metadata = ObjectKey.of(resource).group_kind, resource.get("metadata") or {}
     for rule in rules:
-        if rule.kind.versionless != kind or (rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces):
+        if rule.kind.versionless != kind or (
+            rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces
+        ):
             continue
         if rule.selector is None or compile_selector(rule.selector, {})(metadata.get("labels") or {}):
             return rule
     return None
 
 
-def plan(rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True) -> Plan:
+def plan(
+    rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True
+) -> Plan:
     """`foresee`: the status is planned also while there is something to do, as it would be if nothing else changed."""
     try:
         return _Planner(rule, resource, observed, history, foresee=foresee).plan()
@@ -81,7 +98,9 @@ class _Planner:
     def _standing(self, history: History) -> History:
         """Without the refusals that are over: what they refused is tried again."""
         clock = self.observed.clock
-        found = {key: each for key, each in history.refusals.items() if each.stands(self._version(key), clock, self.period)}
+        found = {
+            key: each for key, each in history.refusals.items() if each.stands(self._version(key), clock, self.period)
+        }
         return replace(history, refusals=found)
 
     def _version(self, key: ObjectKey) -> str:
@@ -99,7 +118,7 @@ class _Planner:
         self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
         return self._standing_resource()
 
-    # -- validation ----------------------------------------------------------------------------------------------------------------------
+    # -- validation ----------------------------------------------------------------------------------------------------
 
     def _invalid(self) -> Problem | None:
         """The first broken rule of `validate`."""
@@ -124,14 +143,18 @@ class _Planner:
         self.children.said.problems.append(problem)
         return self._plan(overall(self.children, [problem]), [], check_after=None)
 
-    # -- a CR that stands ----------------------------------------------------------------------------------------------------------------
+    # -- a CR that stands ----------------------------------------------------------------------------------------------
 
     def _standing_resource(self) -> Plan:
         actions = self._actions()  # before the status, whose mistakes stop no child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
     def _check_conflicting(self) -> float | None:
-        return CHECK_CONFLICTING if any(each.reason == "ErrResourceExists" for each in self.children.said.problems) else None
+        return (
+            CHECK_CONFLICTING
+            if any(each.reason == "ErrResourceExists" for each in self.children.said.problems)
+            else None
+        )
 
     def _actions(self) -> list[Action]:
         if self.children.mistaken:
@@ -151,7 +174,10 @@ class _Planner:
         if self._needs_finalizer():
             if not holds:
                 # It has to be there before the first object that the garbage collector cannot follow.
-                return [AddFinalizer(key, self.observed.finalizer), *(replace(action, needs=action.needs | {FIRST}) for action in actions)]
+                return [
+                    AddFinalizer(key, self.observed.finalizer),
+                    *(replace(action, needs=action.needs | {FIRST}) for action in actions),
+                ]
         elif holds and not actions and self._has_nothing_elsewhere():
             actions.append(RemoveFinalizer(key, self.observed.finalizer))
         return actions
@@ -166,15 +192,19 @@ class _Planner:
             info = self.observed.kinds.info(Kind.of(action.live))
             words = public_message(self.rule.children.get(action.child), failed)
             why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
-            child, message, reason = action.child or "pruning", f"{action.key} could not be deleted: {why}", reason_of(failed.failure)
+            child, message, reason = (
+                action.child or "pruning",
+                f"{action.key} could not be deleted: {why}",
+                reason_of(failed.failure),
+            )
             if reason is None:
                 self.children.said.wait(child, f"{action.key} to be deleted: {words}", why="deletion")
             else:
                 self.children.said.problem(child, reason, message)
 
     def _status_fails(self) -> bool:
-        """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where something is to be pruned,
-        for a pass that writes does without the status."""
+        """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where
+        something is to be pruned, for a pass that writes does without the status."""
         mistakes: list[Problem] = []
         projected(self.rule, self.scope, mistakes)
         custom(self.rule, self.children, mistakes)
@@ -194,20 +224,28 @@ class _Planner:
         if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
             return True
         return any(
-            piece.applied is not None and piece.applied.stands is not None and not self.children.refers(piece.wanted, final=False)
+            piece.applied is not None
+            and piece.applied.stands is not None
+            and not self.children.refers(piece.wanted, final=False)
             for planned in self.children.planned.values()
             for piece in planned.pieces
         )
 
-    # -- a CR that is being deleted ------------------------------------------------------------------------------------------------------
+    # -- a CR that is being deleted ------------------------------------------------------------------------------------
 
     def _deleting(self) -> Plan:
         self.children.show(self.rule.every_child())
         ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
         check_after = ending.check_after if ending.check_after is not None else self._check_conflicting()
-        return self._plan(ending.conditions, ending.actions, events=ending.events, check_after=check_after, complete=self.children.complete)
+        return self._plan(
+            ending.conditions,
+            ending.actions,
+            events=ending.events,
+            check_after=check_after,
+            complete=self.children.complete,
+        )
 
-    # -- the plan ------------------------------------------------------------------------------------------------------------------------
+    # -- the plan ------------------------------------------------------------------------------------------------------
 
     def _plan(
         self,
@@ -272,7 +310,11 @@ class _Planner:
         if self.rule.manage_status:
             status = write(self.resource, self.info, self.observed, fields, ours, conditions, pause=self.paused)
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
-        found |= {"status": status, "conditions": conditions, "events": (*found["events"], *self._transition(conditions, quiet=quiet))}
+        found |= {
+            "status": status,
+            "conditions": conditions,
+            "events": (*found["events"], *self._transition(conditions, quiet=quiet)),
+        }
 
     def _watches(self) -> Iterator[Target]:
         """What each `observe` refers to, as far as that is known."""
@@ -284,7 +326,9 @@ class _Planner:
 
     def _is_steady(self) -> bool:
         ready, generation = condition_of(self.resource, "Ready"), self.resource["metadata"].get("generation")
-        return (ready.get("reason") or self.history.reason) in WRITTEN and ready.get("observedGeneration", generation) == generation
+        return (ready.get("reason") or self.history.reason) in WRITTEN and ready.get(
+            "observedGeneration", generation
+        ) == generation
 
     def _made_possible(self, actions: list[Action], check_after: float | None) -> float | None:
         """At once after writes whose answers were what others waited for: no event reports what is known."""
@@ -295,14 +339,20 @@ class _Planner:
 
     def _requeue_after(self, check_after: float | None) -> Requeue | None:
         clock, history = self.observed.clock, self.history
-        found = [Requeue(each.due - clock, "a conflicting object is read again") for each in history.conflicting.values()]
+        found = [
+            Requeue(each.due - clock, "a conflicting object is read again") for each in history.conflicting.values()
+        ]
         held = {each.key for each in self.children.said.conflicts}
         checks = (each.next_check(clock, held=key in held) for key, each in history.drift.items())
         found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
         for key, refusal in history.refusals.items():
-            if clock < refusal.until and self._version(key) != refusal.version:  # later, an event reports that it has changed
+            if (
+                clock < refusal.until and self._version(key) != refusal.version
+            ):  # later, an event reports that it has changed
                 found.append(Requeue(refusal.until - clock, "a rejected write is retried"))
-        if history.refused_status is not None and any(each.reason == "StatusRefused" for each in self.children.said.problems):
+        if history.refused_status is not None and any(
+            each.reason == "StatusRefused" for each in self.children.said.problems
+        ):
             found.append(Requeue(history.refused_status.until - clock, "a rejected status is retried"))
         if check_after is not None:
             found.append(Requeue(check_after, "it is checked"))
@@ -311,7 +361,8 @@ class _Planner:
         return min(found, key=lambda each: each.seconds, default=None)
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
-        """Our finalizer could not be added or removed: nothing else happens before it is, so it is the first thing to report."""
+        """Our finalizer could not be added or removed: nothing else happens before it is, so it is the first thing to
+        report."""
         failed = self.history.failure(ObjectKey.of(self.resource)) if self.history.writes is not None else None
         if failed is None:
             return conditions

@@ -1,8 +1,9 @@
 """What is ours and no longer wanted.
 
-Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass, nothing waiting
-that the object might belong to, and not in the first seconds after the rules changed: it is held back then, and the CR is reconciling until
-it is done. Each deletion names uid and resourceVersion, and is done after a live read.
+Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass,
+nothing waiting that the object might belong to, and not in the first seconds after the rules changed: it is held back
+then, and the CR is reconciling until it is done. Each deletion names uid and resourceVersion, and is done after a live
+read.
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ def prune(children: Children) -> list[Action]:
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
         elif not each.terminating:
             child = children.rule.children.get(each.child)
-            found.append(Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs))
+            found.append(
+                Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs)
+            )
     return found
 
 
 def held_back(pruned: Sequence[Action], until: str) -> str:
-    """What is not deleted yet, for a condition. The deadline is the one time that a message holds: it is fixed by the edit of the rules."""
+    """What is not deleted yet, for a condition. The deadline is the one time that a message holds: it is fixed by the
+    edit of the rules."""
     deleted = sum(isinstance(action, Delete) for action in pruned)
     counts = [(deleted, "deleted"), (len(pruned) - deleted, "released")]
     parts = [f"{count} object{'s' if count > 1 else ''} will be {word}" for count, word in counts if count]
@@ -61,8 +65,9 @@ def deadline(until: str) -> str:
 
 
 def _is_spared(each: Existing, spare: list[Child], rule: Rule) -> bool:
-    """Whether the object may belong to a child of which not all is known in this pass (those in `spare`). One without a record may be
-    anybody's, and one whose id the rules do not know that of a renamed child: the new id is recorded when it is rendered."""
+    """Whether the object may belong to a child of which not all is known in this pass (those in `spare`). One without a
+    record may be anybody's, and one whose id the rules do not know that of a renamed child: the new id is recorded when
+    it is rendered."""
     if not each.child or not spare:
         return bool(spare)
     if each.child in rule.children or each.child in rule.finalize:
@@ -77,7 +82,8 @@ def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
 
 
 def stays(children: Children, each: Existing) -> bool:
-    """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own mark counts."""
+    """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own
+    mark counts."""
     child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
     if child is not None and child.for_each is None and not each.claim.kept:
         policy = deletion_policy(child, children.scope.names)

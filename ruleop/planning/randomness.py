@@ -1,7 +1,9 @@
-"""What differs each time and yet is planned: passwords, keys and salts are drawn from the pass's seed, so that a recorded pass replays.
+"""What differs each time and yet is planned: passwords, keys and salts are drawn from the pass's seed, so that a
+recorded pass replays.
 
-A create-only child is rendered in every pass, and its values count only in the one that creates it. So what takes long to make (a key, a
-certificate, the hash of a password) is made only then. In all other renders something stands in for it that takes no time, and says so.
+A create-only child is rendered in every pass, and its values count only in the one that creates it. So what takes long
+to make (a key, a certificate, the hash of a password) is made only then. In all other renders something stands in for
+it that takes no time, and says so.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ COSTLY = frozenset({"genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
 
 
 def draw(seed: bytes, purpose: str, size: int) -> bytes:
-    """Bytes that nobody can guess who does not know the seed, which the operator draws anew for each pass from the system's randomness."""
-    blocks = (hmac.new(seed, f"{purpose}/{number}".encode(), hashlib.sha256).digest() for number in range(-(-size // 32)))
+    """Bytes that nobody can guess who does not know the seed, which the operator draws anew for each pass from the
+    system's randomness."""
+    blocks = (
+        hmac.new(seed, f"{purpose}/{number}".encode(), hashlib.sha256).digest() for number in range(-(-size // 32))
+    )
     return b"".join(blocks)[:size]
 
 
@@ -109,8 +114,12 @@ class Drawn:
         wanted = request("genSignedCert", cn, days, key_type, ips=ips, dns=dns)
         return self._issued("genSignedCert", wanted, authority("genSignedCert", ca))
 
-    def gen_self_signed_cert(self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, *, key_type: Any = "ecdsa") -> dict[str, str]:
-        return self._issued("genSelfSignedCert", request("genSelfSignedCert", cn, days, key_type, ips=ips, dns=dns), None)
+    def gen_self_signed_cert(
+        self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, *, key_type: Any = "ecdsa"
+    ) -> dict[str, str]:
+        return self._issued(
+            "genSelfSignedCert", request("genSelfSignedCert", cn, days, key_type, ips=ips, dns=dns), None
+        )
 
     def _issued(self, name: str, wanted: Request, by: Authority | None) -> dict[str, str]:
         purpose = self._purpose()
@@ -121,7 +130,13 @@ class Drawn:
                 for part, title in (("Cert", "CERTIFICATE"), ("Key", "PRIVATE KEY"))
             }
         self.allowance.spend(wanted.cost + (by.cost if by else 0))
-        return issue(name, wanted, by, datetime.fromisoformat(self.now), lambda what, size: draw(self.seed, f"{purpose}/{what}", size))
+        return issue(
+            name,
+            wanted,
+            by,
+            datetime.fromisoformat(self.now),
+            lambda what, size: draw(self.seed, f"{purpose}/{what}", size),
+        )
 
     def htpasswd(self, username: Any, password: Any, *, rounds: Any = 10) -> str:
         line = password_line(username, password, rounds)

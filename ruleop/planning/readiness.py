@@ -1,8 +1,8 @@
-"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it has some; else by
-being there.
+"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it
+has some; else by being there.
 
-The answers follow kstatus, which `kubectl wait`, Flux and Argo CD go by, with one difference: a Job is ready when it is complete, since
-whoever waits for a Job waits for its work.
+The answers follow kstatus, which `kubectl wait`, Flux and Argo CD go by, with one difference: a Job is ready when it is
+complete, since whoever waits for a Job waits for its work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Check = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Read
 
 
 def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
-    """`shape` tells whether a custom kind has conditions, so that one whose controller has not spoken yet is not taken for ready."""
+    """`shape` tells whether a custom kind has conditions, so that one whose controller has not spoken yet is not taken
+    for ready."""
     metadata: Mapping[str, Any] = live.get("metadata") or {}
     if metadata.get("deletionTimestamp"):
         return Readiness(False, "is being deleted")
@@ -38,8 +39,15 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     check = _CHECKS.get(kind)
     if check is not None:
         return check(metadata, spec if isinstance(spec, dict) else {}, status)
-    if "." in kind.group and not kind.group.endswith(".k8s.io") and not status.get("conditions") and _has_conditions(shape):
-        return Readiness(False, "its controller has not reported on it yet; if it never does, set `readyWhen` in the child")
+    if (
+        "." in kind.group
+        and not kind.group.endswith(".k8s.io")
+        and not status.get("conditions")
+        and _has_conditions(shape)
+    ):
+        return Readiness(
+            False, "its controller has not reported on it yet; if it never does, set `readyWhen` in the child"
+        )
     return _by_conditions(metadata, status)
 
 
@@ -76,7 +84,9 @@ def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Ma
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         return Readiness(False, "its rollout exceeded its deadline", failed=True)
     wanted = _number(spec.get("replicas"), 1)
-    updated, available, total = (_number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas"))
+    updated, available, total = (
+        _number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas")
+    )
     if updated < wanted:
         return Readiness(False, f"{updated} of {wanted} replicas are updated")
     if total > updated:
@@ -101,7 +111,11 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     partition = _number(rolling.get("partition")) if isinstance(rolling, dict) else 0
     updated = _number(status.get("updatedReplicas"))
     if partition:
-        return READY if updated >= wanted - partition else Readiness(False, f"{updated} of {wanted - partition} replicas are updated")
+        return (
+            READY
+            if updated >= wanted - partition
+            else Readiness(False, f"{updated} of {wanted - partition} replicas are updated")
+        )
     if status.get("currentRevision") != status.get("updateRevision"):
         return Readiness(False, "its rollout is not complete")
     return READY
@@ -162,11 +176,17 @@ def _definition(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: 
     conditions = _conditions(status)
     if conditions.get("NamesAccepted", {}).get("status") == "False":
         return Readiness(False, "its names conflict with another CRD", failed=True)
-    return READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "is not established")
+    return (
+        READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "is not established")
+    )
 
 
 def _api_service(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
-    return READY if _conditions(status).get("Available", {}).get("status") == "True" else Readiness(False, "is not available")
+    return (
+        READY
+        if _conditions(status).get("Available", {}).get("status") == "True"
+        else Readiness(False, "is not available")
+    )
 
 
 def _disruption_budget(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -188,7 +208,9 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
             if generation is not None and _number(generation) < _number(metadata.get("generation")):
                 return NOT_CURRENT
             return (
-                READY if found.get("status") == "True" else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
+                READY
+                if found.get("status") == "True"
+                else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
             )
     return READY
 

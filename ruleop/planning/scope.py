@@ -1,7 +1,8 @@
-"""What a template sees: names and their values, each with the origin that says what it means when something is missing below it.
+"""What a template sees: names and their values, each with the origin that says what it means when something is missing
+below it.
 
-Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object that nobody
-reads is not looked up.
+Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object
+that nobody reads is not looked up.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Scope:
         return {**self.names, name: item, "index": index}
 
     def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
-        """The names for a create-only child, which may be different each time: once it exists, it is never changed. `is_real`: with what
-        takes long to make, where otherwise something stands in for it."""
+        """The names for a create-only child, which may be different each time: once it exists, it is never changed.
+        `is_real`: with what takes long to make, where otherwise something stands in for it."""
         return {**names, **Drawn(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
 
     def _let(self, tree: Any) -> Callable[[], Any]:
@@ -70,7 +71,7 @@ class Scope:
     def _has_kind(self, api_version: Any, kind: Any) -> bool:
         return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).served
 
-    # -- observed resources --------------------------------------------------------------------------------------------------------------
+    # -- observed resources --------------------------------------------------------------------------------------------
 
     def _observed(self, observe: Observe) -> Callable[[], Any]:
         def force() -> Any:
@@ -90,7 +91,10 @@ class Scope:
 
     def unlisted(self, observe: Observe) -> str:
         """Which permission is missing to read it."""
-        info, constant = self.observed.kinds.info(observe.kind), observe.namespace.constant if observe.namespace is not None else ""
+        info, constant = (
+            self.observed.kinds.info(observe.kind),
+            observe.namespace.constant if observe.namespace is not None else "",
+        )
         return refused(self.rule, info, constant, "list") if constant else unlisted(self.rule, info, self.namespace)
 
     def _look_up(self, observe: Observe) -> Any:
@@ -101,8 +105,12 @@ class Scope:
             if found is None:
                 raise NotThereYet(f"{observe.id} ({key})", why="object")
             return shown(observe.id, without_server_noise(found), Origin.LATER)
-        selected = objects.select(target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only)
-        return shown(observe.id, [without_server_noise(obj) for obj in selected if target.matches(labels_of(obj))], Origin.LATER)
+        selected = objects.select(
+            target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
+        )
+        return shown(
+            observe.id, [without_server_noise(obj) for obj in selected if target.matches(labels_of(obj))], Origin.LATER
+        )
 
     def target(self, observe: Observe) -> Target:
         """What an `observe` refers to. Raises RenderError."""

@@ -25,7 +25,10 @@ def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
 
 
 def requirements_of(selector: Selector, names: Mapping[str, Any]) -> tuple[Requirement, ...]:
-    return tuple((each.key, each.operator, frozenset(value.string(names) for value in each.values)) for each in selector.match_expressions)
+    return tuple(
+        (each.key, each.operator, frozenset(value.string(names) for value in each.values))
+        for each in selector.match_expressions
+    )
 
 
 def meets(found: Mapping[str, str], requirements: Iterable[Requirement]) -> bool:

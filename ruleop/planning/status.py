@@ -1,7 +1,7 @@
 """The status of a CR: the fields that the rule projects, and the conditions that kstatus and people go by.
 
-Messages hold no times, counters or versions: a status that changes by itself would be written without end, and wake everybody who watches
-it. The one exception is the deadline of pruning that is held back, which is fixed.
+Messages hold no times, counters or versions: a status that changes by itself would be written without end, and wake
+everybody who watches it. The one exception is the deadline of pruning that is held back, which is fixed.
 """
 
 from __future__ import annotations
@@ -70,14 +70,19 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
 def as_taken(
     rule: Rule, refused: RefusedStatus | None, fields: dict[str, Any], ours: frozenset[str], problems: list[Problem]
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at all."""
+    """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at
+    all."""
     if refused is None or not fields or fingerprint(fields) != refused.projected:
         return fields, ours
-    problems.append(Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None))
+    problems.append(
+        Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None)
+    )
     return {}, frozenset()
 
 
-def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+def _from_template(
+    template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
+) -> tuple[dict[str, Any], frozenset[str]]:
     ours = _names_in(template)
     try:
         documents = template.render(names, lenient=True)
@@ -89,7 +94,9 @@ def _from_template(template: TextTemplate, names: Mapping[str, Any], problems: l
     if not documents:
         return {}, ours
     if len(documents) > 1 or not isinstance(documents[0], dict):
-        problems.append(Problem("status", "RenderFailed", "the template of a status must render one mapping", template.site))
+        problems.append(
+            Problem("status", "RenderFailed", "the template of a status must render one mapping", template.site)
+        )
         return {}, ours
     return documents[0], ours | frozenset(documents[0])
 
@@ -98,7 +105,10 @@ def _names_in(template: TextTemplate) -> frozenset[str]:
     """The fields that its plain text names, whichever branches are taken now."""
     folder = template.site.path.removesuffix(template.name)
     constants_of = template.renderer.environment.constants_of
-    texts = ("".join(part if isinstance(part, str) else "_" for part in constants_of(folder + name)) for name in template.files)
+    texts = (
+        "".join(part if isinstance(part, str) else "_" for part in constants_of(folder + name))
+        for name in template.files
+    )
     return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 
@@ -108,7 +118,7 @@ def _complain(problems: list[Problem], error: RenderError) -> None:
         problems.append(problem)
 
 
-# -- conditions --------------------------------------------------------------------------------------------------------------------------
+# -- conditions --------------------------------------------------------------------------------------------------------
 
 
 def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
@@ -163,7 +173,9 @@ def _custom(each: RuleCondition, children: Children, problems: list[Problem]) ->
     except RenderError as error:
         _complain(problems, error)
         return Condition(each.type, "Unknown", "RenderFailed", error.message)
-    return Condition(each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message)
+    return Condition(
+        each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
+    )
 
 
 def _status(value: Any) -> str:
@@ -179,7 +191,7 @@ def _reason(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def write(
@@ -192,8 +204,9 @@ def write(
     *,
     pause: bool = False,
 ) -> StatusWrite:
-    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a `pause` the generation
-    that it speaks of, and the conditions that a pause keeps, stay those of the last reconcile."""
+    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a
+    `pause` the generation that it speaks of, and the conditions that a pause keeps, stay those of the last reconcile.
+    """
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]
@@ -226,7 +239,8 @@ def _in_step(live: Mapping[str, Any], said: Mapping[str, Any], ours: frozenset[s
 
 
 def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ for ever."""
+    """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ
+    for ever."""
     if schema is None:
         return {**theirs, **without_nulls(said)}
     if is_kept(whole := {**theirs, **said}, schema_at(schema, ("status",))):
@@ -244,7 +258,8 @@ def _without(retired: Collection[str], live: Any) -> Any:
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
-    """Others' conditions stay where they are; that of a pause goes with it. The time of a transition is kept until the status flips."""
+    """Others' conditions stay where they are; that of a pause goes with it. The time of a transition is kept until the
+    status flips."""
     theirs = [each for each in live if isinstance(each, dict)] if isinstance(live, list) else []
     fresh = {each["type"]: each for each in conditions}
     result = []
@@ -260,7 +275,10 @@ def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None,
 
 def _over(before: dict[str, Any], new: dict[str, Any], generation: int | None, now: str) -> dict[str, Any]:
     flipped = before.get("status") != new["status"]
-    merged = {**new, "lastTransitionTime": now if flipped or "lastTransitionTime" not in before else before["lastTransitionTime"]}
+    merged = {
+        **new,
+        "lastTransitionTime": now if flipped or "lastTransitionTime" not in before else before["lastTransitionTime"],
+    }
     if generation is not None:
         merged["observedGeneration"] = generation
     return before if merged == before else merged

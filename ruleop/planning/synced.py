@@ -53,7 +53,8 @@ class Synced:
         return Synced(digests, uid, basis, len(plan.in_step))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
-        """What the action is called, given what existed before. `uid` is the CR's; `changed` the fields that the action changes."""
+        """What the action is called, given what existed before. `uid` is the CR's; `changed` the fields that the action
+        changes."""
         verb = verb_of(action)
         if isinstance(action, Create):
             return Verb.RECREATE if hash(action.key) in self.digests else verb

@@ -1,5 +1,5 @@
-"""What an `observe` refers to, for one custom resource. A pass reads it, and a change of it wakes the resource: both go by this one answer,
-for a resource that reads what does not wake it would stay as it is until its next full re-check."""
+"""What an `observe` refers to, for one custom resource. A pass reads it, and a change of it wakes the resource: both go
+by this one answer, for a resource that reads what does not wake it would stay as it is until its next full re-check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Target:
     @property
     def key(self) -> ObjectKey | None:
         """Of the one object that has the name."""
-        return None if self.name is None else ObjectKey(self.kind.group, self.kind.kind, self.namespace or "", self.name)
+        return (
+            None if self.name is None else ObjectKey(self.kind.group, self.kind.kind, self.namespace or "", self.name)
+        )
 
     def matches(self, found: Mapping[str, str]) -> bool:
         """Whether an object with these labels is one of those that are selected."""
@@ -37,12 +39,16 @@ class Target:
 
 
 def target_of(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Target:
-    """Raises RenderError. `home`: the custom resource's namespace, which is meant where the rule names none, or an empty one."""
+    """Raises RenderError. `home`: the custom resource's namespace, which is meant where the rule names none, or an
+    empty one."""
     namespace = ""
     if namespaced:
         namespace = (observe.namespace.string(names) if observe.namespace is not None else "") or home
         if not namespace:
-            message = f'the observed resource "{observe.id}" needs a namespace because its CR is cluster-scoped: set `namespace`'
+            message = (
+                f'the observed resource "{observe.id}" needs a namespace because its CR is cluster-scoped: '
+                "set `namespace`"
+            )
             raise RenderError(message, observe.site)
     kind = observe.kind.versionless
     if observe.name is not None:

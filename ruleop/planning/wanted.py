@@ -1,7 +1,7 @@
 """What a child wants: its body rendered for this CR, checked, with its namespace settled and our marks on.
 
-A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the rule may reach,
-and without the fields that belong to the server, to the garbage collector or to ruleop.
+A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the
+rule may reach, and without the fields that belong to the server, to the garbage collector or to ruleop.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
 
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
-    """The objects of one item. What is random in them may be no part of what they are: each pass would make others, without end. So such
-    a child is rendered once more, as at another time, and both have to give the same objects. What takes long to make is made only if one
-    of them is to be created."""
+    """The objects of one item. What is random in them may be no part of what they are: each pass would make others,
+    without end. So such a child is rendered once more, as at another time, and both have to give the same objects. What
+    takes long to make is made only if one of them is to be created."""
     drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
     if not drawn:
         return _rendered(child, scope, names)
@@ -124,7 +124,9 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
-    if COSTLY.isdisjoint(drawn) or all(scope.observed.objects.get(each.key, version=each.kind.version) for each in wanted):
+    if COSTLY.isdisjoint(drawn) or all(
+        scope.observed.objects.get(each.key, version=each.kind.version) for each in wanted
+    ):
         return wanted
     return _rendered(child, scope, scope.random(names, purpose, now, is_real=True))
 
@@ -156,10 +158,14 @@ def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _wanted(child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str) -> Wanted:
+def _wanted(
+    child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str
+) -> Wanted:
     site = child.body.site
     if not isinstance(document, dict):
-        raise ChildFails("a template must render objects (mappings with apiVersion, kind and metadata), not a list or text", site)
+        raise ChildFails(
+            "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text", site
+        )
     kind = _kind(child, document, site)
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
@@ -209,37 +215,48 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: st
             if key.startswith(RESERVED):
                 raise ChildFails(f"{title} has the {marks[:-1]} {key}: {RESERVED} is reserved for ruleop", site)
             if value is not None and not isinstance(value, str):
-                raise ChildFails(f"{title}: the {marks[:-1]} {key} is not a string; put it in quotes, or use `| string`", site)
+                raise ChildFails(
+                    f"{title}: the {marks[:-1]} {key} is not a string; put it in quotes, or use `| string`", site
+                )
 
 
 def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
-    """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say so."""
+    """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say
+    so."""
     site = child.body.site
     if said is not None and not isinstance(said, str):
         raise ChildFails(f"{title}: metadata.namespace is not a string", site)
     cluster = scope.rule.reach == "cluster"
     if not info.namespaced:
         if not cluster:
-            raise ChildFails(f"{title} is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site)
+            raise ChildFails(
+                f"{title} is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site
+            )
         return "", said is not None
     place = said or default or scope.namespace
     if not place:
         raise ChildFails(
-            f"{title} needs a namespace, and a cluster-scoped CR has none: set `namespace:` in the child, or metadata.namespace", site
+            f"{title} needs a namespace, and a cluster-scoped CR has none: "
+            "set `namespace:` in the child, or metadata.namespace",
+            site,
         )
     if place != scope.namespace and not cluster:
         raise ChildFails(
-            f"{title} is in the namespace {place!r}, not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces",
+            f"{title} is in the namespace {place!r}, not the CR's: "
+            "set `reach: cluster` in the watch if its CRs may use other namespaces",
             site,
         )
     if place != scope.namespace and not is_label(place):
-        raise ChildFails(f"{title}: {place!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`", site)
+        raise ChildFails(
+            f"{title}: {place!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`", site
+        )
     return place, said != place
 
 
 def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
-    """The rendered object with its owner and labels. `reference`: the ownerReference, where one is legal; else the annotation says it.
-    `managed`: whether the label managed-by is ours to set (it is not where somebody else has set it)."""
+    """The rendered object with its owner and labels. `reference`: the ownerReference, where one is legal; else the
+    annotation says it. `managed`: whether the label managed-by is ours to set (it is not where somebody else has set
+    it)."""
     rendered = wanted.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
@@ -250,22 +267,32 @@ def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | N
     if reference is not None:
         metadata["ownerReferences"] = [reference]
     else:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), OWNER: owner.annotation(wanted.key, orphan=wanted.orphan)}
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            OWNER: owner.annotation(wanted.key, orphan=wanted.orphan),
+        }
     return {**rendered, "metadata": metadata}
 
 
 def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
-    """Our reference, in the version of the kind in which it stands: another one is as good as ours, as long as the cluster serves it.
-    By one that it does not serve the garbage collector finds no owner."""
+    """Our reference, in the version of the kind in which it stands: another one is as good as ours, as long as the
+    cluster serves it. By one that it does not serve the garbage collector finds no owner."""
     wanted = owner.reference()
     for reference in (live.get("metadata") or {}).get("ownerReferences") or ():
-        if reference.get("uid") == owner.uid and reference.get("controller") and reference.get("apiVersion") != wanted["apiVersion"]:
+        if (
+            reference.get("uid") == owner.uid
+            and reference.get("controller")
+            and reference.get("apiVersion") != wanted["apiVersion"]
+        ):
             kind = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind")))
-            if kind.versionless == owner.kind.versionless and (_is_served(kind, kinds) or not _is_served(owner.kind, kinds)):
+            if kind.versionless == owner.kind.versionless and (
+                _is_served(kind, kinds) or not _is_served(owner.kind, kinds)
+            ):
                 wanted["apiVersion"] = reference["apiVersion"]
     return wanted
 
 
 def _is_served(kind: Kind, kinds: Kinds) -> bool:
-    """False also while nobody knows yet; hence the second question above, about the version in which the CR has just been read."""
+    """False also while nobody knows yet; hence the second question above, about the version in which the CR has just
+    been read."""
     return kinds.info(kind).state is not Served.UNSERVED

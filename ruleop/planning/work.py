@@ -1,7 +1,7 @@
 """What a plan has worked out, kept for the plan of the status that follows its writes.
 
-Objects that follow from the custom resource alone need not be rendered again while it is the same, and an object that is
-as desired need not be merged again while it is the same. So a plan from this is the plan without it, and costs less.
+Objects that follow from the custom resource alone need not be rendered again while it is the same, and an object that
+is as desired need not be merged again while it is the same. So a plan from this is the plan without it, and costs less.
 """
 
 from __future__ import annotations
@@ -43,11 +43,15 @@ class Work:
     rule: str  # its digest
     resource: tuple[str, str]  # uid and resourceVersion
     rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _NOTHING)  # by child
-    in_step: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects that are as rendered
+    in_step: Mapping[ObjectKey, str] = field(
+        default_factory=lambda: _NOTHING
+    )  # resourceVersions of objects that are as rendered
 
     @classmethod
     def of(cls, rule: Rule, resource: Object, children: Iterable[Planned]) -> Work:
-        known = [planned for planned in children if planned.child.reads_cr_only and planned.pieces and not planned.incomplete]
+        known = [
+            planned for planned in children if planned.child.reads_cr_only and planned.pieces and not planned.incomplete
+        ]
         in_step = {
             piece.wanted.key: _version(piece.applied.stands)
             for planned in known
@@ -64,7 +68,10 @@ class Work:
         """The objects of a child, in the scope of the current plan; None: they have to be rendered."""
         if child.id not in self.rendered:
             return None
-        found = [Wanted(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan) for each in self.rendered[child.id]]
+        found = [
+            Wanted(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan)
+            for each in self.rendered[child.id]
+        ]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
     def has_in_step(self, wanted: Wanted, child: Child, live: Object) -> bool:
@@ -73,7 +80,9 @@ class Work:
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
         """With answers to writes that hold all that was desired: what was written, and what was answered."""
-        found = {key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)}
+        found = {
+            key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
+        }
         return replace(self, in_step={**self.in_step, **found})
 
 

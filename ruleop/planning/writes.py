@@ -10,7 +10,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.planning.actions import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.planning.actions import (
+    Action,
+    AddFinalizer,
+    Create,
+    Delete,
+    Patch,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+)
 from ruleop.planning.differences import NOTHING, Difference, differences, shortened
 from ruleop.planning.marks import MANAGED_BY, RESERVED
 from ruleop.planning.masking import masked_pair
@@ -30,8 +39,8 @@ MAX_PATH: Final = 120
 class Verb(Enum):
     """`do` is what would be done, `done` what was done.
 
-    Whether an object was changed or deleted by somebody else (REVERT, RECREATE) does not follow from an action alone, but
-    from the passes before it.
+    Whether an object was changed or deleted by somebody else (REVERT, RECREATE) does not follow from an action alone,
+    but from the passes before it.
     """
 
     CREATE = "create", "created"
@@ -87,7 +96,7 @@ def _why(action: Action) -> str:
     return action.why if isinstance(action, (Patch, Replace, ServerSideApply, Delete)) else ""
 
 
-# -- fields ------------------------------------------------------------------------------------------------------------------------------
+# -- fields ------------------------------------------------------------------------------------------------------------
 
 
 def desired(action: Create | Change) -> Object:

@@ -73,7 +73,12 @@ def test_sarif_names_the_rule_the_file_and_the_place(project, ruleop):
     assert run["results"][1]["ruleId"] == "unknown-name"
     assert run["results"][1]["level"] == "error"
     assert run["results"][1]["locations"] == [
-        {"physicalLocation": {"artifactLocation": {"uri": "templates/web.yaml.j2"}, "region": {"startLine": 4, "startColumn": 12}}}
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "templates/web.yaml.j2"},
+                "region": {"startLine": 4, "startColumn": 12},
+            }
+        }
     ]
 
 

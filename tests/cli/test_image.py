@@ -61,7 +61,19 @@ def context(tmp_path_factory):
 def installed(context, tmp_path_factory):
     """An environment with the wheel that is built of it, and this one's dependencies."""
     wheels = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-q", "-w", str(wheels), "."]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "-q",
+        "-w",
+        str(wheels),
+        ".",
+    ]
     subprocess.run(command, cwd=context, check=True, timeout=100)
     home = tmp_path_factory.mktemp("opt") / "ruleop"
     venv.create(home, with_pip=False)
@@ -89,7 +101,9 @@ def ruleop(installed, folder, *arguments):
     """The entry point, in a folder, with nothing in the environment but what the image sets."""
     environment = {"PATH": f"{installed}/bin", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [str(installed / "bin" / json.loads(last("ENTRYPOINT"))[0]), *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
 
 
 def test_the_wheel_is_complete(installed):

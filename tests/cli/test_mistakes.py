@@ -29,19 +29,31 @@ def make_pipe(file: Path) -> None:
         (["chek"], "ruleop: unknown command 'chek' (did you mean check?)\nTry: ruleop --help\n"),
         (["nonsense"], "ruleop: unknown command 'nonsense'\nTry: ruleop --help\n"),
         (["--colour"], "ruleop: unknown option --colour\nTry: ruleop --help\n"),
-        (["check", "--debg"], "ruleop check: unknown option --debg (did you mean --debug?)\nTry: ruleop check --help\n"),
+        (
+            ["check", "--debg"],
+            "ruleop check: unknown option --debg (did you mean --debug?)\nTry: ruleop check --help\n",
+        ),
         (["check", "extra"], "ruleop check: got unexpected extra argument (extra)\nTry: ruleop check --help\n"),
-        (["check", "-o", "xml"], "ruleop check: -o: 'xml' is not one of 'text', 'json', 'sarif', 'github'\nTry: ruleop check --help\n"),
+        (
+            ["check", "-o", "xml"],
+            "ruleop check: -o: 'xml' is not one of 'text', 'json', 'sarif', 'github'\nTry: ruleop check --help\n",
+        ),
         (["plan", "-o"], "ruleop: -o needs a value\nTry: ruleop --help\n"),
         (["render"], "ruleop render: -f is missing: name a file of custom resources\nTry: ruleop render --help\n"),
         (["render", "-f", "none.yaml"], "ruleop: none.yaml: no such file\n"),
         (["render", "-f", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
-        (["plan", "-f", "site.yaml", "--with", "templates"], "ruleop: templates: no .yaml, .yml or .json file in this folder\n"),
+        (
+            ["plan", "-f", "site.yaml", "--with", "templates"],
+            "ruleop: templates: no .yaml, .yml or .json file in this folder\n",
+        ),
         (["render", "-f", "site.yaml", "--with", "none.yaml"], "ruleop: none.yaml: no such file\n"),
         (["check", "-C", "none"], "ruleop: none: no such folder\n"),
         (["check", "-C", "site.yaml"], "ruleop: site.yaml: is a file: name the project's folder\n"),
         (["check", "--env-file", "none.env"], "ruleop: none.env: cannot be read: No such file or directory\n"),
-        (["check", "--env-file", "site.yaml"], "ruleop: site.yaml:1: expected NAME=value, a comment (#) or an empty line\n"),
+        (
+            ["check", "--env-file", "site.yaml"],
+            "ruleop: site.yaml:1: expected NAME=value, a comment (#) or an empty line\n",
+        ),
     ],
 )
 def test_wrong_usage_has_status_2_and_a_message(project, ruleop, arguments, message):
@@ -52,7 +64,10 @@ def test_wrong_usage_has_status_2_and_a_message(project, ruleop, arguments, mess
 def test_a_folder_without_watches_yaml_is_not_a_project(project, ruleop):
     (project.root / "watches.yaml").unlink()
     ran = ruleop("check")
-    assert (ran.status, ran.err) == (2, "ruleop: not a ruleop project: no watches.yaml in this folder (use -C DIR for another folder)\n")
+    assert (ran.status, ran.err) == (
+        2,
+        "ruleop: not a ruleop project: no watches.yaml in this folder (use -C DIR for another folder)\n",
+    )
 
 
 def test_watches_yaml_as_a_link_or_folder_is_reported(project, ruleop):
@@ -140,10 +155,22 @@ def test_a_kind_that_no_rule_watches_is_reported(project, ruleop, text, message)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("metadata:\n  name: blog\n", "", "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n"),
-        ("  name: blog\n", "  labels: {}\n", "site.yaml:3:1: error: metadata.name: is required, and must be a string\n"),
+        (
+            "metadata:\n  name: blog\n",
+            "",
+            "site.yaml:1:1: error: metadata: is required, and must be an object with a name\n",
+        ),
+        (
+            "  name: blog\n",
+            "  labels: {}\n",
+            "site.yaml:3:1: error: metadata.name: is required, and must be a string\n",
+        ),
         ("name: blog", "name: My_Blog", "site.yaml:4:3: error: metadata.name: 'My_Blog' is not valid: a name has "),
-        ("name: blog", "name: blog\n  labels: {a: 1}", "site.yaml:5:12: error: metadata.labels.a: must be a string: put it in quotes\n"),
+        (
+            "name: blog",
+            "name: blog\n  labels: {a: 1}",
+            "site.yaml:5:12: error: metadata.labels.a: must be a string: put it in quotes\n",
+        ),
         ("spec:\n  page: hello\n", "spec: 3\n", "site.yaml:5:1: error: spec: must be an object\n"),
         ("page: hello", "page: 3", "site.yaml:6:3: error: spec.page: must be a string, not 3\n"),
         ("page: hello", "replicas: 2", "site.yaml:5:1: error: spec.page: is required\n"),
@@ -212,10 +239,14 @@ def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop,
     assert "│" not in ran.out
 
 
-@pytest.mark.parametrize("path", ["templates/\udcff.j2", "templates/\udcff/web.j2", "crds/\udcff.yaml", "rules/\udcff.yaml"])
+@pytest.mark.parametrize(
+    "path", ["templates/\udcff.j2", "templates/\udcff/web.j2", "crds/\udcff.yaml", "rules/\udcff.yaml"]
+)
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
 def test_a_file_name_that_is_not_utf_8_is_printed_in_every_format(project, ruleop, path, output):
-    project.write("watches.yaml", "include: ['rules/*.yaml']\nwatches:\n" + (project.root / "watches.yaml").read_text("utf-8"))
+    project.write(
+        "watches.yaml", "include: ['rules/*.yaml']\nwatches:\n" + (project.root / "watches.yaml").read_text("utf-8")
+    )
     project.write(path, "x")
     ran = ruleop("check", "-o", output)
     assert ran.status == 2

@@ -90,7 +90,10 @@ def test_places_are_relative_to_the_current_folder(project, ruleop, monkeypatch)
 def test_uid_and_status_are_taken_from_the_live_resource(project, ruleop):
     site = yaml.safe_load((project.root / "site.yaml").read_text())
     site["metadata"] |= {"namespace": "default", "uid": "u-1", "generation": 3}
-    site["status"] = {"note": "theirs", "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]}
+    site["status"] = {
+        "note": "theirs",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}],
+    }
     project.write("live.json", json.dumps(site))
     plan = json.loads(ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out)["plans"][0]
     assert plan["resource"]["uid"] == "u-1"
@@ -109,7 +112,8 @@ def test_a_missing_uid_is_taken_from_the_owner_references(project, ruleop):
 
 def test_values_of_secrets_are_masked_in_both_formats(project, ruleop):
     project.write(
-        "templates/config.yaml.j2", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: '{{ spec.page }}'}\n"
+        "templates/config.yaml.j2",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: '{{ spec.page }}'}\n",
     )
     project.write("live.json", made(ruleop).replace('"***"', '"b2xkIHNlY3JldA=="'))
     for form in ("text", "json"):
@@ -150,7 +154,11 @@ def test_json_has_waits_problems_and_places(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     plan = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]
     assert plan["waits"] == [
-        {"child": "config", "for": "web.status.note", "site": {"path": "templates/config.yaml.j2", "line": 4, "column": 0}}
+        {
+            "child": "config",
+            "for": "web.status.note",
+            "site": {"path": "templates/config.yaml.j2", "line": 4, "column": 0},
+        }
     ]
     assert [child["state"] for child in plan["children"]] == ["progressing", "waiting"]
 
@@ -184,12 +192,17 @@ def test_a_resource_that_no_rule_selects_is_reported(project, ruleop):
     project.edit("watches.yaml", "  kind: Site\n", "  kind: Site\n  namespaces: [elsewhere]\n")
     ran = ruleop("plan", "-f", "site.yaml", "-o", "json")
     assert ran.status == 1
-    assert json.loads(ran.out)["unmatched"] == [{"group": "example.com", "kind": "Site", "namespace": "default", "name": "blog"}]
+    assert json.loads(ran.out)["unmatched"] == [
+        {"group": "example.com", "kind": "Site", "namespace": "default", "name": "blog"}
+    ]
     assert "Site/default/blog: warning: not selected by any rule" in ran.err
 
 
 def test_other_objects_are_skipped_with_a_warning(project, ruleop):
-    project.write("site.yaml", (project.root / "site.yaml").read_text() + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
+    project.write(
+        "site.yaml",
+        (project.root / "site.yaml").read_text() + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n",
+    )
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 0
     assert ran.err == "site.yaml:8:1: warning: no rule watches v1 Namespace: skipped\n"
@@ -221,12 +234,23 @@ def names(out: str) -> list[str]:
 @pytest.mark.parametrize("command", ["plan", "render"])
 def test_the_files_of_a_folder_are_read_in_order_as_by_kubectl(project, ruleop, command):
     site = (project.root / "site.yaml").read_text()
-    for path, name in {"b.yml": "b", "a.yaml": "a", "inner/c.yaml": "c", "d.txt": "d", ".e.yaml": "e", "a.yaml.bak": "f"}.items():
+    for path, name in {
+        "b.yml": "b",
+        "a.yaml": "a",
+        "inner/c.yaml": "c",
+        "d.txt": "d",
+        ".e.yaml": "e",
+        "a.yaml.bak": "f",
+    }.items():
         project.write(f"sites/{path}", site.replace("blog", name))
     project.write("sites/c.json", json.dumps(yaml.safe_load(site.replace("blog", "g"))))
     ran = ruleop(command, "-f", "sites")
     assert (ran.status, ran.err) == (0, "")
-    found = names(ran.out) if command == "plan" else list(dict.fromkeys(re.findall(r"^# (Site/default/.*?):", ran.out, re.MULTILINE)))
+    found = (
+        names(ran.out)
+        if command == "plan"
+        else list(dict.fromkeys(re.findall(r"^# (Site/default/.*?):", ran.out, re.MULTILINE)))
+    )
     assert [each.rpartition("/")[2] for each in found] == ["a", "b", "g"]
 
 
@@ -250,7 +274,12 @@ LONG = "k" * 2000
 
 def resource(**spec) -> str:
     return json.dumps(
-        {"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "blog", "annotations": {LONG: "x"}}, "spec": spec}
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Site",
+            "metadata": {"name": "blog", "annotations": {LONG: "x"}},
+            "spec": spec,
+        }
     )
 
 
@@ -265,7 +294,9 @@ def test_a_resource_in_json_is_read_as_json(project, ruleop, how):
         "-f DIR": lambda: ruleop("render", "-f", "sites"),
     }[how]()
     assert (ran.status, ran.err) == (0, "")
-    assert [document["data"] for document in yaml.safe_load_all(ran.out) if document["kind"] == "ConfigMap"] == [{"page": EMOJI}]
+    assert [document["data"] for document in yaml.safe_load_all(ran.out) if document["kind"] == "ConfigMap"] == [
+        {"page": EMOJI}
+    ]
 
 
 def test_existing_objects_may_be_json(project, ruleop):
@@ -287,8 +318,13 @@ def test_anchors_in_a_resource_are_followed(project, ruleop, stdin):
 
 
 def test_a_bomb_of_aliases_is_rejected(project, ruleop):
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 12))]
+    lines = [
+        "a0: &a0 [x, x, x, x, x, x, x, x]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 12)),
+    ]
     project.write("site.yaml", "\n".join(lines) + "\n")
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 2
-    assert "error: the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" in ran.err
+    assert (
+        "error: the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" in ran.err
+    )

@@ -43,7 +43,9 @@ def test_mistakes_have_status_1(project, process):
     assert started.returncode == 1
 
 
-@pytest.mark.parametrize("arguments", [["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml", "-o", "json"], ["check"]])
+@pytest.mark.parametrize(
+    "arguments", [["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml", "-o", "json"], ["check"]]
+)
 def test_a_closed_pipe_is_not_an_error(project, process, arguments):
     reading, writing = os.pipe()
     started = process(*arguments, stdout=writing)
@@ -105,7 +107,9 @@ def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, process):
     assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
 
 
-@pytest.mark.parametrize(("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)])
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["check"], 0), (["--what"], 2), (["render", "-f", "none.yaml"], 2), ([], 2)]
+)
 def test_a_closed_or_full_stderr_keeps_status_and_output(project, process, arguments, status):
     closed = process(*arguments, preexec_fn=partial(os.close, 2))
     with Path("/dev/full").open("w") as disk:
@@ -149,7 +153,9 @@ def test_a_signal_before_loading_stops_run():
         "main()\n"
     )
     for arguments, status in ((["run"], 0), (["check"], -signal.SIGTERM)):
-        ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=python_path(), check=False)
+        ran = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=python_path(), check=False
+        )
         assert (ran.returncode, ran.stdout, ran.stderr) == (status, "", "")
 
 
@@ -183,7 +189,10 @@ def test_offline_commands_import_no_client_and_no_server(project):
     )
     commands = (["render", "-f", "site.yaml"], ["plan", "-f", "site.yaml"], ["check"], ["version"], ["--help"])
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    started = [subprocess.Popen([sys.executable, "-c", script, *command], text=True, env=python_path(), **pipes) for command in commands]
+    started = [
+        subprocess.Popen([sys.executable, "-c", script, *command], text=True, env=python_path(), **pipes)
+        for command in commands
+    ]
     for command, each in zip(commands, started, strict=True):
         _, err = each.communicate(timeout=60)
         assert each.returncode == 0
@@ -200,7 +209,10 @@ def test_help_and_version_load_no_rules(project):
     )
     for arguments in (["--help"], ["version"], ["chek"]):
         assert (
-            subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, env=python_path(), check=False).returncode == 0
+            subprocess.run(
+                [sys.executable, "-c", script, *arguments], capture_output=True, env=python_path(), check=False
+            ).returncode
+            == 0
         )
 
 

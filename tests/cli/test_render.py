@@ -95,7 +95,10 @@ def test_a_failed_child_is_reported_and_the_others_are_rendered(project, ruleop)
 
 def test_comments_name_the_resource_if_there_are_several(project, ruleop):
     project.write(
-        "site.yaml", (project.root / "site.yaml").read_text() + "---\n" + (project.root / "site.yaml").read_text().replace("blog", "shop")
+        "site.yaml",
+        (project.root / "site.yaml").read_text()
+        + "---\n"
+        + (project.root / "site.yaml").read_text().replace("blog", "shop"),
     )
     out = ruleop("render", "-f", "site.yaml").out
     assert [line for line in out.splitlines() if line.startswith("#")] == [
@@ -107,7 +110,11 @@ def test_comments_name_the_resource_if_there_are_several(project, ruleop):
 
 
 def test_secrets_are_printed_and_random_values_are_new_in_each_run(project, ruleop):
-    project.edit("watches.yaml", "config: {template: config.yaml.j2}", "config: {template: config.yaml.j2, apply: {strategy: create-only}}")
+    project.edit(
+        "watches.yaml",
+        "config: {template: config.yaml.j2}",
+        "config: {template: config.yaml.j2, apply: {strategy: create-only}}",
+    )
     project.write(
         "templates/config.yaml.j2",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: '{{ random_password(20) }}'}\n",

@@ -18,7 +18,12 @@ def recorded(project):
     """The file of a pass over the Site of the project."""
     loaded = load_project(project.root, environ={})
     kinds = OfflineKinds(loaded)
-    site = {"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "blog"}, "spec": {"page": "hello", "replicas": 2}}
+    site = {
+        "apiVersion": "example.com/v1",
+        "kind": "Site",
+        "metadata": {"name": "blog"},
+        "spec": {"page": "hello", "replicas": 2},
+    }
     resource, findings = prepare(loaded, identified(site, (), kinds))
     assert findings == []
     document = document_of(loaded.rules[0], resource, Observed(FixedObjects(), kinds), History.NONE)
@@ -31,7 +36,10 @@ def test_the_plan_is_that_of_the_pass(project, ruleop, recorded):
     assert "+ create ConfigMap/blog-config" in ran.out
     assert ran.out.endswith("2 to create.\n")
     document = json.loads(ruleop("plan", "--replay", "pass.json", "-o", "json").out)
-    assert [action["object"]["metadata"]["name"] for action in document["plans"][0]["actions"]] == ["blog-config", "blog"]
+    assert [action["object"]["metadata"]["name"] for action in document["plans"][0]["actions"]] == [
+        "blog-config",
+        "blog",
+    ]
 
 
 def test_other_rules_than_the_recorded_ones_are_used_with_a_warning(project, ruleop, recorded):
@@ -45,7 +53,10 @@ def test_other_rules_than_the_recorded_ones_are_used_with_a_warning(project, rul
     ("arguments", "message"),
     [
         ((), "name either custom resources with -f, or a recorded pass with --replay"),
-        (("--replay", "pass.json", "-f", "site.yaml"), "name either custom resources with -f, or a recorded pass with --replay"),
+        (
+            ("--replay", "pass.json", "-f", "site.yaml"),
+            "name either custom resources with -f, or a recorded pass with --replay",
+        ),
         (("--replay", "none.json"), "none.json: cannot be read: No such file or directory"),
         (("--replay", "site.yaml"), "site.yaml: not valid JSON"),
         (("--replay", "list.json"), "list.json: not a recorded pass"),

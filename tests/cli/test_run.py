@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def options(project, ruleop, monkeypatch, no_log):
     """What the operator would be started with."""
-    for name in [name for name in os.environ if name.startswith("RULEOP_") or name in {"WATCH_NAMESPACE", "KUBECONFIG"}]:
+    for name in [
+        name for name in os.environ if name.startswith("RULEOP_") or name in {"WATCH_NAMESPACE", "KUBECONFIG"}
+    ]:
         monkeypatch.delenv(name)
 
     def started(*arguments, **environment):
@@ -98,15 +100,28 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--leader-elect-lease-duration=10s"], "--leader-elect-renew-deadline: must be shorter than --leader-elect-lease-duration"),
         (
-            ["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=100ms"],
+            ["--leader-elect-lease-duration=10s"],
+            "--leader-elect-renew-deadline: must be shorter than --leader-elect-lease-duration",
+        ),
+        (
+            [
+                "--leader-elect-lease-duration=1500ms",
+                "--leader-elect-renew-deadline=1s",
+                "--leader-elect-retry-period=100ms",
+            ],
             "--leader-elect-lease-duration: must be a whole number of seconds",
         ),
         (["--leader-elect-retry-period=9s"], "longer than 1.2 times --leader-elect-retry-period"),
-        (["--graceful-shutdown-timeout=30"], '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"'),
+        (
+            ["--graceful-shutdown-timeout=30"],
+            '--graceful-shutdown-timeout: the duration "30" needs a unit: "30s", "30m" or "30h"',
+        ),
         (["--name=My Operator"], '--name: "My Operator" is not a valid name'),
-        (["--namespaces=a b"], '--namespaces: "a b" is not a valid namespace: up to 63 lowercase letters, digits and "-"'),
+        (
+            ["--namespaces=a b"],
+            '--namespaces: "a b" is not a valid namespace: up to 63 lowercase letters, digits and "-"',
+        ),
         (["--namespaces=a,-b"], '--namespaces: "-b" is not a valid namespace'),
         (["--operator-namespace=Ops"], '--operator-namespace: "Ops" is not a valid namespace'),
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
@@ -180,7 +195,9 @@ def test_an_unknown_context_is_reported(project, ended):
     assert (status, "no context 'two'; there are: one" in err) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")])
+@pytest.mark.parametrize(
+    ("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")]
+)
 def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
     user = {
         "exec": {
@@ -217,7 +234,10 @@ def test_an_address_in_use_is_reported(project, ended):
         for flag in ("--metrics-bind-address", "--health-probe-bind-address"):
             status, err = ended("--kubeconfig", config(project), f"{flag}={address}")
             assert status == 2
-            assert err == f"ruleop: cannot listen on {address}: Address already in use; choose another address, or 0 for none\n"
+            assert (
+                err
+                == f"ruleop: cannot listen on {address}: Address already in use; choose another address, or 0 for none\n"
+            )
 
 
 def test_a_project_with_mistakes_has_status_1(project, ended):

@@ -18,12 +18,19 @@ class Apps:
 
     def __init__(self, operator: Operator, namespace: str) -> None:
         self.operator, self.admin, self.namespace = operator, operator.admin, namespace
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        )
         self.path = f"/apis/myapp.k8s.io/v1/namespaces/{namespace}/apps"
 
     def add(self, name: str) -> None:
-        spec = {"deployment": {"name": f"{name}-d", "image": "nginx:1", "replicas": 1}, "service": {"name": f"{name}-s"}}
-        self.admin.post(self.path, {"apiVersion": "myapp.k8s.io/v1", "kind": "App", "metadata": {"name": name}, "spec": spec})
+        spec = {
+            "deployment": {"name": f"{name}-d", "image": "nginx:1", "replicas": 1},
+            "service": {"name": f"{name}-s"},
+        }
+        self.admin.post(
+            self.path, {"apiVersion": "myapp.k8s.io/v1", "kind": "App", "metadata": {"name": name}, "spec": spec}
+        )
 
     def create(self, name: str) -> None:
         self.add(name)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
-PERMISSIONS = Permissions(["databases.example.com"], ["services", "statefulsets.apps", "persistentvolumeclaims"], ["pods"])
+PERMISSIONS = Permissions(
+    ["databases.example.com"], ["services", "statefulsets.apps", "persistentvolumeclaims"], ["pods"]
+)
 HEAD = "- group: example.com\n  version: v1\n  kind: Database\n"
 
 
@@ -33,10 +35,14 @@ class Database:
 
     def __init__(self, operator: Operator, namespace: str, name: str, spec: dict[str, Any]) -> None:
         self.operator, self.admin, self.namespace, self.name = operator, operator.admin, namespace, name
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        )
         path = f"/apis/example.com/v1/namespaces/{namespace}/databases"
         self.path = f"{path}/{name}"
-        self.admin.post(path, {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": name}, "spec": spec})
+        self.admin.post(
+            path, {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": name}, "spec": spec}
+        )
 
     def service(self, name: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/services/{name}"

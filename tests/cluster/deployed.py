@@ -82,7 +82,9 @@ class DeploymentTests:
             live_example.wait_until_settled()
         assert operator.probe("/healthz")[0] == operator.probe("/readyz")[0] == 200
 
-    def test_an_edit_of_the_mounted_configmap_updates_the_children(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
+    def test_an_edit_of_the_mounted_configmap_updates_the_children(
+        self, operator: Deployed, namespace: str, kubectl: Kubectl
+    ) -> None:
         """Of a file in a folder, and a second time: the first change has removed what was watched before."""
         live_example = LiveExample(APP, operator, namespace, kubectl)
         live_example.apply()
@@ -90,11 +92,19 @@ class DeploymentTests:
         path = "templates/app/service.yaml.j2"
         for port in (8080, 8081):
             operator.publish({path: mounted()[path].replace("targetPort: 80", f"targetPort: {port}")})
-            eventually(f"port {port}", lambda port=port: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == port, 60)
+            eventually(
+                f"port {port}",
+                lambda port=port: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == port,
+                60,
+            )
         operator.publish({})
-        eventually("the port of before", lambda: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == 80, 60)
+        eventually(
+            "the port of before", lambda: live_example.get(APP.children[1])["spec"]["ports"][0]["targetPort"] == 80, 60
+        )
 
-    def test_the_documented_permissions_suffice_and_are_used(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
+    def test_the_documented_permissions_suffice_and_are_used(
+        self, operator: Deployed, namespace: str, kubectl: Kubectl
+    ) -> None:
         """Through a live_example: two CRs are created, edited, one loses a child, and both are deleted."""
         for example in (APP, MEMCACHED):
             live_example = LiveExample(example, operator, namespace, kubectl)
@@ -132,7 +142,9 @@ def stops_in_order(operator: Deployed) -> None:
 
 # Only rules with `finalize`, or with children that no ownerReference can bind, write to a CR itself; and only an Event that repeats
 # is patched. As to reading: an API server that streams lists is asked for none, and an object is read live where the watch may be late.
-UNUSED_HERE = frozenset({("patch", "apps.myapp.k8s.io"), ("patch", "memcacheds.cache.example.com"), ("patch", "events.events.k8s.io")})
+UNUSED_HERE = frozenset(
+    {("patch", "apps.myapp.k8s.io"), ("patch", "memcacheds.cache.example.com"), ("patch", "events.events.k8s.io")}
+)
 
 
 def _resource(target: dict[str, Any]) -> str:

@@ -85,6 +85,8 @@ CRD: dict[str, Any] = {
         "group": GROUP,
         "scope": "Namespaced",
         "names": {"plural": PLURAL, "singular": "everything", "kind": KIND, "listKind": "EverythingList"},
-        "versions": [{"name": VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": struct(spec=SPEC)}}],
+        "versions": [
+            {"name": VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": struct(spec=SPEC)}}
+        ],
     },
 }

@@ -112,10 +112,15 @@ class LiveExample:
 
         return eventually(f"{type_}={status}, {reason}", holds)
 
-    def wait_until_settled(self, children: tuple[Child, ...] | None = None, status: dict[str, Any] | None = None) -> None:
+    def wait_until_settled(
+        self, children: tuple[Child, ...] | None = None, status: dict[str, Any] | None = None
+    ) -> None:
         """Returns when the children are what the rules say, and the CR tells so."""
         for child in self.example.children if children is None else children:
-            eventually(f"{child.resource}/{child.name} as wanted", lambda child=child: missing(child.wanted, self.get(child)) == "")
+            eventually(
+                f"{child.resource}/{child.name} as wanted",
+                lambda child=child: missing(child.wanted, self.get(child)) == "",
+            )
         wanted = dict(self.example.status if status is None else status)
         eventually(f"status {wanted}", lambda: self._has_status(wanted))
 
@@ -128,7 +133,9 @@ class LiveExample:
             return True
         by_type = {each["type"]: each for each in status.get("conditions", [])}
         up_to_date = status.get("observedGeneration") == resource["metadata"]["generation"]
-        return up_to_date and {each: by_type.get(each, {}).get("status") for each in ("Ready", "Reconciling", "Stalled")} == {
+        return up_to_date and {
+            each: by_type.get(each, {}).get("status") for each in ("Ready", "Reconciling", "Stalled")
+        } == {
             "Ready": "True",
             "Reconciling": "False",
             "Stalled": "False",
@@ -140,7 +147,8 @@ class LiveExample:
         return {
             (each["type"], each["reason"], each["message"])
             for each in found
-            if each["involvedObject"]["kind"] == self.example.kind and each["involvedObject"]["name"] == self.example.name
+            if each["involvedObject"]["kind"] == self.example.kind
+            and each["involvedObject"]["name"] == self.example.name
         }
 
     @contextlib.contextmanager
@@ -158,12 +166,19 @@ def missing(wanted: Any, live: Any, path: str = "") -> str:
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
             return f"{path}: {live!r}"
-        return next((found for key, value in wanted.items() if (found := missing(value, live.get(key), f"{path}.{key}"))), "")
+        return next(
+            (found for key, value in wanted.items() if (found := missing(value, live.get(key), f"{path}.{key}"))), ""
+        )
     if isinstance(wanted, list):
         if not isinstance(live, list) or len(live) != len(wanted):
             return f"{path}: {live!r}"
         return next(
-            (found for i, (one, two) in enumerate(zip(wanted, live, strict=True)) if (found := missing(one, two, f"{path}[{i}]"))), ""
+            (
+                found
+                for i, (one, two) in enumerate(zip(wanted, live, strict=True))
+                if (found := missing(one, two, f"{path}[{i}]"))
+            ),
+            "",
         )
     if isinstance(wanted, re.Pattern):
         return "" if isinstance(live, str) and wanted.fullmatch(live) else f"{path}: {live!r}"
@@ -219,7 +234,9 @@ class ExampleTests:
         assert "labels" not in resource["metadata"]
 
     @INTERRUPTIONS
-    def test_an_edit_is_rolled_out_and_keeps_metadata_of_others(self, live_example: LiveExample, interruption: str) -> None:
+    def test_an_edit_is_rolled_out_and_keeps_metadata_of_others(
+        self, live_example: LiveExample, interruption: str
+    ) -> None:
         live_example.apply()
         live_example.wait_until_settled()
         for child in live_example.example.children:
@@ -250,23 +267,36 @@ class ExampleTests:
             before = live_example.get(child)["metadata"]["uid"]
             with live_example.interrupted(interruption):
                 live_example.admin.delete(live_example.path_of(child.resource, child.name))
-            eventually("another one in its place", lambda child=child, before=before: live_example.get(child)["metadata"]["uid"] != before)
+            eventually(
+                "another one in its place",
+                lambda child=child, before=before: live_example.get(child)["metadata"]["uid"] != before,
+            )
         live_example.wait_until_settled()
 
     @INTERRUPTIONS
-    def test_a_conflicting_object_is_left_alone_until_it_is_deleted(self, live_example: LiveExample, interruption: str) -> None:
+    def test_a_conflicting_object_is_left_alone_until_it_is_deleted(
+        self, live_example: LiveExample, interruption: str
+    ) -> None:
         first, *others = live_example.example.children
         foreign = live_example.admin.post(live_example.path_of(first.resource), self.foreign(first))
         before = self.at_rest(live_example, first)
         with live_example.interrupted(interruption):
             live_example.apply()
         condition = live_example.wait_for_condition("Ready", "False", "ErrResourceExists")
-        assert condition["message"] == f'Resource "{first.name}" already exists and is not managed by {live_example.example.kind}'
+        assert (
+            condition["message"]
+            == f'Resource "{first.name}" already exists and is not managed by {live_example.example.kind}'
+        )
         assert live_example.condition("Stalled")["status"] == "True"
         for other in others:
-            eventually(f"{other.name}, which is not concerned", lambda other=other: missing(other.wanted, live_example.get(other)) == "")
+            eventually(
+                f"{other.name}, which is not concerned",
+                lambda other=other: missing(other.wanted, live_example.get(other)) == "",
+            )
         if interruption == "running":  # of an event nobody keeps a copy: one that a crash has overtaken is lost
-            eventually("an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in live_example.events())
+            eventually(
+                "an event", lambda: ("Warning", "ErrResourceExists", condition["message"]) in live_example.events()
+            )
         assert live_example.get(first) == before
         if interruption == "killed":
             live_example.operator.kill()

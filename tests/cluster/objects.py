@@ -31,7 +31,12 @@ class Subject:
         return f"/{'apis' if '/' in self.api_version else 'api'}/{self.api_version}/namespaces/default/{self.plural}"
 
     def named(self, body: dict[str, Any], name: str) -> dict[str, Any]:
-        return {"apiVersion": self.api_version, "kind": self.kind, **body, "metadata": {**body.get("metadata", {}), "name": name}}
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            **body,
+            "metadata": {**body.get("metadata", {}), "name": name},
+        }
 
 
 def pick(*values: Any) -> Strategy:
@@ -88,7 +93,9 @@ RESOURCES = some(
     requests=some(cpu=pick("1", "1000m", "500m", "0.5"), memory=pick("512Mi", "0.5Gi", "536870912")),
 )
 HANDLER = st.one_of(
-    with_({"port": pick(80, "web")}, path=pick("/", "/ready"), scheme=pick("HTTP", "HTTPS")).map(lambda check: {"httpGet": check}),
+    with_({"port": pick(80, "web")}, path=pick("/", "/ready"), scheme=pick("HTTP", "HTTPS")).map(
+        lambda check: {"httpGet": check}
+    ),
     with_({"port": pick(80, 81)}).map(lambda check: {"tcpSocket": check}),
     st.just({"exec": {"command": ["true"]}}),
 )
@@ -110,9 +117,10 @@ VOLUME = st.one_of(
     ).map(lambda source: {"configMap": source}),
     with_({"secretName": pick("s")}, defaultMode=pick(420, 256)).map(lambda source: {"secret": source}),
     with_({"claimName": pick("c", "d")}, readOnly=st.booleans()).map(lambda source: {"persistentVolumeClaim": source}),
-    st.lists(st.one_of(st.just({"configMap": {"name": "cm"}}), st.just({"serviceAccountToken": {"path": "token"}})), max_size=2).map(
-        lambda sources: {"projected": {"sources": sources}}
-    ),
+    st.lists(
+        st.one_of(st.just({"configMap": {"name": "cm"}}), st.just({"serviceAccountToken": {"path": "token"}})),
+        max_size=2,
+    ).map(lambda sources: {"projected": {"sources": sources}}),
 )
 PORTS = st.lists(
     with_({"containerPort": pick(80, 53)}, protocol=pick("TCP", "UDP"), hostIP=pick("127.0.0.1")),
@@ -139,14 +147,23 @@ TOLERATIONS = st.lists(
 )
 SPREAD = st.lists(
     with_(
-        {"topologyKey": pick("zone", "host"), "whenUnsatisfiable": pick("DoNotSchedule", "ScheduleAnyway"), "maxSkew": pick(1, 2)},
+        {
+            "topologyKey": pick("zone", "host"),
+            "whenUnsatisfiable": pick("DoNotSchedule", "ScheduleAnyway"),
+            "maxSkew": pick(1, 2),
+        },
         labelSelector=st.just({"matchLabels": {"app": "x"}}),
         nodeTaintsPolicy=pick("Honor", "Ignore"),
     ),
     unique_by=lambda item: (item["topologyKey"], item["whenUnsatisfiable"]),
     max_size=3,
 )
-MOUNTS = named("mountPath", ("/a", "/b"), with_({"name": pick("data", "conf", "tmp")}, readOnly=st.booleans(), subPath=pick("s")), most=2)
+MOUNTS = named(
+    "mountPath",
+    ("/a", "/b"),
+    with_({"name": pick("data", "conf", "tmp")}, readOnly=st.booleans(), subPath=pick("s")),
+    most=2,
+)
 
 
 def container(*, whole: bool) -> Strategy:
@@ -173,7 +190,10 @@ def pod_spec(*, whole: bool) -> Strategy:
     containers = named("name", ("app", "side", "log"), container(whole=whole), least=int(whole))
     optional = {
         "initContainers": named(
-            "name", ("init", "sidecar"), with_({"image": pick("init:1")}, env=ENV, restartPolicy=st.just("Always")), most=2
+            "name",
+            ("init", "sidecar"),
+            with_({"image": pick("init:1")}, env=ENV, restartPolicy=st.just("Always")),
+            most=2,
         ),
         "volumes": named("name", ("data", "conf", "tmp"), VOLUME),
         "tolerations": TOLERATIONS,
@@ -185,11 +205,15 @@ def pod_spec(*, whole: bool) -> Strategy:
         "affinity": AFFINITY,
         "serviceAccountName": pick("one", "two"),
         "terminationGracePeriodSeconds": pick(0, 30, 60),
-        "dnsConfig": some(nameservers=st.just(["1.1.1.1"]), options=named("name", ("ndots",), some(value=pick("2", "3")), most=1)),
+        "dnsConfig": some(
+            nameservers=st.just(["1.1.1.1"]), options=named("name", ("ndots",), some(value=pick("2", "3")), most=1)
+        ),
         "hostNetwork": st.just(False),
         "schedulingGates": st.just([]),
     }
-    return (with_({"containers": containers}, **optional) if whole else some(containers=containers, **optional)).map(mounted)
+    return (with_({"containers": containers}, **optional) if whole else some(containers=containers, **optional)).map(
+        mounted
+    )
 
 
 def mounted(spec: dict[str, Any]) -> dict[str, Any]:
@@ -224,13 +248,18 @@ DEPLOYMENT = workload(
     "deployments",
     {},
     replicas=pick(0, 1, 2),
-    strategy=st.one_of(st.just({"type": "Recreate"}), with_({"type": pick("RollingUpdate")}, rollingUpdate=ROLLING), st.just({})),
+    strategy=st.one_of(
+        st.just({"type": "Recreate"}), with_({"type": pick("RollingUpdate")}, rollingUpdate=ROLLING), st.just({})
+    ),
     minReadySeconds=pick(0, 1, 2),
     revisionHistoryLimit=pick(3, 10),
     paused=st.booleans(),
     progressDeadlineSeconds=pick(600, 60),
 )
-CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}}
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}},
+}
 STATEFUL_SET = workload(
     "apps/v1",
     "StatefulSet",
@@ -238,10 +267,14 @@ STATEFUL_SET = workload(
     {"serviceName": "db", "volumeClaimTemplates": [CLAIM]},
     replicas=pick(0, 1, 2),
     updateStrategy=st.one_of(
-        st.just({"type": "OnDelete"}), with_({"type": pick("RollingUpdate")}, rollingUpdate=some(partition=pick(0, 1))), st.just({})
+        st.just({"type": "OnDelete"}),
+        with_({"type": pick("RollingUpdate")}, rollingUpdate=some(partition=pick(0, 1))),
+        st.just({}),
     ),
     minReadySeconds=pick(0, 1),
-    persistentVolumeClaimRetentionPolicy=some(whenDeleted=pick("Delete", "Retain"), whenScaled=pick("Delete", "Retain")),
+    persistentVolumeClaimRetentionPolicy=some(
+        whenDeleted=pick("Delete", "Retain"), whenScaled=pick("Delete", "Retain")
+    ),
     ordinals=some(start=pick(0, 1)),
     revisionHistoryLimit=pick(3, 10),
 )
@@ -251,7 +284,12 @@ STATEFUL_SET = workload(
 
 
 def service_port(number: int, protocol: str | None, name: str, rest: dict[str, Any]) -> dict[str, Any]:
-    return {"port": number, **({"protocol": protocol} if protocol else {}), "name": f"{name}{number}{(protocol or 'TCP').lower()}", **rest}
+    return {
+        "port": number,
+        **({"protocol": protocol} if protocol else {}),
+        "name": f"{name}{number}{(protocol or 'TCP').lower()}",
+        **rest,
+    }
 
 
 SERVICE_PORTS = st.lists(
@@ -270,7 +308,9 @@ AFFINE = st.one_of(
     st.just({}),
     st.just({"sessionAffinity": "None"}),
     st.just({"sessionAffinity": "ClientIP"}),
-    pick(60, 10800).map(lambda time: {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": time}}}),
+    pick(60, 10800).map(
+        lambda time: {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": time}}}
+    ),
 )
 EXTERNAL = {"externalTrafficPolicy": pick("Cluster", "Local")}
 TYPE = st.one_of(
@@ -296,7 +336,10 @@ SERVICE = Subject(
     "Service",
     "services",
     st.builds(
-        lambda metadata, ports, affine, kind, rest: {"metadata": metadata, "spec": {"ports": ports, **affine, **kind, **rest}},
+        lambda metadata, ports, affine, kind, rest: {
+            "metadata": metadata,
+            "spec": {"ports": ports, **affine, **kind, **rest},
+        },
         METADATA,
         SERVICE_PORTS,
         AFFINE,
@@ -323,14 +366,19 @@ CONFIG = some(
 CONFIG_MAP = Subject("v1", "ConfigMap", "configmaps", CONFIG, CONFIG)
 
 BACKEND = st.builds(
-    lambda name, port: {"service": {"name": name, "port": port}}, pick("web", "api"), pick({"number": 80}, {"number": 81}, {"name": "http"})
+    lambda name, port: {"service": {"name": name, "port": port}},
+    pick("web", "api"),
+    pick({"number": 80}, {"number": 81}, {"name": "http"}),
 )
 RULE = with_(
     {},
     host=pick("a.example.com", "b.example.com"),
     http=st.lists(
         st.builds(
-            lambda path, kind, backend: {"path": path, "pathType": kind, "backend": backend}, pick("/", "/x"), pick("Prefix"), BACKEND
+            lambda path, kind, backend: {"path": path, "pathType": kind, "backend": backend},
+            pick("/", "/x"),
+            pick("Prefix"),
+            BACKEND,
         ),
         min_size=1,
         max_size=2,
@@ -346,14 +394,23 @@ INGRESS = Subject(
     "networking.k8s.io/v1",
     "Ingress",
     "ingresses",
-    with_({"metadata": METADATA, "spec": st.one_of(with_({"defaultBackend": BACKEND}, **INGRESS_REST), with_({"rules": RULES}, **TLS))}),
+    with_(
+        {
+            "metadata": METADATA,
+            "spec": st.one_of(with_({"defaultBackend": BACKEND}, **INGRESS_REST), with_({"rules": RULES}, **TLS)),
+        }
+    ),
     some(metadata=METADATA, spec=some(defaultBackend=BACKEND, **INGRESS_REST)),
 )
 
 
 # Every list and map that a CRD can declare
 
-ANY = st.recursive(pick("x", 1, 1.5, True, ""), lambda inner: st.one_of(st.lists(inner, max_size=2), members("a b c", inner)), max_leaves=4)
+ANY = st.recursive(
+    pick("x", 1, 1.5, True, ""),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), members("a b c", inner)),
+    max_leaves=4,
+)
 STRUCT = some(a=WORDS, b=pick("x", "y"))
 BY_NAME = named(
     "name",
@@ -369,7 +426,9 @@ BY_NAME = named(
     ),
 )
 BY_TWO = st.lists(
-    with_({"host": pick("h", "i"), "port": pick(1, 2)}, weight=pick(1, 2)), unique_by=lambda item: (item["host"], item["port"]), max_size=3
+    with_({"host": pick("h", "i"), "port": pick(1, 2)}, weight=pick(1, 2)),
+    unique_by=lambda item: (item["host"], item["port"]),
+    max_size=3,
 )
 CUSTOM_PORTS = st.lists(
     with_({"port": pick(80, 53)}, protocol=pick("TCP", "UDP"), name=WORDS, to=pick(1, 2)),

@@ -84,7 +84,11 @@ class Permissions:
             *(_rule(_part(each, "status"), "patch") for each in self.watched),
             *(_rule(each, "get", "list", "watch", "create", "patch", "update", "delete") for each in self.children),
             *(_rule(each, "get", "list", "watch") for each in self.observed),
-            *([_rule("customresourcedefinitions.apiextensions.k8s.io", "get", "list", "watch")] if self.definitions else []),
+            *(
+                [_rule("customresourcedefinitions.apiextensions.k8s.io", "get", "list", "watch")]
+                if self.definitions
+                else []
+            ),
             _rule("events.events.k8s.io", "create", "patch"),
         ]
 
@@ -113,7 +117,9 @@ def _rule(resource: str, *verbs: str) -> dict[str, Any]:
 class Operator:
     """With a copy of the project's files beside its log. Started on entering the context. Killed on leaving it, unless a test has ended it before."""
 
-    def __init__(self, plane: ControlPlane, project: Path, permissions: Permissions, log: Path, *arguments: str) -> None:
+    def __init__(
+        self, plane: ControlPlane, project: Path, permissions: Permissions, log: Path, *arguments: str
+    ) -> None:
         self.plane = plane
         self.project = _copied(project, log.parent / "project")
         self.permissions = permissions
@@ -139,7 +145,11 @@ class Operator:
         if kind is not None and self._process is not None:  # pytest shows it beside what failed
             sys.stderr.write(f"ready: {self.probe('/readyz?verbose')}\n{self.log_file.read_text()[-20000:]}")
         self.kill()
-        for path in (f"{RBAC}/clusterrolebindings/{self.name}", f"{RBAC}/clusterroles/{self.name}", f"/api/v1/namespaces/{self.name}"):
+        for path in (
+            f"{RBAC}/clusterrolebindings/{self.name}",
+            f"{RBAC}/clusterroles/{self.name}",
+            f"/api/v1/namespaces/{self.name}",
+        ):
             with contextlib.suppress(RefusedError):
                 self.admin.delete(path)
         self.admin.close()
@@ -155,7 +165,13 @@ class Operator:
         (self.port,) = free_ports(1)
         command = [sys.executable, "-m", "ruleop", "run", "-C", str(self.project)]
         command += ["--kubeconfig", str(self.kubeconfig), "--operator-namespace", self.home, "--log-format", "json"]
-        command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--metrics-bind-address", "0", *self.arguments]
+        command += [
+            "--health-probe-bind-address",
+            f"127.0.0.1:{self.port}",
+            "--metrics-bind-address",
+            "0",
+            *self.arguments,
+        ]
         # Nothing of the user's: no proxy, no kubeconfig, no settings.
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.plane.layout.work), **self.environment}
         with self.log_file.open("ab") as log:
@@ -193,7 +209,9 @@ class Operator:
 
     def _alive(self) -> bool:
         assert self._process is not None, "the operator was not started"
-        assert self._process.poll() is None, f"the operator ended with {self._process.returncode}\n{self.log_file.read_text()[-4000:]}"
+        assert self._process.poll() is None, (
+            f"the operator ended with {self._process.returncode}\n{self.log_file.read_text()[-4000:]}"
+        )
         return True
 
     # -- what it did and said --------------------------------------------------------------------------------------------------------------
@@ -205,12 +223,18 @@ class Operator:
         """What it asked of the API server since then, once each. The log is behind the answers, so a request of our own is waited for in it."""
         here, token = self.mark(), uuid.uuid4().hex
         self.admin.get(f"/version?after={token}")
-        eventually("the audit log", lambda: any(each["requestURI"].endswith(token) for each in self.plane.audit(mark=here)))
+        eventually(
+            "the audit log", lambda: any(each["requestURI"].endswith(token) for each in self.plane.audit(mark=here))
+        )
         return self._audited(mark, namespace)
 
     def writes(self, mark: Mark, namespace: str | None = None) -> list[str]:
         """Verb, resource and name of each; without events and its inventory."""
-        return [described(each) for each in self.requests(mark, namespace) if each["verb"] in WRITES and not is_bookkeeping(each)]
+        return [
+            described(each)
+            for each in self.requests(mark, namespace)
+            if each["verb"] in WRITES and not is_bookkeeping(each)
+        ]
 
     def has_written(self, mark: Mark, namespace: str) -> bool:
         """As far as the log knows; for who wants to know at once."""
@@ -230,13 +254,17 @@ class Operator:
 
     def check(self) -> None:
         """Fails with what nobody thought of: tracebacks, and anything that is no log line."""
-        surprises = [line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line]
+        surprises = [
+            line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line
+        ]
         assert not surprises, "\n".join(surprises)
 
     # -- permissions ----------------------------------------------------------------------------------------------------------------------------
 
     def _grant(self) -> None:
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
+        )
         self._bind("ClusterRole", RBAC, self.permissions.rules())
         self._bind("Role", f"{RBAC}/namespaces/{self.name}", OWN_NAMESPACE)
         # The API server learns of a binding by a watch of its own.
@@ -252,7 +280,9 @@ class Operator:
             }
             eventually(
                 "its permissions",
-                lambda review=review: operator.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)["status"]["allowed"],
+                lambda review=review: operator.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)[
+                    "status"
+                ]["allowed"],
             )
 
     def _bind(self, kind: str, path: str, rules: list[dict[str, Any]]) -> None:
@@ -261,13 +291,21 @@ class Operator:
         self.admin.post(f"{path}/{plural}", {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules})
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.name}
         subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
-        body = {"apiVersion": version, "kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]}
+        body = {
+            "apiVersion": version,
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": reference,
+            "subjects": [subject],
+        }
         self.admin.post(f"{path}/{plural.removesuffix('s')}bindings", body)
 
 
 def _counts(event: Event) -> bool:
     """A watch is told when it starts and when it ends: once is enough. The test's own questions as the operator are not the operator's."""
-    return event["userAgent"].startswith("ruleop/") and not (event["verb"] == "watch" and event["stage"] == "ResponseComplete")
+    return event["userAgent"].startswith("ruleop/") and not (
+        event["verb"] == "watch" and event["stage"] == "ResponseComplete"
+    )
 
 
 def is_bookkeeping(event: Event) -> bool:

@@ -41,7 +41,9 @@ class Pod(Operator):
         self.kubeconfig = log.parent / "kubeconfig"
 
     def _grant(self) -> None:
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
+        )
         accounts = f"/api/v1/namespaces/{self.name}/serviceaccounts"
         self.admin.post(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": self.name}})
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -89,7 +91,9 @@ class Pod(Operator):
         spec = {"user": self.user, "groups": groups, "resourceAttributes": attributes}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        eventually(f"{verb} {resource}: {yes}", lambda: self.admin.post(path, review)["status"].get("allowed", False) is yes)
+        eventually(
+            f"{verb} {resource}: {yes}", lambda: self.admin.post(path, review)["status"].get("allowed", False) is yes
+        )
 
     def revoke(self, resource: str, namespace: str) -> None:
         """It may no longer do anything with a resource in a namespace."""
@@ -112,7 +116,9 @@ class Pod(Operator):
 
     def wait_for_log(self, event: str) -> dict[str, Any]:
         """A line of its log, when it is there."""
-        return eventually(f"{event!r} in the log", lambda: next((line for line in self.log() if line["event"] == event), None), 60)
+        return eventually(
+            f"{event!r} in the log", lambda: next((line for line in self.log() if line["event"] == event), None), 60
+        )
 
     def lease(self) -> Any:
         return self.admin.get(self.lease_path)

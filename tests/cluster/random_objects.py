@@ -56,7 +56,9 @@ ROUNDS, ATTEMPTS, DEPTH = 12, 6, 14
 class Drawing:
     """Draws objects, and changes them at random. The same random numbers give the same objects."""
 
-    def __init__(self, schemas: Mapping[str, Any], examples: Sequence[Object], types: Mapping[str, str], chance: random.Random) -> None:
+    def __init__(
+        self, schemas: Mapping[str, Any], examples: Sequence[Object], types: Mapping[str, str], chance: random.Random
+    ) -> None:
         """`types` are the names of the schemas by apiVersion and kind."""
         self._schemas, self._types, self._chance = schemas, types, chance
         self._examples: dict[tuple[str, str], list[JSON]] = collections.defaultdict(list)
@@ -66,7 +68,9 @@ class Drawing:
     def type_of(self, obj: Object) -> str:
         return self._types[f"{obj['apiVersion']} {obj['kind']}"]
 
-    def valid(self, before: Object, fixed: Sequence[str], refusal: Callable[[Object], RefusedError | None]) -> Object | None:
+    def valid(
+        self, before: Object, fixed: Sequence[str], refusal: Callable[[Object], RefusedError | None]
+    ) -> Object | None:
         """Another object of the kind: some of `before` is changed, added and removed at random, but for what is at the paths in `fixed`.
         None if nothing valid was found."""
         for _ in range(ATTEMPTS):
@@ -102,7 +106,11 @@ class Drawing:
     def _resolved(self, schema: JSON) -> tuple[str, JSON]:
         reference = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), "")
         name = reference.rpartition("/")[2]
-        return (name, {**self._schemas[name], **{key: schema[key] for key in schema if key.startswith("x-")}}) if name else ("", schema)
+        return (
+            (name, {**self._schemas[name], **{key: schema[key] for key in schema if key.startswith("x-")}})
+            if name
+            else ("", schema)
+        )
 
     def _changed(self, value: JSON, schema: JSON, label: str, depth: int) -> JSON:
         name, resolved = self._resolved(schema)
@@ -112,10 +120,16 @@ class Drawing:
             return self._changed_members(value, name, resolved, depth)
         if type(value) is dict:
             values = resolved.get("additionalProperties") or {}
-            kept = {key: self._changed(each, values, label, depth + 1) for key, each in value.items() if not self._happens(0.2)}
+            kept = {
+                key: self._changed(each, values, label, depth + 1)
+                for key, each in value.items()
+                if not self._happens(0.2)
+            }
             return {**kept, **(self._map(resolved, label, depth) if self._happens(0.2) else {})}
         if type(value) is list:
-            items = [self._changed(each, resolved["items"], label, depth + 1) for each in value if not self._happens(0.15)]
+            items = [
+                self._changed(each, resolved["items"], label, depth + 1) for each in value if not self._happens(0.15)
+            ]
             if self._happens(0.2):
                 items.append(self._drawn(resolved["items"], label, depth + 1))
             return _distinct([each for each in items if each is not None], resolved)
@@ -172,7 +186,9 @@ class Drawing:
     def _map(self, schema: JSON, label: str, depth: int) -> Object:
         values = schema["additionalProperties"]
         keys = ["cpu", "memory"] if values.get("$ref", "").endswith(QUANTITY) else KEYS
-        drawn = {key: self._drawn(values, label, depth + 1) for key in self._chance.sample(keys, self._chance.choice((1, 2)))}
+        drawn = {
+            key: self._drawn(values, label, depth + 1) for key in self._chance.sample(keys, self._chance.choice((1, 2)))
+        }
         return {key: value for key, value in drawn.items() if value is not None}
 
     def _scalar(self, schema: JSON, label: str) -> JSON:
@@ -187,9 +203,13 @@ class Drawing:
         elif label in WORDS:
             pool = WORDS[label]
         else:
-            kinds: tuple[type, ...] = (int, float) if kind in ("integer", "number") else (int, str) if "oneOf" in schema else (str,)
+            kinds: tuple[type, ...] = (
+                (int, float) if kind in ("integer", "number") else (int, str) if "oneOf" in schema else (str,)
+            )
             known = (value for (_, key), values in self._examples.items() if key == label for value in values)
-            pool = [value for value in known if type(value) in kinds] or (NUMBERS if int in kinds and str not in kinds else TEXTS)
+            pool = [value for value in known if type(value) in kinds] or (
+                NUMBERS if int in kinds and str not in kinds else TEXTS
+            )
         return self._chance.choice(pool) if pool else None
 
     def _happens(self, probability: float) -> bool:

@@ -35,7 +35,9 @@ class Client:
 
     def __init__(self, plane: ControlPlane) -> None:
         context = ssl.create_default_context(cafile=str(plane.layout.authority))
-        self._connection = http.client.HTTPSConnection(plane.server.removeprefix("https://"), context=context, timeout=30)
+        self._connection = http.client.HTTPSConnection(
+            plane.server.removeprefix("https://"), context=context, timeout=30
+        )
         self._used = time.monotonic()
         self._headers = {"Authorization": f"Bearer {plane.token_for('admin')}"}
 
@@ -43,7 +45,12 @@ class Client:
         self._connection.close()
 
     def send(
-        self, method: str, path: str, body: object = None, content_type: str = "application/json", accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Any:
         """The answer's JSON; raises RefusedError for whatever is not a success."""
         headers = {**self._headers, "Accept": accept, **({"Content-Type": content_type} if body is not None else {})}

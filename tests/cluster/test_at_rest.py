@@ -56,7 +56,10 @@ COMPUTED: dict[str, dict[str, Any]] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "computed"},
-        "spec": {"containers": [{"name": "app", "image": "app:1"}], "tolerations": [{"key": "a", "operator": "Exists"}]},
+        "spec": {
+            "containers": [{"name": "app", "image": "app:1"}],
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+        },
     },
 }
 
@@ -75,7 +78,9 @@ def stored(server: Client) -> dict[tuple[Kind, str], Any]:
     answers = {}
     for obj in OBJECTS:
         kind = Kind.of(obj)
-        query = "fieldValidation=Strict" + ("&dryRun=All" if kind.kind in {"APIService", "CustomResourceDefinition"} else "")
+        query = "fieldValidation=Strict" + (
+            "&dryRun=All" if kind.kind in {"APIService", "CustomResourceDefinition"} else ""
+        )
         answers[kind, obj["metadata"]["name"]] = server.post(f"{path_of(kind)}?{query}", normalise_wanted(obj, kind))
     for obj in OBJECTS[-2:]:
         server.delete(f"{path_of(Kind.of(obj))}/{obj['metadata']['name']}")
@@ -176,7 +181,9 @@ MADE = [
 ]
 
 
-def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> None:
+def test_a_restart_writes_nothing(
+    control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
+) -> None:
     children = [obj for obj in OBJECTS if obj["kind"] in MADE]
     project = tmp_path / "rules"
     (project / "templates").mkdir(parents=True)
@@ -189,10 +196,16 @@ def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, n
     (project / "watches.yaml").write_text(yaml.safe_dump([watch]))
     control_plane.define(project / "crds" / "stacks.yaml")
     resources = sorted({_full_name(Kind.of(obj)) for obj in children})
-    permissions = Permissions(watched=["stacks.rest.example.com"], children=resources, observed=["pods"])  # which the Role grants
+    permissions = Permissions(
+        watched=["stacks.rest.example.com"], children=resources, observed=["pods"]
+    )  # which the Role grants
     with Operator(control_plane, project, permissions, tmp_path / "log") as operator:
         mark = operator.mark()
-        stack = {"apiVersion": "rest.example.com/v1", "kind": "Stack", "metadata": {"name": "one", "namespace": namespace}}
+        stack = {
+            "apiVersion": "rest.example.com/v1",
+            "kind": "Stack",
+            "metadata": {"name": "one", "namespace": namespace},
+        }
         path = f"/apis/rest.example.com/v1/namespaces/{namespace}/stacks"
         operator.admin.post(path, stack)
 
@@ -206,7 +219,9 @@ def test_a_restart_writes_nothing(control_plane: ControlPlane, tmp_path: Path, n
         mark, said = operator.mark(), len(operator.log())
         operator.start()
         looked = {"event": "reconciled", "resource": f"{namespace}/one"}
-        eventually("a look at it", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60)
+        eventually(
+            "a look at it", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60
+        )
         assert [each for each in operator.writes(mark, namespace) if not each.startswith("patch stacks/status")] == []
         operator.check()
 

@@ -124,7 +124,9 @@ def test_an_operator_started_before_the_server_connects_later(fresh: Fresh, name
         assert fresh.terminate() == 0
 
 
-def test_without_permission_for_the_inventory_the_operator_waits(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_without_permission_for_the_inventory_the_operator_waits(
+    fresh: Fresh, namespace: str, kubectl: Kubectl
+) -> None:
     fresh.revoke("configmaps", fresh.home)
     fresh.launch()
     said = fresh.wait_for_log("not permitted; will retry")
@@ -140,7 +142,9 @@ def test_without_permission_for_the_inventory_the_operator_waits(fresh: Fresh, n
     fresh.check()
 
 
-def test_without_permission_for_the_lease_the_operator_stands_by(fresh: Fresh, namespace: str, kubectl: Kubectl) -> None:
+def test_without_permission_for_the_lease_the_operator_stands_by(
+    fresh: Fresh, namespace: str, kubectl: Kubectl
+) -> None:
     fresh.revoke("leases", fresh.home)
     fresh.arguments = ("--leader-elect",)
     fresh.launch()

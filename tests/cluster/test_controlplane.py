@@ -77,8 +77,15 @@ def test_deployment_rolls_out(kubectl: Kubectl) -> None:
 
 def test_a_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
     """Claims are bound, in order, without anybody making volumes."""
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    kubectl("create", "--filename=-", stdin=workload("StatefulSet", "db", replicas=2, serviceName="db", volumeClaimTemplates=[claim]))
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    kubectl(
+        "create",
+        "--filename=-",
+        stdin=workload("StatefulSet", "db", replicas=2, serviceName="db", volumeClaimTemplates=[claim]),
+    )
     kubectl("rollout", "status", "statefulset/db", "--timeout=30s")
     assert kubectl("get", "pvc", "--output=jsonpath={.items[*].status.phase}") == "Bound Bound"
 
@@ -93,7 +100,12 @@ def test_deleting_an_owner_collects_its_dependents(control_plane: ControlPlane, 
     """The garbage collector runs, and leaves alone what has another owner too."""
     api, path = control_plane.api(), f"/api/v1/namespaces/{namespace}/configmaps"
     owners = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": api.post(path, config_map(name))["metadata"]["uid"]}
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": name,
+            "uid": api.post(path, config_map(name))["metadata"]["uid"],
+        }
         for name in ("first", "second")
     ]
     api.post(path, config_map("of-one", ownerReferences=owners[:1]))
@@ -107,10 +119,16 @@ def test_deleting_an_owner_collects_its_dependents(control_plane: ControlPlane, 
     assert {"second", "of-both"} <= names()
 
 
-def test_new_kinds_are_collected_after_a_restart_of_the_controllers(control_plane: ControlPlane, namespace: str) -> None:
+def test_new_kinds_are_collected_after_a_restart_of_the_controllers(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     """A test with a CRD of its own need not wait until the garbage collector looks for new kinds."""
     api, plural = control_plane.api(), f"widgets{namespace[-8:]}"
-    crds, kind, group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", plural.capitalize(), "test.example.com"
+    crds, kind, group = (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        plural.capitalize(),
+        "test.example.com",
+    )
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     spec = {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}
@@ -148,7 +166,13 @@ def test_the_audit_log_has_user_and_request(control_plane: ControlPlane, kubectl
 
     found = eventually(
         lambda: control_plane.audit(
-            mark=mark, user="operator", verb="create", resource="configmaps", namespace=namespace, since=before, until=after
+            mark=mark,
+            user="operator",
+            verb="create",
+            resource="configmaps",
+            namespace=namespace,
+            since=before,
+            until=after,
         )
     )
     codes = [event["responseStatus"]["code"] for event in found]
@@ -184,7 +208,10 @@ def test_a_paused_process_stops_with_all_its_threads(tmp_path: Path) -> None:
     process.start()
 
     def states() -> list[str]:
-        return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{process.pid}/task").iterdir()]
+        return [
+            (task / "stat").read_text().rpartition(")")[2].split()[0]
+            for task in Path(f"/proc/{process.pid}/task").iterdir()
+        ]
 
     try:
         eventually(lambda: len(states()) > 40)
@@ -227,7 +254,9 @@ def test_users_can_be_added(control_plane: ControlPlane, namespace: str) -> None
     """A user who came later is known after a restart, with the groups given."""
     control_plane.token_for("auditor", ["system:authenticated", "auditors"])
     control_plane.restart_apiserver()
-    control_plane.kubectl("create", "rolebinding", "auditors", "--clusterrole=view", "--group=auditors", f"--namespace={namespace}")
+    control_plane.kubectl(
+        "create", "rolebinding", "auditors", "--clusterrole=view", "--group=auditors", f"--namespace={namespace}"
+    )
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     eventually(lambda: _allowed(control_plane, "auditor", path))
     assert not _allowed(control_plane, "tenant", path)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REVIEWS = ResourceInfo(
-    "selfsubjectreviews", namespaced=False, status_subresource=False, kind=Kind("authentication.k8s.io", "v1", "SelfSubjectReview")
+    "selfsubjectreviews",
+    namespaced=False,
+    status_subresource=False,
+    kind=Kind("authentication.k8s.io", "v1", "SelfSubjectReview"),
 )
 JOE = {"username": "joe", "groups": ["dev", "system:authenticated"]}
 
@@ -40,7 +43,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="module")
 def plane(certificates: Certificates) -> Iterator[ControlPlane]:
     """An API server that knows people by certificates, too."""
-    with ControlPlane(controllers=False, audit=False, apiserver_flags=[f"--client-ca-file={certificates.authority}"]) as plane:
+    with ControlPlane(
+        controllers=False, audit=False, apiserver_flags=[f"--client-ca-file={certificates.authority}"]
+    ) as plane:
         yield plane
         plane.check()
 
@@ -55,7 +60,9 @@ def kubeconfig(folder: Path, plane: ControlPlane, user: dict[str, Any]) -> str:
 
 
 async def asked(session: Session) -> dict[str, Any]:
-    answer = await Client(session).send(requests.create(REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}))
+    answer = await Client(session).send(
+        requests.create(REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    )
     info = answer["status"]["userInfo"]
     return {name: info[name] for name in ("username", "groups")}
 
@@ -86,7 +93,9 @@ def test_client_certificates_are_read_from_files_and_from_the_kubeconfig(
     assert who(tmp_path, plane, in_itself(certificates)) == JOE
 
 
-def test_an_exec_plugin_may_return_a_client_certificate(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+def test_an_exec_plugin_may_return_a_client_certificate(
+    plane: ControlPlane, certificates: Certificates, tmp_path: Path
+) -> None:
     crt, key = (Path(certificates.path(f"joe.{ending}")).read_text() for ending in ("crt", "key"))
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -94,7 +103,12 @@ def test_an_exec_plugin_may_return_a_client_certificate(plane: ControlPlane, cer
         "status": {"clientCertificateData": crt, "clientKeyData": key},
     }
     (tmp_path / "answer").write_text(json.dumps(answer))
-    plugin = {"apiVersion": answer["apiVersion"], "command": "cat", "args": [str(tmp_path / "answer")], "interactiveMode": "Never"}
+    plugin = {
+        "apiVersion": answer["apiVersion"],
+        "command": "cat",
+        "args": [str(tmp_path / "answer")],
+        "interactiveMode": "Never",
+    }
     assert who(tmp_path, plane, {"exec": plugin}) == JOE
 
 
@@ -104,7 +118,9 @@ def test_impersonation_of_the_kubeconfig_is_used(plane: ControlPlane, tmp_path: 
     assert who(tmp_path, plane, {**token, "as": "joe", "as-groups": ["dev"]}) == JOE
 
 
-def test_an_expired_certificate_is_rejected_and_a_new_one_is_used(plane: ControlPlane, certificates: Certificates, tmp_path: Path) -> None:
+def test_an_expired_certificate_is_rejected_and_a_new_one_is_used(
+    plane: ControlPlane, certificates: Certificates, tmp_path: Path
+) -> None:
     certificates.sign("late", group="dev", days=-1)
     crt, key = tmp_path / "crt", tmp_path / "key"
 

@@ -36,7 +36,9 @@ class TestDeployed(deployed.DeploymentTests):
     """As a process of this machine."""
 
 
-def test_the_documented_deployment_is_valid_and_starts(operator: deployed.Deployed, control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_the_documented_deployment_is_valid_and_starts(
+    operator: deployed.Deployed, control_plane: ControlPlane, tmp_path: Path
+) -> None:
     """By the commands of the page; kwok makes pods ready that the API server and the scheduler take."""
     path = f"{control_plane.layout.built}:/usr/bin:/bin"
     # A HOME of its own: kubectl keeps what it discovers there.

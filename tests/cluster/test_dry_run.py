@@ -29,7 +29,9 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 @pytest.fixture
 def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
     """With all permissions and a lease to stand for, neither of which it uses."""
-    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "dry" / "log", "--dry-run", "--leader-elect") as operator:
+    with Pod(
+        control_plane, APP.project, APP.permissions, tmp_path / "dry" / "log", "--dry-run", "--leader-elect"
+    ) as operator:
         yield operator
         operator.check()
         assert operator.terminate() == 0
@@ -39,7 +41,11 @@ def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
 
 def said(dry: Pod, live_example: LiveExample) -> list[tuple[str, Any]]:
     """What it would do for the CR, and with which fields."""
-    mine = [line for line in dry.log() if line["event"] == "dry run" and line["resource"] == f"{live_example.namespace}/{APP.name}"]
+    mine = [
+        line
+        for line in dry.log()
+        if line["event"] == "dry run" and line["resource"] == f"{live_example.namespace}/{APP.name}"
+    ]
     return [(line["would"], line.get("fields")) for line in mine]
 
 
@@ -68,8 +74,13 @@ def test_a_dry_run_beside_a_running_operator_follows_changes(
         eventually("nothing to be left to do", lambda: said(dry, live_example)[-1:] == [("do nothing", None)])
         assert wet.terminate() == 0
         before = len(said(dry, live_example))
-        live_example.admin.merge(live_example.path, {"spec": {"deployment": {"image": "nginx:hunter2", "replicas": 3}}}, "somebody")
+        live_example.admin.merge(
+            live_example.path, {"spec": {"deployment": {"image": "nginx:hunter2", "replicas": 3}}}, "somebody"
+        )
         patch = f"patch Deployment/{namespace}/web-app"
         fields = ["spec.replicas", "spec.template.spec.containers[name=web-app].image"]
-        eventually("the patch", lambda: (patch, fields) in [(would, (of or [])[-2:]) for would, of in said(dry, live_example)[before:]])
+        eventually(
+            "the patch",
+            lambda: (patch, fields) in [(would, (of or [])[-2:]) for would, of in said(dry, live_example)[before:]],
+        )
         assert "hunter2" not in dry.log_file.read_text()

@@ -93,7 +93,9 @@ def writes(operator: Operator, mark: Any, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_a_port_patched_by_hand_is_reverted(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
+def test_a_port_patched_by_hand_is_reverted(
+    plane: ControlPlane, operator: Operator, database: Database, name: str
+) -> None:
     (before,) = ports(database, name)
     mark = operator.mark()
     kubectl_patch(plane, name, to(6000))
@@ -105,7 +107,9 @@ def test_a_port_patched_by_hand_is_reverted(plane: ControlPlane, operator: Opera
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_later_changes_of_the_rule_are_applied(plane: ControlPlane, operator: Operator, database: Database, name: str) -> None:
+def test_later_changes_of_the_rule_are_applied(
+    plane: ControlPlane, operator: Operator, database: Database, name: str
+) -> None:
     """Whatever the repair wrote, and under which operation, the next change of the rule keeps the port and its node port."""
     (before,) = ports(database, name)
     kubectl_patch(plane, name, to(6001))
@@ -119,7 +123,9 @@ def test_later_changes_of_the_rule_are_applied(plane: ControlPlane, operator: Op
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_fields_of_others_in_a_port_survive_the_revert_and_a_rule_change(plane: ControlPlane, database: Database, name: str) -> None:
+def test_fields_of_others_in_a_port_survive_the_revert_and_a_rule_change(
+    plane: ControlPlane, database: Database, name: str
+) -> None:
     kubectl_patch(plane, name, [{"op": "add", "path": "/spec/ports/0/appProtocol", "value": "sql"}])
     (before,) = ports(database, name)
     kubectl_patch(plane, name, to(6004))
@@ -156,17 +162,26 @@ def without_a_record(plane: ControlPlane, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_without_a_record_the_rejection_names_the_port_its_manager_and_remedies(plane: ControlPlane, database: Database, name: str) -> None:
+def test_without_a_record_the_rejection_names_the_port_its_manager_and_remedies(
+    plane: ControlPlane, database: Database, name: str
+) -> None:
     without_a_record(plane, name)
-    said = eventually("the refusal", lambda: database.ready() if database.ready().get("reason") == "ApplyFailed" else None)["message"]
-    assert 'spec.ports[0].name: Duplicate value: "postgres"' in said or 'spec.ports[1].name: Duplicate value: "postgres"' in said
+    said = eventually(
+        "the refusal", lambda: database.ready() if database.ready().get("reason") == "ApplyFailed" else None
+    )["message"]
+    assert (
+        'spec.ports[0].name: Duplicate value: "postgres"' in said
+        or 'spec.ports[1].name: Duplicate value: "postgres"' in said
+    )
     assert said.endswith(
         "; spec.ports[port=6003,protocol=TCP] (set by kubectl-patch) has the same name as spec.ports[port=5432,protocol=TCP]: remove or "
         "change it by hand, or let the child own the whole list with `apply: {own: [spec.ports]}`"
     )
     kubectl_patch(plane, name, [{"op": "replace", "path": "/spec/ports/0/name", "value": "theirs"}])
     eventually("both", lambda: sorted(numbers(database, name)) == [5432, 6003])
-    plane.kubectl("--namespace=edited", "patch", "service", f"db-{name}", "--type=merge", f"--patch={json.dumps(only_ours())}")
+    plane.kubectl(
+        "--namespace=edited", "patch", "service", f"db-{name}", "--type=merge", f"--patch={json.dumps(only_ours())}"
+    )
     database.wait_until_ready()
 
 
@@ -175,7 +190,9 @@ def only_ours() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["replaced", "owned", "owned-applied", "owned-replaced"])
-def test_without_a_record_the_port_is_removed_from_owned_or_replaced_lists(plane: ControlPlane, database: Database, name: str) -> None:
+def test_without_a_record_the_port_is_removed_from_owned_or_replaced_lists(
+    plane: ControlPlane, database: Database, name: str
+) -> None:
     without_a_record(plane, name)
     eventually("the port", lambda: numbers(database, name) == [5432])
     database.wait_until_ready()

@@ -42,8 +42,13 @@ def at_work(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_p
 
         def start(lease: tuple[str, str, str]) -> tuple[Pod, Pod, LiveExample]:
             names = ("lease-duration", "renew-deadline", "retry-period")
-            flags = ["--leader-elect", *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True))]
-            leader = stack.enter_context(Pod(control_plane, APP.project, APP.permissions, tmp_path / "one" / "log", *flags))
+            flags = [
+                "--leader-elect",
+                *(f"--leader-elect-{name}={value}" for name, value in zip(names, lease, strict=True)),
+            ]
+            leader = stack.enter_context(
+                Pod(control_plane, APP.project, APP.permissions, tmp_path / "one" / "log", *flags)
+            )
             leader.wait_for_log("became leader")
             standby = stack.enter_context(
                 Pod(control_plane, APP.project, APP.permissions, tmp_path / "two" / "log", *flags, home=leader.home)
@@ -71,15 +76,21 @@ def edited(live_example: LiveExample) -> None:
 def test_a_stopped_leader_hands_over_to_a_standby_with_synced_caches(at_work: Start) -> None:
     leader, standby, live_example = at_work(PATIENT)
     assert standby.is_standby()
-    assert [described(each) for each in standby.requests() if each["verb"] in WRITES] == [], "not even an event or the inventory"
+    assert [described(each) for each in standby.requests() if each["verb"] in WRITES] == [], (
+        "not even an event or the inventory"
+    )
     mark = standby.mark()
     assert leader.terminate() == 0
     standby.wait_for_log("became leader")  # long before a lease of five minutes would be over
     edited(live_example)
     since = standby.requests(mark)
-    assert [described(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]] == []
     assert [
-        described(each) for each in since if each["verb"] == "create" and each["objectRef"]["resource"] in {"deployments", "services"}
+        described(each) for each in since if each["verb"] == "list" or "sendInitialEvents" in each["requestURI"]
+    ] == []
+    assert [
+        described(each)
+        for each in since
+        if each["verb"] == "create" and each["objectRef"]["resource"] in {"deployments", "services"}
     ] == []
     standby.check()
     leader.check()
@@ -114,11 +125,15 @@ def test_a_leader_that_cannot_renew_its_lease_exits_before_another_leads(at_work
     complaint = leader.wait_for_log("cannot acquire or renew the lease; will retry")
     assert complaint["grant"] == f"get, create, update on leases.coordination.k8s.io in namespace {leader.home}"
     assert "leases" in complaint["error"]
-    assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, "once for each verb, not at each attempt"
+    assert sum(line["event"] == complaint["event"] for line in leader.log()) <= 2, (
+        "once for each verb, not at each attempt"
+    )
     leader.wait_for_log("lease lost; exiting")
     standby.wait_for_log("became leader")
     edited(live_example)
-    late = [described(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]]
+    late = [
+        described(each) for each in leader.requests() if moment(each["requestReceivedTimestamp"]) > claims(standby)[0]
+    ]
     assert late == []
     leader.check()
     standby.check()

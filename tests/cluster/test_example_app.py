@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, rolled_out
+from tests.cluster.example_projects import (
+    ROOT,
+    Child,
+    Example,
+    ExampleTests,
+    LiveExample,
+    foreign_deployment,
+    operating,
+    rolled_out,
+)
 from tests.cluster.operator import Operator, Permissions
 
 if TYPE_CHECKING:
@@ -37,7 +46,9 @@ APP = Example(
     project=ROOT,
     crd=ROOT / "crds/apps.myapp.k8s.io.yaml",
     permissions=Permissions(
-        watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"], children=["deployments.apps", "services"], observed=["pods"]
+        watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"],
+        children=["deployments.apps", "services"],
+        observed=["pods"],
     ),
     api_version="myapp.k8s.io/v1",
     resource="apps",

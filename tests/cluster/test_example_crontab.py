@@ -21,7 +21,10 @@ def cron_job(schedule: str, replicas: int) -> Child:
     container = {"name": "task", "image": "broom:1"}
     pod = {"metadata": {"labels": labels}, "spec": {"restartPolicy": "OnFailure", "containers": [container]}}
     job = {"metadata": {"labels": labels}, "spec": {"parallelism": replicas, "completions": replicas, "template": pod}}
-    wanted = {"metadata": {"labels": labels}, "spec": {"schedule": schedule, "concurrencyPolicy": "Forbid", "jobTemplate": job}}
+    wanted = {
+        "metadata": {"labels": labels},
+        "spec": {"schedule": schedule, "concurrencyPolicy": "Forbid", "jobTemplate": job},
+    }
     by_hand = {"spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"parallelism": 9}}}}
     return Child("cronjobs", "tidy", wanted, by_hand)
 
@@ -67,12 +70,16 @@ class TestCronTab(ExampleTests):
         last = (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         live_example.admin.merge(live_example.path, {"spec": {"cronSpec": "* * * * *"}}, "somebody")
         eventually("the schedule", lambda: live_example.get(child)["spec"]["schedule"] == "* * * * *")
-        live_example.admin.merge(live_example.path_of("cronjobs", "tidy") + "/status", {"status": {"lastScheduleTime": last}}, "somebody")
+        live_example.admin.merge(
+            live_example.path_of("cronjobs", "tidy") + "/status", {"status": {"lastScheduleTime": last}}, "somebody"
+        )
         eventually("the job's pods", lambda: len(live_example.list("pods")) >= 2)
 
         def is_in_status() -> bool:
             live, status = live_example.get(child)["status"], live_example.resource()["status"]
             begun = live["lastScheduleTime"]
-            return begun > last and status["lastScheduleTime"] == begun and status["active"] == len(live.get("active", []))
+            return (
+                begun > last and status["lastScheduleTime"] == begun and status["active"] == len(live.get("active", []))
+            )
 
         eventually("the run in the status", is_in_status)

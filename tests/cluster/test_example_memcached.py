@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, pods, rolled_out
+from tests.cluster.example_projects import (
+    ROOT,
+    Child,
+    Example,
+    ExampleTests,
+    LiveExample,
+    foreign_deployment,
+    operating,
+    pods,
+    rolled_out,
+)
 from tests.cluster.operator import Operator, Permissions, eventually
 
 if TYPE_CHECKING:
@@ -17,7 +27,13 @@ if TYPE_CHECKING:
 
 
 def deployment(
-    name: str, size: int, labels: dict[str, str], *, own: dict[str, str], container: dict[str, Any], by_hand: dict[str, Any]
+    name: str,
+    size: int,
+    labels: dict[str, str],
+    *,
+    own: dict[str, str],
+    container: dict[str, Any],
+    by_hand: dict[str, Any],
 ) -> Child:
     """`own`: the labels of the Deployment itself. `container`: what it has beside its name and port."""
     memcached = {"name": "memcached", "ports": [{"name": "memcached", "containerPort": 11211}], **container}
@@ -37,13 +53,17 @@ def v1(size: int) -> Child:
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "livenessProbe": {"tcpSocket": {"port": 11211}, "initialDelaySeconds": 30, "periodSeconds": 10},
     }
-    return deployment("cache-deployment", size, labels, own=labels, container=container, by_hand={"spec": {"replicas": 0}})
+    return deployment(
+        "cache-deployment", size, labels, own=labels, container=container, by_hand={"spec": {"replicas": 0}}
+    )
 
 
 def v1alpha1(size: int) -> Child:
     container = {"image": "memcached:1.4.36-alpine", "command": ["memcached", "-m=64", "-o", "modern", "-v"]}
     by_hand = {"metadata": {"labels": {"app": "another"}}, "spec": {"replicas": 6}}
-    return deployment("cache", size, {"app": "memcached", "memcached_cr": "cache"}, own={}, container=container, by_hand=by_hand)
+    return deployment(
+        "cache", size, {"app": "memcached", "memcached_cr": "cache"}, own={}, container=container, by_hand=by_hand
+    )
 
 
 def example(version: str, **more: Any) -> Example:
@@ -74,7 +94,9 @@ V1ALPHA1 = example(
     project=ROOT,
     crd=ROOT / "crds/memcacheds.cache.example.com.yaml",
     permissions=Permissions(
-        watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"], children=["deployments.apps", "services"], observed=["pods"]
+        watched=["apps.myapp.k8s.io", "memcacheds.cache.example.com"],
+        children=["deployments.apps", "services"],
+        observed=["pods"],
     ),
     children=(v1alpha1(3),),
     status={"nodes": pods("cache", 3)},
@@ -85,7 +107,9 @@ V1ALPHA1 = example(
 
 
 @pytest.fixture(scope="class")
-def operator(request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def operator(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
     """One for each generation: their definitions have the same name."""
     with operating(request.cls.example, control_plane, tmp_path_factory.mktemp("operator") / "log") as running:
         yield running

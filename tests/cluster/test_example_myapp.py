@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.example_projects import ROOT, Child, Example, ExampleTests, LiveExample, foreign_deployment, operating, rolled_out
+from tests.cluster.example_projects import (
+    ROOT,
+    Child,
+    Example,
+    ExampleTests,
+    LiveExample,
+    foreign_deployment,
+    operating,
+    rolled_out,
+)
 from tests.cluster.operator import Operator, Permissions
 
 if TYPE_CHECKING:

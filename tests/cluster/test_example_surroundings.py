@@ -32,7 +32,9 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def live_example(kind: None, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[LiveExample]:
+def live_example(
+    kind: None, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
+) -> Iterator[LiveExample]:
     with Operator(control_plane, APP.project, APP.permissions, tmp_path / "log") as operator:
         yield LiveExample(APP, operator, namespace, kubectl)
         operator.check()
@@ -42,7 +44,9 @@ def many(live_example: LiveExample, count: int) -> list[dict[str, Any]]:
     manifests = []
     for number in range(count):
         name = f"web-{number}"
-        spec = {part: {**live_example.example.spec[part], "name": f"{name}-{part}"} for part in ("deployment", "service")}
+        spec = {
+            part: {**live_example.example.spec[part], "name": f"{name}-{part}"} for part in ("deployment", "service")
+        }
         manifests.append({**live_example.example.manifest, "metadata": {"name": name}, "spec": spec})
     return manifests
 
@@ -50,18 +54,26 @@ def many(live_example: LiveExample, count: int) -> list[dict[str, Any]]:
 def test_an_operator_stopped_during_work_is_continued_by_the_next_one(live_example: LiveExample) -> None:
     """Exit status 0 within the grace period, and in both lives together each child is made once."""
     mark, count = live_example.operator.mark(), 40
-    live_example.kubectl("create", "--filename=-", stdin="\n---\n".join(json.dumps(each) for each in many(live_example, count)))
+    live_example.kubectl(
+        "create", "--filename=-", stdin="\n---\n".join(json.dumps(each) for each in many(live_example, count))
+    )
     eventually("the first writes", lambda: live_example.operator.has_written(mark, live_example.namespace))
     assert live_example.operator.terminate() == 0
     live_example.operator.start()
     path = live_example.path.rpartition("/")[0]
 
     def ready() -> int:
-        conditions = [(each.get("status") or {}).get("conditions", []) for each in live_example.admin.get(path)["items"]]
+        conditions = [
+            (each.get("status") or {}).get("conditions", []) for each in live_example.admin.get(path)["items"]
+        ]
         return sum(each["type"] == "Ready" and each["status"] == "True" for of_one in conditions for each in of_one)
 
     eventually("all to be ready", lambda: ready() == count)
-    made = Counter(described(each) for each in live_example.operator.requests(mark, live_example.namespace) if each["verb"] == "create")
+    made = Counter(
+        described(each)
+        for each in live_example.operator.requests(mark, live_example.namespace)
+        if each["verb"] == "create"
+    )
     assert {each: times for each, times in made.items() if "events" not in each} == {
         f"create {child.resource} web-{number}-{child.resource.removesuffix('s')}": 1
         for number in range(count)
@@ -112,7 +124,9 @@ def test_a_kind_of_child_without_permission_waits_for_it(
 def test_without_permission_for_crds_the_operator_works(
     kind: None, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
-    with Operator(control_plane, APP.project, replace(APP.permissions, definitions=False), tmp_path / "log") as operator:
+    with Operator(
+        control_plane, APP.project, replace(APP.permissions, definitions=False), tmp_path / "log"
+    ) as operator:
         live_example = LiveExample(APP, operator, namespace, kubectl)
         live_example.apply()
         live_example.wait_until_settled()
@@ -129,9 +143,13 @@ def test_a_kind_of_child_is_removed_and_added_again(live_example: LiveExample, c
             eventually("the server to have no such kind", lambda: "myapp.k8s.io" not in groups(live_example))
         control_plane.define(APP.crd)
         named = {part: {**settings, "name": name} for part, settings in APP.spec.items()}
-        again = LiveExample(replace(APP, name=name, spec=named), live_example.operator, live_example.namespace, live_example.kubectl)
+        again = LiveExample(
+            replace(APP, name=name, spec=named), live_example.operator, live_example.namespace, live_example.kubectl
+        )
         eventually("the server to take one", lambda again=again: applied(again))
-        eventually("its status", lambda again=again: (again.resource().get("status") or {}).get("availableReplicas") == 2)
+        eventually(
+            "its status", lambda again=again: (again.resource().get("status") or {}).get("availableReplicas") == 2
+        )
 
 
 def groups(live_example: LiveExample) -> set[str]:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-STRING, INTEGER, OPEN = {"type": "string"}, {"type": "integer"}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+STRING, INTEGER, OPEN = (
+    {"type": "string"},
+    {"type": "integer"},
+    {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
@@ -58,7 +62,9 @@ class Tutorials:
         self.plane, self.folder, self.namespace, self.kubectl = plane, folder, namespace, kubectl
         self.operator: Operator | None = None
 
-    def begin(self, example: Example, schema: dict[str, Any], *, subresource: bool, definitions: bool = True) -> LiveExample:
+    def begin(
+        self, example: Example, schema: dict[str, Any], *, subresource: bool, definitions: bool = True
+    ) -> LiveExample:
         example = tutorial(example, self.folder, schema, subresource=subresource)
         example = replace(example, permissions=replace(example.permissions, definitions=definitions))
         self.plane.define(example.crd)
@@ -117,7 +123,9 @@ def test_a_status_whose_conditions_are_dropped_is_written_once(tutorials: Tutori
     # What the server makes of a status is learned from its first answer.
     mark = live_example.operator.mark()
     for child in live_example.example.children:
-        live_example.admin.merge(live_example.path_of(child.resource, child.name), {"metadata": {"labels": {"theirs": "too"}}}, "somebody")
+        live_example.admin.merge(
+            live_example.path_of(child.resource, child.name), {"metadata": {"labels": {"theirs": "too"}}}, "somebody"
+        )
     if definitions:
         live_example.operator.kill()
         live_example.operator.start()
@@ -130,7 +138,9 @@ def test_a_status_whose_conditions_are_dropped_is_written_once(tutorials: Tutori
     )
     other.apply()
     eventually("the other's status", lambda: other.resource().get("status", {}).get("availableReplicas") == 2)
-    assert [write for write in live_example.operator.writes(mark, live_example.namespace) if write.endswith(" web")] == []
+    assert [
+        write for write in live_example.operator.writes(mark, live_example.namespace) if write.endswith(" web")
+    ] == []
 
 
 def named_second(spec: dict[str, Any]) -> dict[str, Any]:

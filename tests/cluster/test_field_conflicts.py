@@ -39,7 +39,10 @@ def apps(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_a_field_conflict_is_reported_backed_off_and_delays_nothing_else(apps: Apps) -> None:
     apps.create("web")
     told = fight_until_noticed(apps)
-    assert told["message"] == "service: Service/web-s: spec.selector.app is repeatedly changed by somebody; backing off before reverting it"
+    assert (
+        told["message"]
+        == "service: Service/web-s: spec.selector.app is repeatedly changed by somebody; backing off before reverting it"
+    )
     eventually("the event", lambda: ("Warning", "FieldConflict", told["message"]) in events(apps))
     apps.admin.merge(f"{apps.path}/web", {"spec": {"deployment": {"replicas": 3}}}, "editor")
     eventually("the other child", lambda: apps.admin.get(DEPLOYMENT)["spec"]["replicas"] == 3)
@@ -56,8 +59,12 @@ def test_two_operators_with_different_rules_report_a_field_conflict(
     shutil.copy(ROOT / "watches.yaml", folder)
     service = folder / "templates/app/service.yaml.j2"
     service.write_text(service.read_text().replace("app: myApp", "app: another"))
-    with Operator(plane, project, APP.permissions, tmp_path_factory.mktemp("second") / "log", "--name", "second") as second:
-        told = eventually("the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "FieldConflict"), None))
+    with Operator(
+        plane, project, APP.permissions, tmp_path_factory.mktemp("second") / "log", "--name", "second"
+    ) as second:
+        told = eventually(
+            "the fight", lambda: next((each for each in (ready(apps),) if each["reason"] == "FieldConflict"), None)
+        )
         assert told["message"] == (
             "service: Service/web-s: spec.selector.app is repeatedly changed by another ruleop or a webhook; backing off before reverting it"
         )
@@ -67,7 +74,11 @@ def test_two_operators_with_different_rules_report_a_field_conflict(
 def fight_until_noticed(apps: Apps) -> dict[str, Any]:
     for _ in range(20):
         apps.admin.merge(SERVICE, {"spec": {"selector": {"app": "another"}}}, "somebody")
-        eventually("it to be put back, or told", lambda: not is_undone(apps) or ready(apps)["reason"] == "FieldConflict", timeout=60)
+        eventually(
+            "it to be put back, or told",
+            lambda: not is_undone(apps) or ready(apps)["reason"] == "FieldConflict",
+            timeout=60,
+        )
         if ready(apps)["reason"] == "FieldConflict":
             return ready(apps)
     raise AssertionError("twenty rounds, and nobody noticed")

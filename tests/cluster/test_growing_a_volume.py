@@ -114,8 +114,13 @@ def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
 
     # 1. The new size in the CR: rejected by the API server, and the CR says which change.
     grow(by_hand, "2Gi")
-    said = eventually("the refusal", lambda: by_hand.ready() if by_hand.ready().get("reason") == "ApplyFailed" else None)["message"]
-    assert "; rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable" in said
+    said = eventually(
+        "the refusal", lambda: by_hand.ready() if by_hand.ready().get("reason") == "ApplyFailed" else None
+    )["message"]
+    assert (
+        "; rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; `apply.onImmutable"
+        in said
+    )
     # 2. Each claim.
     patch = json.dumps({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
     for claim in claims:
@@ -126,7 +131,9 @@ def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     by_hand.wait_until_ready()
     after = uids(by_hand, "statefulsets")
     assert after["db"] != before["db"]
-    eventually("the pods to be taken over", lambda: {owner(pod) for pod in found(by_hand, "pods").values()} == {after["db"]})
+    eventually(
+        "the pods to be taken over", lambda: {owner(pod) for pod in found(by_hand, "pods").values()} == {after["db"]}
+    )
     assert uids(by_hand, "pods") == pods, "none was deleted"
     assert uids(by_hand, "persistentvolumeclaims") == claims
     assert sizes(by_hand) == {"data-db-0": "2Gi", "data-db-1": "2Gi"}

@@ -118,9 +118,13 @@ def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) 
     eventually("all to be observed", lambda: _observed(apps) == MANY, timeout=120)
     eventually("the audit log", lambda: len(operator.writes(mark, "many")) >= 3 * MANY)
     eventually(
-        "the events", lambda: sum(described(each).startswith("create events") for each in operator.requests(mark, "many")) == MANY, 60
+        "the events",
+        lambda: sum(described(each).startswith("create events") for each in operator.requests(mark, "many")) == MANY,
+        60,
     )
-    made = Counter(described(each).rsplit(" ", 1)[0] for each in operator.requests(mark, "many") if not is_bookkeeping(each))
+    made = Counter(
+        described(each).rsplit(" ", 1)[0] for each in operator.requests(mark, "many") if not is_bookkeeping(each)
+    )
     assert made == {"create deployments": MANY, "create services": MANY, "patch apps/status": MANY}
 
     operator.kill()
@@ -128,9 +132,15 @@ def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) 
     operator.start()
     # Not a wait for something: it is the time in which nothing may happen.
     time.sleep(IDLE)
-    assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], "all were looked at"
+    assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], (
+        "all were looked at"
+    )
     asked = [each for each in operator.requests(mark) if "objectRef" in each]
-    streams = [each["requestURI"] for each in asked if each["verb"] == "watch" and "sendInitialEvents=true" in each["requestURI"]]
+    streams = [
+        each["requestURI"]
+        for each in asked
+        if each["verb"] == "watch" and "sendInitialEvents=true" in each["requestURI"]
+    ]
     assert len(streams) == len(set(streams)) > 4
     assert [described(each) for each in asked if each["verb"] != "watch"] == ["get configmaps ruleop-inventory"]
 

@@ -72,7 +72,9 @@ class Tale:
         """Just these lines and no more, by the time that the CR is at rest: what was done, to what, and which fields."""
         eventually(f"{expected}", lambda: len(self.lines()) >= len(expected))
         rest = self.admin.get(f"{self.path}/one")["metadata"]["generation"]
-        eventually("the CR to be at rest", lambda: self.admin.get(f"{self.path}/one")["status"]["observedGeneration"] == rest)
+        eventually(
+            "the CR to be at rest", lambda: self.admin.get(f"{self.path}/one")["status"]["observedGeneration"] == rest
+        )
         self.settle()
         found = self.lines()
         assert all(line["controller"] == TITLE and line["because"] for line in found)
@@ -109,7 +111,11 @@ def summary(line: dict[str, Any]) -> tuple[Any, ...]:
 @pytest.fixture
 def tale(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Tale]:
     project = tmp_path / "rules"
-    for file, text in {"watches.yaml": WATCHES, "templates/config.yaml": CONFIG, "crds/tales.yaml": definition("Tale")}.items():
+    for file, text in {
+        "watches.yaml": WATCHES,
+        "templates/config.yaml": CONFIG,
+        "crds/tales.yaml": definition("Tale"),
+    }.items():
         (project / file).parent.mkdir(parents=True, exist_ok=True)
         (project / file).write_text(textwrap.dedent(text).lstrip())
     permissions = Permissions(watched=["tales.example.com"], children=["configmaps", "secrets", "services"])
@@ -135,7 +141,9 @@ def test_the_log_has_a_line_for_every_write(tale: Tale, control_plane: ControlPl
     orphan = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken"}, "data": {"text": "theirs"}}
     tale.admin.post(f"{tale.core}/configmaps", orphan)
     spec = {"text": "one", "port": 8080, "go": False, "extra": False}
-    tale.admin.post(tale.path, {"apiVersion": "example.com/v1", "kind": "Tale", "metadata": {"name": "one"}, "spec": spec})
+    tale.admin.post(
+        tale.path, {"apiVersion": "example.com/v1", "kind": "Tale", "metadata": {"name": "one"}, "spec": spec}
+    )
     tale.tells(
         ("created", "config"),
         ("created", "pass"),

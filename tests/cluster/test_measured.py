@@ -46,7 +46,9 @@ class Measured(LiveExample):
 def live_example(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[Measured]:
     control_plane.define(APP.crd)
     (port,) = free_ports(1)
-    with Operator(control_plane, APP.project, APP.permissions, tmp_path / "log", "--metrics-bind-address", f"127.0.0.1:{port}") as operator:
+    with Operator(
+        control_plane, APP.project, APP.permissions, tmp_path / "log", "--metrics-bind-address", f"127.0.0.1:{port}"
+    ) as operator:
         live_example = Measured(APP, operator, namespace, kubectl)
         live_example.port = port
         yield live_example
@@ -90,11 +92,15 @@ def test_readiness_lists_each_part(live_example: Measured) -> None:
     live_example.apply()
     live_example.wait_until_settled()
     name = f"[+] controller {TITLE}: 0 running, 0 queued, 0 failing"
-    lines = eventually("the controller to be at rest", lambda: said if name in (said := live_example.said()) else None, timeout=60)
+    lines = eventually(
+        "the controller to be at rest", lambda: said if name in (said := live_example.said()) else None, timeout=60
+    )
     assert lines[0] == "[+] rules: 2 in force"
     assert lines[-1] == "ready"
     for watch in ("myapp.k8s.io/v1 App", "apps/v1 Deployment where ruleop.dev/part-of"):
         assert [
-            line for line in lines if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)
+            line
+            for line in lines
+            if re.fullmatch(rf"\[\+\] watch {re.escape(watch)}: [1-9]\d* objects?, last event \d+ s ago", line)
         ], watch
     assert live_example.operator.probe("/healthz") == (200, "ok")

@@ -57,7 +57,14 @@ TRIPLES = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=False,
 )
-SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.INGRESS, objects.STATEFUL_SET, objects.EVERYTHING]
+SUBJECTS = [
+    objects.DEPLOYMENT,
+    objects.SERVICE,
+    objects.CONFIG_MAP,
+    objects.INGRESS,
+    objects.STATEFUL_SET,
+    objects.EVERYTHING,
+]
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,9 @@ class Triple:
 
     def __str__(self) -> str:
         steps = {
-            name: getattr(self, name) for name in ("earlier", "applied", "others", "edited", "wanted") if getattr(self, name) is not None
+            name: getattr(self, name)
+            for name in ("earlier", "applied", "others", "edited", "wanted")
+            if getattr(self, name) is not None
         }
         return in_yaml({"kind": self.subject.kind, **json.loads(json.dumps(steps))})
 
@@ -197,7 +206,9 @@ def differences(ours: JSON, theirs: JSON, shape: Shape, path: Path = ()) -> Iter
     elif type(ours) is list and type(theirs) is list and shape.list_type in ("map", "set"):
         one, other = (dict(zip(steps_of(items, shape), items, strict=True)) for items in (ours, theirs))
         for step in [*one, *(step for step in other if step not in one)]:
-            yield from differences(one.get(step, ABSENT), other.get(step, ABSENT), shape.items or UNKNOWN, (*path, step))
+            yield from differences(
+                one.get(step, ABSENT), other.get(step, ABSENT), shape.items or UNKNOWN, (*path, step)
+            )
         common = [step for step in one if step in other], [step for step in other if step in one]
         if common[0] != common[1]:
             yield Difference(path, *common, of_order=True)
@@ -249,9 +260,15 @@ def whole(situation: Situation) -> Iterator[Path]:
     """2. A struct or item that we created goes with what others put into it."""
     for path in situation.given_up():
         fields = situation.record[path]
-        created = isinstance(fields, MapFields) and fields.created and (is_item(path) or shape_at(situation.shape, path).fields)
+        created = (
+            isinstance(fields, MapFields)
+            and fields.created
+            and (is_item(path) or shape_at(situation.shape, path).fields)
+        )
         # Where somebody has removed what we had in it, the server has forgotten that it was ours.
-        if created and (situation.of_others(path) or not any(within(owned_path, path) for owned_path in situation.still_ours)):
+        if created and (
+            situation.of_others(path) or not any(within(owned_path, path) for owned_path in situation.still_ours)
+        ):
             yield path
 
 
@@ -286,7 +303,9 @@ def emptied(situation: Situation) -> Iterator[Path]:
     null, which is absent, or is refused where the schema does not allow it."""
     for path in {path[:-1] for path in situation.given_up()}:
         fields = situation.wants.get(path)
-        by_others = path in situation.others and not is_item(path) and not any(inner[:-1] == path for inner in situation.others)
+        by_others = (
+            path in situation.others and not is_item(path) and not any(inner[:-1] == path for inner in situation.others)
+        )
         if by_others or (fields is not None and is_empty(fields)):
             yield path
 
@@ -387,7 +406,9 @@ def why(situation: Situation, difference: Difference) -> str | None:
     return None
 
 
-def why_refused(situation: Situation, cause: tuple[str, ...], reasons: Iterable[Callable[[Situation], Iterator[Path]]]) -> str | None:
+def why_refused(
+    situation: Situation, cause: tuple[str, ...], reasons: Iterable[Callable[[Situation], Iterator[Path]]]
+) -> str | None:
     """The documented reason for which only one of the two is refused."""
     for reason in reasons:
         reach = within if reason is emptied else related
@@ -430,7 +451,9 @@ def causes_of(answer: JSON | RefusedError) -> frozenset[tuple[str, ...]]:
 def kind_of_answer(sent: JSON, answered: JSON) -> str:
     """What the server did to a value, for the figures."""
     if answered == ABSENT:
-        return "empty list or map dropped" if sent in ([], {}) else "zero value dropped" if not sent else "value dropped"
+        return (
+            "empty list or map dropped" if sent in ([], {}) else "zero value dropped" if not sent else "value dropped"
+        )
     return "inside of an atomic list or map changed" if isinstance(sent, dict | list) else "value rewritten"
 
 
@@ -536,17 +559,27 @@ class Comparison:
         except RefusedError as refusal:
             raise UnusableTripleError(str(refusal)) from None
 
-    def _compare(self, live: JSON, part: JSON, record: FieldSet | None, reasons: list[str], *, dry_run: bool = False) -> FieldSet:
+    def _compare(
+        self, live: JSON, part: JSON, record: FieldSet | None, reasons: list[str], *, dry_run: bool = False
+    ) -> FieldSet:
         wanted, shape = self._body(part), self.shape
         theirs = attempt(lambda: self.server.apply(self.path, wanted, US, dry_run=True))
         wanted = normalise_wanted(wanted, Kind.of(wanted))
         merged = three_way(live, wanted, record, shape)
         patch = merge_patch(live, merged.object)
-        ours = live if patch is None else attempt(lambda: self.server.merge(self.path, guarded(patch, live), US, dry_run=dry_run))
+        ours = (
+            live
+            if patch is None
+            else attempt(lambda: self.server.merge(self.path, guarded(patch, live), US, dry_run=dry_run))
+        )
 
         self.tell(in_yaml({"live": comparable(live), "patch": patch}))
         for who, answer in ("ruleop", ours), ("server-side apply", theirs):
-            self.tell(f"by {who}: {answer}" if isinstance(answer, RefusedError) else in_yaml({f"by {who}": comparable(answer)}))
+            self.tell(
+                f"by {who}: {answer}"
+                if isinstance(answer, RefusedError)
+                else in_yaml({f"by {who}": comparable(answer)})
+            )
         situation = Situation.of(live, wanted, record, shape)
         if isinstance(theirs, RefusedError) or isinstance(ours, RefusedError):
             reasons += self._check_refusals(situation, ours, theirs)
@@ -565,12 +598,20 @@ class Comparison:
         self.figures.differing.update(reasons.values())
         return list(reasons.values())
 
-    def _check_refusals(self, situation: Situation, ours: JSON | RefusedError, theirs: JSON | RefusedError) -> list[str]:
+    def _check_refusals(
+        self, situation: Situation, ours: JSON | RefusedError, theirs: JSON | RefusedError
+    ) -> list[str]:
         all_reasons: list[str] = []
         ours_only, theirs_only = causes_of(ours) - causes_of(theirs), causes_of(theirs) - causes_of(ours)
         for causes, allowed, answer in (ours_only, REFUSED_OURS, ours), (theirs_only, REFUSED_THEIRS, theirs):
             reasons = {cause: reason for cause in causes if (reason := why_refused(situation, cause, allowed))}
-            led = {follower for cause in reasons for leader, all_of in FOLLOWS.items() if related(leader, cause) for follower in all_of}
+            led = {
+                follower
+                for cause in reasons
+                for leader, all_of in FOLLOWS.items()
+                if related(leader, cause)
+                for follower in all_of
+            }
             assert causes <= {*reasons, *led}, f"refused on one side only: {answer}"
             all_reasons += reasons.values()
         self.figures.refused.update(all_reasons or ["for the same cause"])
@@ -585,7 +626,9 @@ class Comparison:
         assert again.fields == fields, "the record changes by itself"
         self.figures.writes += 1
         self.figures.to_learn += unlearned is not answer
-        self.figures.learned.update(kind_of_answer(each.ours, each.theirs) for each in differences(unlearned, answer, self.shape))
+        self.figures.learned.update(
+            kind_of_answer(each.ours, each.theirs) for each in differences(unlearned, answer, self.shape)
+        )
 
 
 def guarded(patch: JSON, live: JSON) -> JSON:
@@ -672,7 +715,11 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
     ),
     "a container to which somebody added: without its image, server-side apply is refused": (
         objects.DEPLOYMENT,
-        {"applied": deployment(APP, SIDE), "others": share({"name": "side", "workingDir": "/"}), "wanted": deployment(APP)},
+        {
+            "applied": deployment(APP, SIDE),
+            "others": share({"name": "side", "workingDir": "/"}),
+            "wanted": deployment(APP),
+        },
         "whole",
     ),
     "a probe to which somebody added: server-side apply is refused": (
@@ -744,7 +791,9 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
         {
             "applied": deployment({**APP, "env": [{"name": "A", "value": "x"}]}),
             "others": share({"name": "app", "env": [{"name": "A", "value": "x"}]}),
-            "wanted": deployment({**APP, "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}),
+            "wanted": deployment(
+                {**APP, "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}
+            ),
         },
         "shared_field",
     ),
@@ -798,7 +847,9 @@ def test_live_duplicates_are_merged(server: Client, custom_shape: Shape) -> None
     subject, path = objects.DEPLOYMENT, f"{objects.DEPLOYMENT.path}/duplicates"
 
     def env(*values: str) -> JSON:
-        return subject.named(deployment({**APP, "env": [{"name": "A", "value": value} for value in values]}), "duplicates")
+        return subject.named(
+            deployment({**APP, "env": [{"name": "A", "value": value} for value in values]}), "duplicates"
+        )
 
     def values(answer: JSON) -> list[str]:
         return [variable["value"] for variable in answer["spec"]["template"]["spec"]["containers"][0]["env"]]

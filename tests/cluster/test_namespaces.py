@@ -32,7 +32,9 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 class Tenant(Pod):
     """It may work in some namespaces, and look at nothing else."""
 
-    def __init__(self, plane: ControlPlane, log: Path, permissions: dict[str, list[dict[str, Any]]], *arguments: str) -> None:
+    def __init__(
+        self, plane: ControlPlane, log: Path, permissions: dict[str, list[dict[str, Any]]], *arguments: str
+    ) -> None:
         super().__init__(plane, APP.project, None, log, *arguments)
         self.by_namespace = permissions
 
@@ -105,7 +107,8 @@ def test_a_permission_missing_in_one_namespace_affects_only_that_namespace(
         deployment, service = APP.children
         eventually("the child that it may make", lambda: poor.get(deployment))
         condition = eventually(
-            "why it is not ready", lambda: "ervice" in poor.condition("Ready").get("message", "") and poor.condition("Ready")
+            "why it is not ready",
+            lambda: "ervice" in poor.condition("Ready").get("message", "") and poor.condition("Ready"),
         )
         assert condition["status"] == "False"
         assert not poor.exists(service)

@@ -59,11 +59,19 @@ ORDERS = Example(
 MONITORS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com", "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+    "metadata": {
+        "name": "servicemonitors.monitoring.coreos.com",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+    },
     "spec": {
         "group": "monitoring.coreos.com",
         "scope": "Namespaced",
-        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors", "singular": "servicemonitor", "listKind": "ServiceMonitorList"},
+        "names": {
+            "kind": "ServiceMonitor",
+            "plural": "servicemonitors",
+            "singular": "servicemonitor",
+            "listKind": "ServiceMonitorList",
+        },
         "versions": [
             {
                 "name": "v1",
@@ -135,7 +143,9 @@ def test_an_edit_changes_only_the_affected_children(live_example: LiveExample) -
         return [each["metadata"]["resourceVersion"] for each in versions]
 
     def checksum() -> str:
-        return str(child(live_example, "statefulsets")["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
+        return str(
+            child(live_example, "statefulsets")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        )
 
     before, pods = untouched(), checksum()
     nightly = {**ORDERS.spec["backups"][0], "schedule": "0 2 * * *"}
@@ -196,7 +206,9 @@ def test_a_pause_keeps_the_database_healthy_and_its_edits_for_later(live_example
 
 def test_a_volume_grows_without_a_restart(live_example: LiveExample) -> None:
     """The recipe of docs/operations.md; the disk itself is the work of a storage driver, which is not here."""
-    live_example.admin.merge("/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True}, "somebody")
+    live_example.admin.merge(
+        "/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True}, "somebody"
+    )
     pod = child(live_example, "pods", "orders-0")["metadata"]["uid"]
     edit(live_example, {"storage": "30Gi"})
     refused = live_example.wait_for_condition("Ready", "False", "ApplyFailed")["message"]
@@ -205,7 +217,12 @@ def test_a_volume_grows_without_a_restart(live_example: LiveExample) -> None:
     live_example.kubectl("patch", "pvc", "data-orders-0", f"--patch={larger}")
     live_example.kubectl("delete", "statefulset", "orders", "--cascade=orphan")
     eventually("all to be ready", lambda: at_rest(live_example))
-    assert child(live_example, "statefulsets")["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] == "30Gi"
+    assert (
+        child(live_example, "statefulsets")["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"][
+            "storage"
+        ]
+        == "30Gi"
+    )
     assert child(live_example, "pods", "orders-0")["metadata"]["uid"] == pod
 
 
@@ -230,7 +247,8 @@ def test_the_data_outlives_the_database_and_a_new_one_finds_it(live_example: Liv
             eventually(
                 f"no {resource} to be left",
                 lambda resource=resource: (
-                    [each for each in live_example.list(resource) if each["metadata"]["name"].startswith("orders")] == []
+                    [each for each in live_example.list(resource) if each["metadata"]["name"].startswith("orders")]
+                    == []
                 ),
             )
     assert child(live_example, "persistentvolumeclaims", "data-orders-0")["metadata"]["uid"] == claim["metadata"]["uid"]

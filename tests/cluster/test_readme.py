@@ -35,7 +35,13 @@ class Terminal:
     def run(self, line: str) -> str:
         command = ["sh", "-c", line]
         run = subprocess.run(
-            command, cwd=self.home / "checkout", env=self.environment, capture_output=True, text=True, timeout=60, check=False
+            command,
+            cwd=self.home / "checkout",
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert run.returncode == 0, f"{line}\n{run.stdout}{run.stderr}"
         return run.stdout
@@ -46,7 +52,11 @@ class Terminal:
         output = self.home / "output"
         with output.open("wb") as file:
             process = subprocess.Popen(
-                ["sh", "-c", f"exec {line}"], cwd=self.home / "checkout", env=self.environment, stdout=file, stderr=subprocess.STDOUT
+                ["sh", "-c", f"exec {line}"],
+                cwd=self.home / "checkout",
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
             )
         try:
             yield output
@@ -69,7 +79,9 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
     children = ["get", "deployments,services", "--output=name", "--selector=app.kubernetes.io/managed-by=ruleop"]
     for line in LINES[:dry]:
         terminal.run(line)
-    control_plane.restart_controllers(watching=["apps.myapp.k8s.io"])  # so that the garbage collector knows the kind at once
+    control_plane.restart_controllers(
+        watching=["apps.myapp.k8s.io"]
+    )  # so that the garbage collector knows the kind at once
     with terminal.running(LINES[dry]) as output:
         for child in ("Deployment/default/app-deployment", "Service/default/app-service"):
             eventually(f"a line about {child}", lambda child=child: f"create {child}" in output.read_text())
@@ -78,7 +90,10 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
     show, scale, *after = LINES[wet + 1 :]
     with terminal.running(LINES[wet]):
         eventually(
-            "both children", lambda: control_plane.kubectl(*children).split() == ["deployment.apps/app-deployment", "service/app-service"]
+            "both children",
+            lambda: (
+                control_plane.kubectl(*children).split() == ["deployment.apps/app-deployment", "service/app-service"]
+            ),
         )
         assert "app-deployment" in terminal.run(show)
         terminal.run(scale)
@@ -91,7 +106,9 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
         # What step 5 says of text for a port.
         template.write_text(template.read_text().replace("port: 80\n", "port: eighty\n"))
         ready = ["get", "app", "app-sample", "--output=jsonpath={.status.conditions[?(@.type=='Ready')]}"]
-        refusal = eventually("the refusal", lambda: "app-service" in (condition := control_plane.kubectl(*ready)) and condition)
+        refusal = eventually(
+            "the refusal", lambda: "app-service" in (condition := control_plane.kubectl(*ready)) and condition
+        )
         assert json.loads(refusal)["status"] == "False"
     for line in after:
         terminal.run(line)

@@ -29,7 +29,9 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
-def test_the_passes_of_a_life_are_replayed(control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_path: Path) -> None:
+def test_the_passes_of_a_life_are_replayed(
+    control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_path: Path
+) -> None:
     folder = tmp_path / "passes"
     with Pod(control_plane, APP.project, APP.permissions, tmp_path / "log", f"--record={folder}") as operator:
         live_example = LiveExample(APP, operator, namespace, kubectl)

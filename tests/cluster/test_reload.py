@@ -33,7 +33,13 @@ def definition(kind: str, plural: str) -> dict[str, Any]:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
     versions = [
-        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+        {
+            "name": name,
+            "served": True,
+            "storage": name == "v1",
+            "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}},
+        }
         for name in ("v1", "v2")
     ]
     names = {"kind": kind, "plural": plural, "singular": kind.lower()}
@@ -81,7 +87,11 @@ class Rules:
 
     def taken(self) -> list[list[str]]:
         """The kinds that each reload so far has touched."""
-        return [[kind.partition(".")[0] for kind in line["touched"]] for line in self.operator.log() if line["event"] == "rules reloaded"]
+        return [
+            [kind.partition(".")[0] for kind in line["touched"]]
+            for line in self.operator.log()
+            if line["event"] == "rules reloaded"
+        ]
 
     def edit(self, files: dict[str, str]) -> list[str]:
         """Returns when it is in effect, with the kinds that it touches."""
@@ -129,7 +139,9 @@ class Rules:
             return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
         eventually(f"{kind} {name} to be ready", ready, SOON)
-        eventually("the pass to be over", lambda: any(line["reason"] == "Ready" for line in _passes(self, 0, name)), SOON)
+        eventually(
+            "the pass to be over", lambda: any(line["reason"] == "Ready" for line in _passes(self, 0, name)), SOON
+        )
 
     def finalizers(self, kind: str, name: str) -> list[str]:
         found = self.there(KINDS[kind], name)
@@ -139,12 +151,14 @@ class Rules:
         found = self.admin.get(f"/api/v1/namespaces/{self.operator.name}/configmaps/ruleop-inventory")
         entries = decode(found.get("data") or {}).items()
         return {
-            kind.kind: {"children": sorted(each.kind for each in entry.children), "finalizer": entry.finalizer} for kind, entry in entries
+            kind.kind: {"children": sorted(each.kind for each in entry.children), "finalizer": entry.finalizer}
+            for kind, entry in entries
         }
 
     def said(self, event: str, **fields: Any) -> bool:
         return any(
-            line["event"] == event and all(line.get(name) == value for name, value in fields.items()) for line in self.operator.log()
+            line["event"] == event and all(line.get(name) == value for name, value in fields.items())
+            for line in self.operator.log()
         )
 
     def verbose(self) -> str:
@@ -165,7 +179,9 @@ def kinds(control_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    with Operator(control_plane, project(tmp_path_factory.mktemp("source")), PERMISSIONS, log_in(tmp_path_factory), *PAUSE) as running:
+    with Operator(
+        control_plane, project(tmp_path_factory.mktemp("source")), PERMISSIONS, log_in(tmp_path_factory), *PAUSE
+    ) as running:
         yield running
         # A resource that nobody finalizes would hold its definition and its namespace.
         rules = Rules(running, "")
@@ -212,7 +228,10 @@ def test_an_edit_of_a_template_is_rolled_out_and_affects_no_other_kind(rules: Ru
         eventually("its status", lambda name=name: _passes(rules, logged, name), SOON)
     requests = rules.operator.requests(mark, rules.namespace)
     asked = sorted((each["verb"], each["objectRef"]["resource"], each["objectRef"]["name"]) for each in requests)
-    assert [each for each in asked if each[1] not in {"boxes", "events"}] == [("patch", "secrets", "a"), ("patch", "secrets", "b")]
+    assert [each for each in asked if each[1] not in {"boxes", "events"}] == [
+        ("patch", "secrets", "a"),
+        ("patch", "secrets", "b"),
+    ]
     assert {verb for verb, *_ in asked} <= {"patch", "create"}, "nothing is read or listed"
     assert _passes(rules, logged, "c") == []
 
@@ -221,9 +240,13 @@ def test_a_kind_of_child_is_created_when_added_and_pruned_when_removed(rules: Ru
     rules.make("Box", "a")
     rules.wait_until_ready("Box", "a")
     mark, logged = rules.operator.mark(), len(rules.operator.log())
-    assert rules.watches(watch("Box", children=ACCOUNT), watch("Crate", children="secret: {template: other.yaml}")) == ["Box"]
+    assert rules.watches(watch("Box", children=ACCOUNT), watch("Crate", children="secret: {template: other.yaml}")) == [
+        "Box"
+    ]
     rules.wait_for("serviceaccounts", "a")
-    assert ("watch", "serviceaccounts") in {(each["verb"], each["objectRef"]["resource"]) for each in rules.operator.requests(mark)}
+    assert ("watch", "serviceaccounts") in {
+        (each["verb"], each["objectRef"]["resource"]) for each in rules.operator.requests(mark)
+    }
     assert "ServiceAccount" in rules.inventory()["Box"]["children"]
     eventually("the pass to be over", lambda: _written(rules, logged, "a"), SOON)
     logged = len(rules.operator.log())
@@ -244,7 +267,9 @@ def test_held_back_pruning_is_reported_and_then_done(rules: Rules) -> None:
     rules.make("Box", "a")
     rules.wait_until_ready("Box", "a")
     rules.edit({"watches.yaml": BASE["watches.yaml"]})
-    found = eventually("it to be reconciling", lambda: conditions() if conditions()["Ready"]["status"] == "False" else None, SOON)
+    found = eventually(
+        "it to be reconciling", lambda: conditions() if conditions()["Ready"]["status"] == "False" else None, SOON
+    )
     assert re.fullmatch(r"1 object will be deleted; held back until \d\d:\d\d:\d\d UTC", found["Ready"]["message"])
     assert (found["Reconciling"]["status"], found["Stalled"]["status"]) == ("True", "False")
     eventually("it to be ready again", lambda: conditions()["Ready"]["status"] == "True", SOON)
@@ -295,7 +320,9 @@ def test_a_broken_edit_changes_nothing_and_is_reported_until_it_is_fixed(rules: 
 
 def test_an_added_watch_starts(rules: Rules) -> None:
     rules.make("Chest", "a")
-    assert rules.edit({"watches.yaml": BASE["watches.yaml"] + watch("Chest", children="secret: {template: other.yaml}")}) == ["Chest"]
+    assert rules.edit(
+        {"watches.yaml": BASE["watches.yaml"] + watch("Chest", children="secret: {template: other.yaml}")}
+    ) == ["Chest"]
     rules.wait_for("secrets", "a-other")
 
 
@@ -315,12 +342,18 @@ def test_each_of_several_watches_of_a_kind_reads_its_crs_in_its_own_version(rule
 
     def seen(name: str, version: str) -> None:
         rules.wait_for_text(name, f"{GROUP}/{version}")
-        eventually("the status", lambda: (rules.there("boxes", name) or {}).get("status", {}).get("seen") == f"{GROUP}/{version}", SOON)
+        eventually(
+            "the status",
+            lambda: (rules.there("boxes", name) or {}).get("status", {}).get("seen") == f"{GROUP}/{version}",
+            SOON,
+        )
 
     seen("a", "v2")
     rules.admin.merge(rules.path("boxes", "a"), {"metadata": {"labels": {"age": "old"}}}, "somebody")
     seen("a", "v1")
-    rules.admin.merge(rules.path("boxes", "a"), {"metadata": {"labels": {"age": "new"}}, "spec": {"text": "two"}}, "somebody")
+    rules.admin.merge(
+        rules.path("boxes", "a"), {"metadata": {"labels": {"age": "new"}}, "spec": {"text": "two"}}, "somebody"
+    )
     seen("a", "v2")
     rules.wait_until_ready("Box", "a")
     assert not rules.said("reconcile failed with an internal error; will retry")
@@ -328,7 +361,9 @@ def test_each_of_several_watches_of_a_kind_reads_its_crs_in_its_own_version(rule
     rules.admin.delete(rules.path("boxes", "a"))
     eventually("it to be gone", lambda: rules.there("boxes", "a") is None, SOON)
     requests = [
-        (each["verb"], each["objectRef"]["name"]) for each in rules.operator.requests(mark) if each["objectRef"]["resource"] == "secrets"
+        (each["verb"], each["objectRef"]["name"])
+        for each in rules.operator.requests(mark)
+        if each["objectRef"]["resource"] == "secrets"
     ]
     assert ("create", "a-last") in requests
 
@@ -405,7 +440,8 @@ def test_a_missing_permission_to_remove_a_finalizer_is_logged_once(rules: Rules)
     role = f"{RBAC}/clusterroles/{rules.operator.name}"
     granted = rules.admin.get(role)["rules"]
     without = [
-        {**each, "verbs": [verb for verb in each["verbs"] if verb != "patch"]} if "boxes" in each["resources"] else each for each in granted
+        {**each, "verbs": [verb for verb in each["verbs"] if verb != "patch"]} if "boxes" in each["resources"] else each
+        for each in granted
     ]
     event = "finalizer cannot be removed; will retry"
     logged = len(rules.operator.log())
@@ -427,10 +463,16 @@ def test_a_manual_edit_of_the_inventory_is_harmless(rules: Rules) -> None:
     rules.wait_until_ready("Box", "a")
     path = f"/api/v1/namespaces/{rules.operator.name}/configmaps/ruleop-inventory"
     rules.operator.kill()
-    nonsense = {"Nobody.example.com": '{"children":["Nothing.example.com"],"finalizer":true}', f"Box.{GROUP}": "{", "Crate": "[]"}
+    nonsense = {
+        "Nobody.example.com": '{"children":["Nothing.example.com"],"finalizer":true}',
+        f"Box.{GROUP}": "{",
+        "Crate": "[]",
+    }
     rules.admin.send("PUT", path, {**rules.admin.get(path), "data": nonsense})
     rules.operator.start()
-    eventually("what is there to be remembered", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON)
+    eventually(
+        "what is there to be remembered", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON
+    )
     eventually("what is not there to be forgotten", lambda: "Nobody" not in rules.inventory(), SOON)
     rules.operator.kill()
     rules.admin.delete(path)
@@ -454,9 +496,13 @@ def test_configmaps_mounted_as_folders_are_reloaded(
         rules.make("Box", "a")
         rules.wait_for_text("a", "one")
         for number in (2, 3):
-            publish(operator.project / "templates", f"..{number}", {**templates, "secret.yaml": secret(f"number {number}")})
+            publish(
+                operator.project / "templates", f"..{number}", {**templates, "secret.yaml": secret(f"number {number}")}
+            )
             rules.wait_for_text("a", f"number {number}")
-        publish(operator.project, "..2", {"watches.yaml": watch("Box", children=ACCOUNT, more="vars: {word: '${WORD}'}")})
+        publish(
+            operator.project, "..2", {"watches.yaml": watch("Box", children=ACCOUNT, more="vars: {word: '${WORD}'}")}
+        )
         rules.wait_for("serviceaccounts", "a")
         publish(operator.project / "templates", "..4", {**templates, "secret.yaml": secret("{{ vars.word }}")})
         rules.wait_for_text("a", "said in a file")

@@ -57,7 +57,13 @@ data: {checksum: "{{ credentials.data | sha256(12) }}"}
 def kind(control_plane: ControlPlane) -> Iterator[None]:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
     names = {"kind": "Shop", "plural": "shops", "singular": "shop"}
     admin = control_plane.api()
     admin.post(
@@ -120,7 +126,9 @@ def test_synced_is_sent_after_the_child_that_waits_for_a_generated_secret(shop: 
     shop.open()
 
     def asked() -> list[str]:
-        return [f"{each['verb']} {each['objectRef']['resource']}" for each in shop.operator.requests(mark, shop.namespace)]
+        return [
+            f"{each['verb']} {each['objectRef']['resource']}" for each in shop.operator.requests(mark, shop.namespace)
+        ]
 
     eventually("its event", lambda: "create events" in asked())
     assert asked().index("create secrets") < asked().index("create configmaps") < asked().index("create events")
@@ -140,7 +148,10 @@ def test_a_paused_cr_keeps_ready_and_is_reconciled_after_the_pause(shop: Shop, k
     assert (shop.cpu(), shop.admin.get(shop.path)["status"]["observedGeneration"]) == ("1", 1)
     shop.edit(metadata={"annotations": {"ruleop.dev/paused": None}})
     eventually("the edit to be carried out", lambda: shop.cpu() == "2")
-    eventually("the pause to be over", lambda: "Paused" not in shop.conditions() and shop.conditions()["Ready"]["observedGeneration"] == 2)
+    eventually(
+        "the pause to be over",
+        lambda: "Paused" not in shop.conditions() and shop.conditions()["Ready"]["observedGeneration"] == 2,
+    )
     assert shop.conditions()["Ready"]["status"] == "True"
 
 
@@ -153,14 +164,21 @@ def test_a_missing_permission_is_forbidden_while_the_operator_runs_and_after_its
     operator.may(shop.namespace, "patch", "limitranges", "", yes=False)
     shop.edit(spec={"cpu": "2"})
     running = shop.until("Ready", "False", "Forbidden")
-    assert running["message"] == f"limits: templates/limits.yaml:1: cannot patch limitranges in namespace {shop.namespace}: {needed}"
+    assert (
+        running["message"]
+        == f"limits: templates/limits.yaml:1: cannot patch limitranges in namespace {shop.namespace}: {needed}"
+    )
     operator.kill()
     operator.start()
     restarted = eventually(
-        "the report of the new live_example", lambda: "cannot list" in shop.conditions()["Ready"]["message"] and shop.conditions()
+        "the report of the new live_example",
+        lambda: "cannot list" in shop.conditions()["Ready"]["message"] and shop.conditions(),
     )
     message = f"cannot list limitranges in all namespaces: {needed}"
-    assert (restarted["Ready"]["reason"], restarted["Ready"]["message"]) == ("Forbidden", f"limits: templates/limits.yaml:1: {message}")
+    assert (restarted["Ready"]["reason"], restarted["Ready"]["message"]) == (
+        "Forbidden",
+        f"limits: templates/limits.yaml:1: {message}",
+    )
     limited = shop.until("Limited", "Unknown")
     assert (limited["reason"], limited["message"]) == ("Forbidden", message)
     said = operator.wait_for_log("not permitted to watch; will retry")

@@ -42,7 +42,11 @@ class Chance(random.Random):
     # -- schemas -------------------------------------------------------------------------------------------------------------------------
 
     def schema(self, depth: int) -> JSON:
-        kind = self.choice(("object", "object", "array", "string", "integer", "number", "boolean", "either", "free") if depth else SCALARS)
+        kind = self.choice(
+            ("object", "object", "array", "string", "integer", "number", "boolean", "either", "free")
+            if depth
+            else SCALARS
+        )
         schema: JSON = {"type": kind} if kind not in {"either", "free"} else {}
         if kind == "either":
             schema["x-kubernetes-int-or-string"] = True
@@ -95,7 +99,11 @@ class Chance(random.Random):
 
     def _string(self, schema: JSON, depth: int) -> None:
         self._some(
-            schema, minLength=(0, 1, 2), maxLength=(1, 2), pattern=("^x", "y$", "^[a-z]*$"), format=("date-time", "ipv4", "byte", "uuid")
+            schema,
+            minLength=(0, 1, 2),
+            maxLength=(1, 2),
+            pattern=("^x", "y$", "^[a-z]*$"),
+            format=("date-time", "ipv4", "byte", "uuid"),
         )
         if self.seldom():
             schema["enum"] = self.sample(WORDS, 2)
@@ -141,14 +149,20 @@ class Chance(random.Random):
                 inner = schema.get("additionalProperties")
                 declared = dict.fromkeys(NAMES, inner) if inner is not None else schema.get("properties") or {}
                 found = {name: self.value(each, wild=wild) for name, each in declared.items() if self.often()}
-                found |= {name: self.value(declared[name], wild=wild) for name in schema.get("required", ()) if name not in found}
+                found |= {
+                    name: self.value(declared[name], wild=wild)
+                    for name in schema.get("required", ())
+                    if name not in found
+                }
                 return found | ({self.choice((*NAMES, "z")): self._anything(1)} if self.random() < wild else {})
             case "array":
                 count = self.choice((0, 1, 1, 2, 3))
                 items = [self.value(schema["items"], wild=wild) for _ in range(count)]
                 return items if wild else items[: 1 if schema.get("x-kubernetes-list-type") in {"set", "map"} else 3]
             case "string":
-                return self.choice(("1.2.3.4", "2026-01-01T00:00:00Z", "AAE=") if "format" in schema and self.often() else WORDS)
+                return self.choice(
+                    ("1.2.3.4", "2026-01-01T00:00:00Z", "AAE=") if "format" in schema and self.often() else WORDS
+                )
             case "integer":
                 return self.choice(NUMBERS)
             case "number":
@@ -185,7 +199,12 @@ def definition(properties: JSON, name: str) -> dict[str, Any]:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{name}.random.example.com"},
-        "spec": {"group": "random.example.com", "scope": "Namespaced", "names": {"kind": "Random", "plural": name}, "versions": [version]},
+        "spec": {
+            "group": "random.example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Random", "plural": name},
+            "versions": [version],
+        },
     }
 
 
@@ -243,7 +262,12 @@ def test_random_objects_are_defaulted_offline_as_on_the_server(server: Client) -
     for number in range(OBJECTS or 1000):
         name = chance.choice(sorted(properties))
         spec = {name: chance.value(properties[name])}
-        obj = {"apiVersion": "random.example.com/v1", "kind": "Random", "metadata": {"name": f"r{number}"}, "spec": spec}
+        obj = {
+            "apiVersion": "random.example.com/v1",
+            "kind": "Random",
+            "metadata": {"name": f"r{number}"},
+            "spec": spec,
+        }
         ours = default(prune(obj, schema), schema)
         found = {field(finding.path) for finding in validate(ours, schema)}
         try:
@@ -251,12 +275,27 @@ def test_random_objects_are_defaulted_offline_as_on_the_server(server: Client) -
         except RefusedError as error:
             outcomes["refused"] += 1
             if not agree(found, error):
-                differences.append((properties[name], spec, "refused", sorted(error.causes), "here", sorted(found), error.message))
+                differences.append(
+                    (properties[name], spec, "refused", sorted(error.causes), "here", sorted(found), error.message)
+                )
             continue
         outcomes["stored"] += 1
         if found or not same(stored["spec"], written(ours["spec"])):
-            differences.append((properties[name], spec, "stored", stored["spec"].get(name), "here", ours["spec"].get(name), sorted(found)))
+            differences.append(
+                (
+                    properties[name],
+                    spec,
+                    "stored",
+                    stored["spec"].get(name),
+                    "here",
+                    ours["spec"].get(name),
+                    sorted(found),
+                )
+            )
     assert min(outcomes.values()) > 200, outcomes
     if differences:
         smallest = sorted(differences, key=lambda each: len(json.dumps(each)))[:5]
-        pytest.fail(f"{len(differences)} differ, such as\n" + "\n".join(json.dumps(each, ensure_ascii=False) for each in smallest))
+        pytest.fail(
+            f"{len(differences)} differ, such as\n"
+            + "\n".join(json.dumps(each, ensure_ascii=False) for each in smallest)
+        )

@@ -36,7 +36,11 @@ def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path:
     now = build_table(documents, list(discovery.values()))
     if now == packaged:
         return
-    answers = {"index": {"paths": served}, **{f"discovery-{name}": groups for name, groups in discovery.items()}, **documents}
+    answers = {
+        "index": {"paths": served},
+        **{f"discovery-{name}": groups for name, groups in discovery.items()},
+        **documents,
+    }
     for name, answer in answers.items():
         (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
     before, after = set(packaged.splitlines()), set(now.splitlines())
@@ -50,7 +54,9 @@ def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path:
 def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
     path = server.define(_renamed("shapes.example.com"))
-    served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(Kind("shapes.example.com", "v1", everything.KIND))
+    served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(
+        Kind("shapes.example.com", "v1", everything.KIND)
+    )
     ours = parse_crd(everything.CRD).shape(everything.VERSION)
     assert path
     assert served is not None
@@ -60,7 +66,11 @@ def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
 
 def _renamed(group: str) -> dict[str, Any]:
     """The same kind in another group, to be there once however the tests are ordered."""
-    return {**everything.CRD, "metadata": {"name": f"{everything.PLURAL}.{group}"}, "spec": {**everything.CRD["spec"], "group": group}}
+    return {
+        **everything.CRD,
+        "metadata": {"name": f"{everything.PLURAL}.{group}"},
+        "spec": {**everything.CRD["spec"], "group": group},
+    }
 
 
 def _group(path: str) -> str:

@@ -58,7 +58,14 @@ def test_an_operator_stops_while_the_server_hangs(
     hanging: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl, asked: str
 ) -> None:
     grace = "1s" if asked == "once" else "10m"
-    with Pod(hanging, APP.project, APP.permissions, tmp_path / "log", "--leader-elect", f"--graceful-shutdown-timeout={grace}") as operator:
+    with Pod(
+        hanging,
+        APP.project,
+        APP.permissions,
+        tmp_path / "log",
+        "--leader-elect",
+        f"--graceful-shutdown-timeout={grace}",
+    ) as operator:
         live_example = in_the_middle_of_work(operator, hanging, namespace, kubectl)
         operator.signal(signal.SIGTERM)
         operator.wait_for_log("stopping")
@@ -66,7 +73,9 @@ def test_an_operator_stops_while_the_server_hangs(
             operator.signal(signal.SIGINT)
         assert operator.wait_for_exit() == 1
         operator.wait_for_log(
-            "grace period exceeded; exiting with unfinished reconciles" if asked == "once" else "second signal: exiting immediately"
+            "grace period exceeded; exiting with unfinished reconciles"
+            if asked == "once"
+            else "second signal: exiting immediately"
         )
         hanging.resume_apiserver()
         # Its lease is left to run out: a write that was cut off may still be on its way.

@@ -69,19 +69,39 @@ CASES: dict[str, tuple[Subject, JSON, JSON, str]] = {
         service({**A, "nodePort": 30500}, {**A, **UDP, "name": "b", "nodePort": 30500}),
         "",
     ),
-    "one target port": (objects.SERVICE, service({**A, "targetPort": 9}), service({**A, "targetPort": 9}, {**B, "targetPort": 9}), ""),
+    "one target port": (
+        objects.SERVICE,
+        service({**A, "targetPort": 9}),
+        service({**A, "targetPort": 9}, {**B, "targetPort": 9}),
+        "",
+    ),
     "two container ports": (objects.DEPLOYMENT, ports(WEB), ports(WEB, ADMIN), ""),
     "one name of two container ports": (objects.DEPLOYMENT, ports(WEB), ports(WEB, {**ADMIN, "name": "web"}), "name"),
     "no name in a container port": (objects.DEPLOYMENT, ports(WEB), ports(WEB, {"containerPort": 81}), ""),
-    "one host port": (objects.DEPLOYMENT, ports({**WEB, **HOST}), ports({**WEB, **HOST}, {**ADMIN, **HOST}), "hostPort"),
-    "one host port of two protocols": (objects.DEPLOYMENT, ports({**WEB, **HOST}), ports({**WEB, **HOST}, {**ADMIN, **HOST, **UDP}), ""),
+    "one host port": (
+        objects.DEPLOYMENT,
+        ports({**WEB, **HOST}),
+        ports({**WEB, **HOST}, {**ADMIN, **HOST}),
+        "hostPort",
+    ),
+    "one host port of two protocols": (
+        objects.DEPLOYMENT,
+        ports({**WEB, **HOST}),
+        ports({**WEB, **HOST}, {**ADMIN, **HOST, **UDP}),
+        "",
+    ),
     "one host port of two addresses": (
         objects.DEPLOYMENT,
         ports({**WEB, **HOST}),
         ports({**WEB, **HOST}, {**ADMIN, **HOST, "hostIP": "127.0.0.1"}),
         "",
     ),
-    "one disk at two places": (objects.DEPLOYMENT, devices(DISK), devices(DISK, {**DISK, "devicePath": "/dev/b"}), "name"),
+    "one disk at two places": (
+        objects.DEPLOYMENT,
+        devices(DISK),
+        devices(DISK, {**DISK, "devicePath": "/dev/b"}),
+        "name",
+    ),
     "two disks": (objects.DEPLOYMENT, devices(DISK), devices(DISK, {"name": "other", "devicePath": "/dev/b"}), ""),
     "one volume mounted at two places": (
         objects.DEPLOYMENT,
@@ -116,7 +136,9 @@ def test_predicted_duplicates_are_those_that_the_api_server_rejects(server: Clie
 
 def test_the_names_of_ports_are_compared_within_one_container_only(server: Client) -> None:
     body = objects.DEPLOYMENT.named(ports(WEB), "unique")
-    body["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side", "ports": [{**ADMIN, "name": "web"}]})
+    body["spec"]["template"]["spec"]["containers"].append(
+        {"name": "side", "image": "side", "ports": [{**ADMIN, "name": "web"}]}
+    )
     server.send("POST", f"{objects.DEPLOYMENT.path}?dryRun=All", body)
 
 

@@ -171,7 +171,12 @@ SERVICES: dict[str, list[Object]] = {
         {**PLAIN, "type": "NodePort"},
         PLAIN,
     ],
-    "a load balancer without node ports": [BALANCED, {**BALANCED, "allocateLoadBalancerNodePorts": False}, BALANCED, PLAIN],
+    "a load balancer without node ports": [
+        BALANCED,
+        {**BALANCED, "allocateLoadBalancerNodePorts": False},
+        BALANCED,
+        PLAIN,
+    ],
     "external addresses, then none": [{**PLAIN, "externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Local"}, PLAIN],
     "a class of load balancers, then none": [{**BALANCED, "loadBalancerClass": "example.com/x"}, PLAIN],
 }

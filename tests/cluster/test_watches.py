@@ -53,13 +53,26 @@ def version(name: str, *, storage: bool, **fields: Any) -> dict[str, Any]:
             "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         },
     }
-    return {"name": name, "served": True, "storage": storage, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "name": name,
+        "served": True,
+        "storage": storage,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
 
 
 @pytest.mark.parametrize("field", ["metadata.labels.note", "data.password"])
-def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(control_plane: ControlPlane, namespace: str, field: str) -> None:
+def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
+    control_plane: ControlPlane, namespace: str, field: str
+) -> None:
     """And one whose data is read does, or this test would prove nothing."""
-    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": f"{{{{ secret.{field} }}}}"}}
+    child = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c"},
+        "data": {"a": f"{{{{ secret.{field} }}}}"},
+    }
     observe = {"secret": {"group": "", "version": "v1", "kind": "Secret", "name": "seen"}}
     watch = {"group": GROUP, "version": "v1", "kind": "Pair", "observe": observe, "children": {"c": {"object": child}}}
     (rule,) = build_project({"watches.yaml": yaml.safe_dump([watch])}, root="rules", environ={}).rules
@@ -76,8 +89,14 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(control_plane: C
             return stream(request, *arguments, **more)
 
         client.stream = recorded  # type: ignore[method-assign]
-        informers = Informers(client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None)
-        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}}}
+        informers = Informers(
+            client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None
+        )
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}},
+        }
         await client.send(requests.create(secrets, {**body, "stringData": {"password": "hunter2"}}))
         informers.want([need])
         try:
@@ -103,14 +122,18 @@ def test_children_of_one_kind_in_two_versions_are_stable(
 ) -> None:
     number = {"type": "integer"}
     pair = definition("Pair", version("v1", storage=True, note={"type": "string"}))
-    thing = definition("Thing", version("v1", storage=False, size=number), version("v2", storage=True, size=number, count=number))
+    thing = definition(
+        "Thing", version("v1", storage=False, size=number), version("v2", storage=True, size=number, count=number)
+    )
     project = tmp_path / "rules"
     (project / "templates").mkdir(parents=True)
     (project / "crds").mkdir()
     for each in (pair, thing):
         (project / "crds" / f"{each['metadata']['name']}.yaml").write_text(json.dumps(each))
     children = {
-        name: {"object": {"apiVersion": f"{GROUP}/{version}", "kind": "Thing", "metadata": {"name": name}, "spec": spec}}
+        name: {
+            "object": {"apiVersion": f"{GROUP}/{version}", "kind": "Thing", "metadata": {"name": name}, "spec": spec}
+        }
         for name, version, spec in (("old", "v1", {"size": 1}), ("new", "v2", {"count": 2}))
     }
     status = {"size": "{{ live.old.spec.size | default(0) }}", "of": "{{ old.apiVersion }} {{ new.apiVersion }}"}
@@ -131,7 +154,9 @@ def test_children_of_one_kind_in_two_versions_are_stable(
         mark, said = operator.mark(), len(operator.log())
         operator.start()
         looked = {"event": "reconciled", "resource": f"{namespace}/one"}
-        eventually("a look at them", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60)
+        eventually(
+            "a look at them", lambda: any(looked.items() <= line.items() for line in operator.log()[said:]), timeout=60
+        )
         operator.admin.merge(f"/apis/{GROUP}/v2/namespaces/{namespace}/things/new", {"spec": {"count": 7}}, "somebody")
         count = f"/apis/{GROUP}/v2/namespaces/{namespace}/things/new"
         eventually("the edit to be put back", lambda: operator.admin.get(count)["spec"] == {"count": 2}, timeout=60)

@@ -128,7 +128,11 @@ def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str)
 def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         for name, labels in (("ours", {"ruleop.dev/part-of": "abc"}), ("theirs", {})):
-            await client.send(requests.create(MAPS, config_map(namespace, name, data={"big": "x" * 5000}, metadata={"labels": labels})))
+            await client.send(
+                requests.create(
+                    MAPS, config_map(namespace, name, data={"big": "x" * 5000}, metadata={"labels": labels})
+                )
+            )
         source = Source(MAPS, namespace, labels="ruleop.dev/part-of", metadata_only=True)
         async with Watching(client, source) as watcher:
             store = watcher.store
@@ -138,7 +142,9 @@ def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str
             assert (child["kind"], child["apiVersion"]) == ("ConfigMap", "v1")
             assert "data" not in child
             await client.send(
-                requests.merge_patch(MAPS, map_key(namespace, "ours"), {"metadata": {"labels": {"ruleop.dev/part-of": None}}})
+                requests.merge_patch(
+                    MAPS, map_key(namespace, "ours"), {"metadata": {"labels": {"ruleop.dev/part-of": None}}}
+                )
             )
             await until(lambda: not store.select_keys())
         one = await client.send(requests.get(MAPS, map_key(namespace, "ours"), metadata_only=True))
@@ -147,7 +153,9 @@ def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str
     on(control_plane, test)
 
 
-def test_lists_are_paged_without_streaming_lists(control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_paged_without_streaming_lists(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ruleop.kube.watch.reflector.PAGE", 2)
 
     async def test(client: Client) -> None:
@@ -169,7 +177,9 @@ def test_lists_are_paged_without_streaming_lists(control_plane: ControlPlane, na
     on(control_plane, test)
 
 
-def test_an_expired_version_causes_a_relist_without_losing_deletions(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_expired_version_causes_a_relist_without_losing_deletions(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     """An API server says 410 for versions from before its start."""
 
     async def test(client: Client) -> None:
@@ -222,7 +232,9 @@ def test_watches_resume_after_a_restart_of_the_api_server(control_plane: Control
 def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         async with Watching(client, Source(MAPS, namespace)) as watcher:
-            await refusal(client, requests.get(MAPS, map_key(namespace, "maybe")))  # so that there is a connection to send on
+            await refusal(
+                client, requests.get(MAPS, map_key(namespace, "maybe"))
+            )  # so that there is a connection to send on
             control_plane.pause_apiserver()
             try:
                 with pytest.raises(ApiError) as caught:
@@ -231,7 +243,10 @@ def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, 
                 control_plane.resume_apiserver()
             assert caught.value.outcome_unknown
             # Only a live read tells: it may have been done, or not, or be done just now.
-            assert await refusal(client, requests.create(MAPS, config_map(namespace, "maybe"))) in {None, Problem.EXISTS}
+            assert await refusal(client, requests.create(MAPS, config_map(namespace, "maybe"))) in {
+                None,
+                Problem.EXISTS,
+            }
             await until(lambda: map_key(namespace, "maybe") in watcher.store)
 
     on(control_plane, test)
@@ -245,7 +260,9 @@ def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) 
         with pytest.raises(ApiError) as exists:
             await client.send(requests.create(MAPS, config_map(namespace, "x")))
         assert exists.value.problem is Problem.EXISTS
-        await client.send(requests.merge_patch(MAPS, key, {"data": {"b": "2"}, "metadata": {"resourceVersion": version}}))
+        await client.send(
+            requests.merge_patch(MAPS, key, {"data": {"b": "2"}, "metadata": {"resourceVersion": version}})
+        )
         for stale in (
             requests.merge_patch(MAPS, key, {"data": {"b": "3"}, "metadata": {"resourceVersion": version}}),
             requests.replace(MAPS, key, made),
@@ -256,7 +273,9 @@ def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) 
                 await client.send(stale)
             assert conflict.value.problem is Problem.CONFLICT
         with pytest.raises(ApiError) as failed_test:
-            await client.send(requests.json_patch(MAPS, key, [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]))
+            await client.send(
+                requests.json_patch(MAPS, key, [{"op": "test", "path": "/metadata/resourceVersion", "value": version}])
+            )
         assert failed_test.value.problem is Problem.INVALID
         with pytest.raises(ApiError, match='unknown field "dada"') as strict:
             await client.send(requests.create(MAPS, config_map(namespace, "y", dada={})))
@@ -296,16 +315,22 @@ def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace:
             key = ObjectKey.of(body)
             selector, labels = {"matchLabels": {"a": "c"}}, {"metadata": {"labels": {"a": "c"}}}
             with pytest.raises(ApiError) as caught:
-                await client.send(requests.merge_patch(resource, key, {"spec": {"selector": selector, "template": labels}}))
+                await client.send(
+                    requests.merge_patch(resource, key, {"spec": {"selector": selector, "template": labels}})
+                )
             assert caught.value.problem is Problem.INVALID
             assert caught.value.immutable
             with pytest.raises(ApiError) as caught:
                 await client.send(requests.merge_patch(resource, key, {"spec": {"selector": selector}}))
             assert caught.value.problem is Problem.INVALID
-            assert not caught.value.immutable, "the template's labels do not match the selector either: a new object would be refused too"
+            assert not caught.value.immutable, (
+                "the template's labels do not match the selector either: a new object would be refused too"
+            )
         with pytest.raises(ApiError) as negative:
             await client.send(
-                requests.merge_patch(DEPLOYMENTS, ObjectKey("apps", "Deployment", namespace, "web"), {"spec": {"replicas": -1}})
+                requests.merge_patch(
+                    DEPLOYMENTS, ObjectKey("apps", "Deployment", namespace, "web"), {"spec": {"replicas": -1}}
+                )
             )
         assert not negative.value.immutable
         assert [cause.field for cause in negative.value.causes] == ["spec.replicas"]
@@ -313,7 +338,9 @@ def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace:
     on(control_plane, test)
 
 
-def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     async def test(client: Client) -> None:
         watcher = Watcher(client, Source(MAPS, namespace))
         watcher.start()
@@ -322,7 +349,9 @@ def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
         with pytest.raises(ApiError, match=r'create configmaps .*/x: .*cannot create resource "configmaps"') as caught:
             await client.send(requests.create(MAPS, config_map(namespace, "x")))
         assert caught.value.problem is Problem.FORBIDDEN
-        control_plane.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"--namespace={namespace}")
+        control_plane.kubectl(
+            "create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"--namespace={namespace}"
+        )
         await until(lambda: watcher.store.state is State.SYNCED, wake=watcher)
         await watcher.stop()
 
@@ -406,7 +435,12 @@ def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, n
     config = tmp_path / "config"
     token = tmp_path / "token"
     control_plane.kubectl(
-        "create", "rolebinding", "default", "--clusterrole=edit", f"--serviceaccount={namespace}:default", f"--namespace={namespace}"
+        "create",
+        "rolebinding",
+        "default",
+        "--clusterrole=edit",
+        f"--serviceaccount={namespace}:default",
+        f"--namespace={namespace}",
     )
     text = control_plane.kubeconfig("admin").read_text()
     admin = control_plane.users["admin"].token
@@ -434,12 +468,16 @@ def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace:
         recorder = EventRecorder(client, reporter="ruleop.dev/ruleop", instance="test", clock=time.monotonic)
         recorder.start()
         for _ in range(3):
-            recorder.record(Happening(map_key(namespace, "x"), "v1", made["metadata"]["uid"], "Synced", "App synced successfully"))
+            recorder.record(
+                Happening(map_key(namespace, "x"), "v1", made["metadata"]["uid"], "Synced", "App synced successfully")
+            )
         await recorder.stop(grace=20)
         assert recorder.dropped == 0
         (event,) = control_plane.api().get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
         assert (event["reason"], event["note"], event["series"]["count"]) == ("Synced", "App synced successfully", 3)
-        assert "App synced successfully" in control_plane.kubectl("describe", "configmap", "x", f"--namespace={namespace}")
+        assert "App synced successfully" in control_plane.kubectl(
+            "describe", "configmap", "x", f"--namespace={namespace}"
+        )
 
     on(control_plane, test)
 

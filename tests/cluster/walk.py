@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ruleop.kinds import Kind
-from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, normalise_wanted, three_way
+from ruleop.merge import (
+    FieldSet,
+    Learned,
+    Record,
+    create_fields,
+    decode,
+    encode,
+    merge_patch,
+    normalise_wanted,
+    three_way,
+)
 from ruleop.schema.table import builtin_shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import path_of
@@ -43,7 +53,13 @@ class Kept:
 
 UNUSED = "Settings of a rolling update"
 KEPT = [
-    Kept(UNUSED, "StatefulSet", r"spec\.updateStrategy\.rollingUpdate", [{"partition": 0}, None], [None, {"partition": 0}]),
+    Kept(
+        UNUSED,
+        "StatefulSet",
+        r"spec\.updateStrategy\.rollingUpdate",
+        [{"partition": 0}, None],
+        [None, {"partition": 0}],
+    ),
     Kept(UNUSED, "DaemonSet", r"spec\.updateStrategy\.rollingUpdate", [{"maxSurge": 0, "maxUnavailable": 0}], [None]),
     Kept("Node ports of a load balancer", "Service", r"spec\.ports\[\d+\]\.nodePort", ["allocated"], [None]),
     Kept("The pull policy of a Pod", "Pod", r"spec\.containers\[\d+\]\.imagePullPolicy", ["Always"], ["IfNotPresent"]),
@@ -110,7 +126,8 @@ class Walk:
     def _newly_created(self, wanted: Object) -> Object:
         named = self._normal(wanted)
         new: Object = self.server.post(
-            f"{self.path}?dryRun=All&fieldValidation=Strict", {**named, "metadata": {**named["metadata"], "name": "afresh"}}
+            f"{self.path}?dryRun=All&fieldValidation=Strict",
+            {**named, "metadata": {**named["metadata"], "name": "afresh"}},
         )
         return new
 
@@ -156,7 +173,16 @@ class Walk:
         return f"{self.kind}, {self.name}step {self.made + 1}:\n{what}\n\n{parts}"
 
 
-SERVER_SET = ("uid", "name", "namespace", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
+SERVER_SET = (
+    "uid",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+    "generation",
+    "selfLink",
+)
 
 
 def comparable(obj: Object) -> Object:

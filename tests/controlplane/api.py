@@ -31,7 +31,9 @@ class Api:
         self._token = token
         context = ssl.create_default_context(cafile=str(authority))
         # No proxies from the environment: the server is on loopback.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
 
     def text(
         self,
@@ -60,7 +62,9 @@ class Api:
             # Unwrapped: TimeoutError or ConnectionRefusedError tells what happened, whichever step of a request it came in.
             raise error.reason if isinstance(error.reason, OSError) else error from None
 
-    def json(self, method: str, path: str, body: object = None, content_type: str = "application/json", timeout: float = 10.0) -> Any:
+    def json(
+        self, method: str, path: str, body: object = None, content_type: str = "application/json", timeout: float = 10.0
+    ) -> Any:
         """The same for answers in JSON."""
         return json.loads(self.text(method, path, body, content_type, "application/json", timeout))
 

@@ -94,7 +94,9 @@ def ldflags() -> str:
         "buildDate": KUBERNETES_BUILD_DATE,
     }
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-    return " ".join(["-s -w", *(f"-X {package}.{name}={value}" for package in packages for name, value in values.items())])
+    return " ".join(
+        ["-s -w", *(f"-X {package}.{name}={value}" for package in packages for name, value in values.items())]
+    )
 
 
 def build_key() -> str:
@@ -147,7 +149,9 @@ def check_go() -> None:
     wanted = ".".join(map(str, OLDEST_GO))
     advice = f"Building the control plane for the tests needs Go {wanted} or later"
     try:
-        said = subprocess.run(["go", "version"], capture_output=True, text=True, check=True, env=_go_environment()).stdout
+        said = subprocess.run(
+            ["go", "version"], capture_output=True, text=True, check=True, env=_go_environment()
+        ).stdout
     except FileNotFoundError:
         raise BuildError(f"{advice}, and there is no go on the PATH.") from None
     except (OSError, subprocess.CalledProcessError) as error:
@@ -167,7 +171,9 @@ def _go_environment() -> dict[str, str]:
 def _go(*arguments: str) -> str:
     try:
         # Go's own messages (what it fetches, what does not compile) go straight to the person waiting.
-        run = subprocess.run(["go", *arguments], cwd=HERE, env=_go_environment(), stdout=subprocess.PIPE, text=True, check=True)
+        run = subprocess.run(
+            ["go", *arguments], cwd=HERE, env=_go_environment(), stdout=subprocess.PIPE, text=True, check=True
+        )
     except subprocess.CalledProcessError as error:
         raise BuildError(
             f"'go {arguments[0]} {arguments[-1]}' failed with exit status {error.returncode}; its messages are above."
@@ -177,13 +183,26 @@ def _go(*arguments: str) -> str:
 
 def _build_into(folder: Path) -> None:
     started = time.monotonic()
-    print(f"Building Kubernetes {kubernetes_version()} for the tests; the first time takes five to ten minutes on two cores.", flush=True)
+    print(
+        f"Building Kubernetes {kubernetes_version()} for the tests; the first time takes five to ten minutes on two cores.",
+        flush=True,
+    )
     flags = ldflags()
     for name, package in PROGRAMS.items():
         begun = time.monotonic()
         # A line of its own: Go tells below it what it fetches.
         print(f"  {name} ...", flush=True)
-        _go("build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", flags, "-o", str(folder / name), package)
+        _go(
+            "build",
+            "-mod=readonly",
+            "-buildvcs=false",
+            "-trimpath",
+            "-ldflags",
+            flags,
+            "-o",
+            str(folder / name),
+            package,
+        )
         size = (folder / name).stat().st_size
         print(f"  {name:<24} {time.monotonic() - begun:6.1f} s {size / 2**20:7.1f} MiB", flush=True)
     module = Path(_go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", KWOK_MODULE).strip())

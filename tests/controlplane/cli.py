@@ -44,7 +44,9 @@ class _Paths:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command and returns the exit status: 2 where building is impossible, 1 for what else went wrong."""
-    parser = argparse.ArgumentParser(prog="up.py", description="A real Kubernetes control plane on this machine, on loopback only.")
+    parser = argparse.ArgumentParser(
+        prog="up.py", description="A real Kubernetes control plane on this machine, on loopback only."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs into the cache, where they are missing")
     for name, text in (("up", "start a cluster in the background"), ("serve", "run a cluster until SIGTERM or Ctrl-C")):
@@ -104,11 +106,18 @@ def _up(*, controllers: bool) -> int:
     begun = time.monotonic()
     with paths.log.open("wb") as log:
         server = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=paths.folder, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=paths.folder,
+            start_new_session=True,
         )
     while not paths.kubeconfig.exists():
         if server.poll() is not None:
-            raise ControlPlaneError(f"The cluster did not start.\n{paths.log.read_text(encoding='utf-8', errors='replace').strip()}")
+            raise ControlPlaneError(
+                f"The cluster did not start.\n{paths.log.read_text(encoding='utf-8', errors='replace').strip()}"
+            )
         time.sleep(0.05)
     print(f"# Up after {time.monotonic() - begun:.1f} s.", file=sys.stderr)
     return _status()

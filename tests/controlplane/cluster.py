@@ -79,7 +79,9 @@ class ControlPlane:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -131,7 +133,9 @@ class ControlPlane:
         layout.audit_policy.write_text(POLICY, encoding="utf-8")
         commands = {
             "etcd": flags.etcd(layout),
-            "kube-apiserver": flags.kube_apiserver(layout, controllers=self._controllers, audit=self._audit, extra=self._apiserver_flags),
+            "kube-apiserver": flags.kube_apiserver(
+                layout, controllers=self._controllers, audit=self._audit, extra=self._apiserver_flags
+            ),
         }
         if self._controllers:
             commands["kube-controller-manager"] = flags.kube_controller_manager(layout)
@@ -154,7 +158,11 @@ class ControlPlane:
             "metadata": {
                 "name": NODE_NAME,
                 "annotations": {"kwok.x-k8s.io/node": "fake"},
-                "labels": {"kubernetes.io/hostname": NODE_NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+                "labels": {
+                    "kubernetes.io/hostname": NODE_NAME,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                },
             },
         }
         # kwok fills in the capacity: 1000 CPUs, 1 TiB of memory, a million pods.
@@ -213,9 +221,13 @@ class ControlPlane:
         command = [self.layout.program("kubectl"), f"--kubeconfig={self.kubeconfig(user)}", *arguments]
         # A HOME of its own: kubectl keeps what it discovers there, and reads the user's preferences.
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.layout.work)}
-        run = subprocess.run(command, input=stdin or "", capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+        run = subprocess.run(
+            command, input=stdin or "", capture_output=True, text=True, timeout=timeout, env=environment, check=False
+        )
         if run.returncode != 0:
-            raise ControlPlaneError(f"kubectl {' '.join(arguments)}: exit status {run.returncode}\n{run.stderr.strip()}")
+            raise ControlPlaneError(
+                f"kubectl {' '.join(arguments)}: exit status {run.returncode}\n{run.stderr.strip()}"
+            )
         return run.stdout
 
     def define(self, *files: Path) -> None:
@@ -286,9 +298,12 @@ class ControlPlane:
         manager.start()
 
         def all_watched() -> bool:
-            found = self.audit(mark=mark, user=self.users["controller-manager"].name, verb="watch", stage="ResponseStarted")
+            found = self.audit(
+                mark=mark, user=self.users["controller-manager"].name, verb="watch", stage="ResponseStarted"
+            )
             return set(watching) <= {
-                ".".join(filter(None, (each["objectRef"]["resource"], each["objectRef"].get("apiGroup")))) for each in found
+                ".".join(filter(None, (each["objectRef"]["resource"], each["objectRef"].get("apiGroup"))))
+                for each in found
             }
 
         wait_for(f"the controllers to watch {', '.join(watching)}", all_watched, START_TIMEOUT, [manager])
@@ -310,7 +325,9 @@ def _is_established(definition: dict[str, Any]) -> bool:
 def _node_ready(admin: Api) -> bool:
     """The node is ready, nothing keeps pods off it, and pods can be made: the default service account is there."""
     node = admin.get(f"/api/v1/nodes/{NODE_NAME}")
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in node.get("status", {}).get("conditions", []))
+    ready = any(
+        each["type"] == "Ready" and each["status"] == "True" for each in node.get("status", {}).get("conditions", [])
+    )
     if not ready or node["spec"].get("taints"):
         return False
     with contextlib.suppress(ApiError):

@@ -77,7 +77,9 @@ class Process:
     def check(self) -> None:
         """Raises with the end of the log if it ended by itself."""
         if self._running is not None and self._running.poll() is not None:
-            raise ProcessDiedError(f"{self.name} ended by itself with exit status {self._running.returncode}.\n{self.tail()}")
+            raise ProcessDiedError(
+                f"{self.name} ended by itself with exit status {self._running.returncode}.\n{self.tail()}"
+            )
 
     def kill(self) -> None:
         """Ends it at once. What it was writing is thrown away with the cluster, so nothing is gained by asking it first."""

@@ -56,17 +56,23 @@ def examples(page: Path) -> dict[str, Example]:
         name, other, rest = mark["name"], mark["other"], mark["rest"].strip()
         example = found.get(name)
         if example is None:
-            example = found[name] = Example(name, [step for step in found[other].steps if step.what == "file"] if other else [])
+            example = found[name] = Example(
+                name, [step for step in found[other].steps if step.what == "file"] if other else []
+            )
         if mark["what"] == "live":
             cr, _, rest = rest.partition(" ")
             path, _, over = rest.partition(": ")
-            example.steps.append(Step(number + 1, "live", path, json.dumps({"cr": cr, "over": json.loads(over or "{}")})))
+            example.steps.append(
+                Step(number + 1, "live", path, json.dumps({"cr": cr, "over": json.loads(over or "{}")}))
+            )
             continue
         path = rest.removeprefix(": ")
         if path == "run":
             example.steps.append(Step(number + 2, "run", text=_block(lines, number + 1)))
         elif path == "watch":
-            body = "".join(f"  {each}\n" if each else "\n" for each in (WATCH + _block(lines, number + 1)).rstrip("\n").split("\n"))
+            body = "".join(
+                f"  {each}\n" if each else "\n" for each in (WATCH + _block(lines, number + 1)).rstrip("\n").split("\n")
+            )
             example.steps.append(Step(number + 2, "file", "watches.yaml", "- " + body[2:]))
         else:
             example.steps.append(Step(number + 2, "file", path, _block(lines, number + 1)))

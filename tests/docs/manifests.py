@@ -28,4 +28,6 @@ def mounted() -> dict[str, str]:
     """The files below the Deployment's mount, by path, with their content in this repository."""
     (volume,) = DEPLOYMENT["spec"]["template"]["spec"]["volumes"]
     files = keys()
-    return {item["path"]: (ROOT / files[item["key"]]).read_text(encoding="utf-8") for item in volume["configMap"]["items"]}
+    return {
+        item["path"]: (ROOT / files[item["key"]]).read_text(encoding="utf-8") for item in volume["configMap"]["items"]
+    }

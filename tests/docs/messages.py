@@ -37,7 +37,17 @@ OPAQUE = {
 VALUE_ERRORS = {"ruleop/rules/language/durations.py", "ruleop/rules/language/env_vars.py"}
 """Where a ValueError becomes a message."""
 
-_COMPOUND = (ast.IfExp, ast.BoolOp, ast.BinOp, ast.Tuple, ast.Dict, ast.Starred, ast.GeneratorExp, ast.List, ast.Subscript)
+_COMPOUND = (
+    ast.IfExp,
+    ast.BoolOp,
+    ast.BinOp,
+    ast.Tuple,
+    ast.Dict,
+    ast.Starred,
+    ast.GeneratorExp,
+    ast.List,
+    ast.Subscript,
+)
 
 SHORTEST = 8  # a shorter piece says nothing by itself
 
@@ -213,4 +223,6 @@ def _is_log(function: ast.expr) -> bool:
 
 
 def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )

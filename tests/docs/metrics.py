@@ -19,7 +19,10 @@ GROUPS = ("controller_runtime", "workqueue", "rest_client", "leader_election", "
 
 
 def table() -> str:
-    rows = sorted(_rows(), key=lambda row: (next(number for number, group in enumerate(GROUPS) if row[0].startswith(group)), row[0]))
+    rows = sorted(
+        _rows(),
+        key=lambda row: (next(number for number, group in enumerate(GROUPS) if row[0].startswith(group)), row[0]),
+    )
     lines = [f"| `{name}` | {type_} | {', '.join(labels)} | {text} |" for name, type_, labels, text in rows]
     return "\n".join(["| metric | type | labels | means |", "|---|---|---|---|", *lines]) + "\n"
 

@@ -41,7 +41,11 @@ def test_messages_are_found_through_names_and_functions_of_their_module() -> Non
 
 
 def test_every_row_of_the_page_has_two_cells() -> None:
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ") and not line.startswith("| message")]
+    rows = [
+        line
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| message")
+    ]
     assert [row for row in rows if not re.fullmatch(r"\|(?:[^|]|\\\|)+\|(?:[^|]|\\\|)*\|", row)] == []
 
 

@@ -50,12 +50,16 @@ def test_links_between_pages_have_targets(page: Path) -> None:
         target = page.parent / file if file else page
         if target.exists():
             titles = re.findall(r"(?m)^#+ (.+)$", target.read_text(encoding="utf-8"))
-            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, f"{page.name}: {file}#{anchor}"
+            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, (
+                f"{page.name}: {file}#{anchor}"
+            )
 
 
 def test_the_reference_is_generated_from_the_tables() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == written(text), "docs/rules.md is out of date: run `python -m tests.docs.reference`, and look at the difference"
+    assert text == written(text), (
+        "docs/rules.md is out of date: run `python -m tests.docs.reference`, and look at the difference"
+    )
 
 
 def test_the_reference_has_every_key() -> None:
@@ -81,4 +85,8 @@ def test_the_files_of_an_example_are_yaml(name: str) -> None:
 
 def test_the_list_of_pages_is_complete() -> None:
     listed = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and f"({page.name})" not in listed] == []
+    assert [
+        page.name
+        for page in (ROOT / "docs").glob("*.md")
+        if page.name != "README.md" and f"({page.name})" not in listed
+    ] == []

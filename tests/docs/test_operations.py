@@ -34,7 +34,9 @@ def test_alerts_use_existing_metrics() -> None:
     rules = alerts["groups"][0]["rules"]
     for rule in rules:
         asked = {
-            word for word in re.findall(r"[a-z_]+", rule["expr"]) if word.startswith(("ruleop_", "controller_", "leader_", "workqueue_"))
+            word
+            for word in re.findall(r"[a-z_]+", rule["expr"])
+            if word.startswith(("ruleop_", "controller_", "leader_", "workqueue_"))
         }
         assert asked, rule["alert"]
         assert asked <= metrics, rule["alert"]
@@ -61,13 +63,21 @@ def test_flags_on_the_page_exist() -> None:
 
 def test_log_events_on_the_page_exist() -> None:
     said = set(constants())
-    events = [event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)]
+    events = [
+        event
+        for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE)
+        for event in re.findall(r"`(.+?)`", row)
+    ]
     assert events
     assert [event for event in events if event not in said] == []
 
 
 def test_every_log_event_is_on_the_page() -> None:
-    on_page = {event for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE) for event in re.findall(r"`(.+?)`", row)}
+    on_page = {
+        event
+        for row in re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE)
+        for event in re.findall(r"`(.+?)`", row)
+    }
     announced = set(announcements())
     assert announced - on_page == set()
     assert {verb.done for verb in Verb} - on_page == set()
@@ -99,7 +109,10 @@ def test_the_deployment_matches_the_operators_defaults() -> None:
     options = Options()
     assert ports == {"metrics": options.metrics_address, "health": options.health_address}
     assert pod["terminationGracePeriodSeconds"] > options.grace
-    assert {container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} == {"/healthz", "/readyz"}
+    assert {container[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")} == {
+        "/healthz",
+        "/readyz",
+    }
     accounts = {document["metadata"]["name"] for document in PERMISSIONS if document["kind"] == "ServiceAccount"}
     assert accounts == {pod["serviceAccountName"]}
     (mount,) = container["volumeMounts"]

@@ -21,5 +21,9 @@ def test_the_map_names_every_folder_of_the_package():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     folders = {file.parent.relative_to(ROOT / "ruleop").as_posix() for file in (ROOT / "ruleop").rglob("*.py")} - {"."}
     inner = {folder for folder in folders if any(other.startswith(f"{folder}/") for other in folders)}
-    missing = [folder for folder in sorted(folders - inner) if f"{folder}/`" not in text and f"`{folder.rpartition('/')[2]}/`" not in text]
+    missing = [
+        folder
+        for folder in sorted(folders - inner)
+        if f"{folder}/`" not in text and f"`{folder.rpartition('/')[2]}/`" not in text
+    ]
     assert missing == []

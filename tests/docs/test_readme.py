@@ -28,7 +28,9 @@ def test_the_commands_of_the_tour_print_what_it_shows(home: Path) -> None:
     """As one session: a command may use the files of one before, and `cd` holds until the block ends."""
     for block in blocks():
         if block.mark == NETWORK:  # what it installs is installed here already
-            for environment in re.findall(r"python3 -m venv ~/(\S+)", "\n".join(command.line for command in block.commands)):
+            for environment in re.findall(
+                r"python3 -m venv ~/(\S+)", "\n".join(command.line for command in block.commands)
+            ):
                 install(home / environment)
         if block not in OFFLINE:
             continue

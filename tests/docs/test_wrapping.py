@@ -19,11 +19,15 @@ NOT_YET = ("docs/merge.md", "docs/performance.md", "docs/rules.md")
 
 def long_lines(text: str) -> list[int]:
     """The numbers of lines that can be wrapped. Tables, code blocks, headings and long links cannot."""
-    text = re.sub(r"^( *)```.*?^ *```$", lambda match: "\n" * match.group().count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^( *)```.*?^ *```$", lambda match: "\n" * match.group().count("\n"), text, flags=re.MULTILINE | re.DOTALL
+    )
     return [
         number
         for number, line in enumerate(text.split("\n"), 1)
-        if len(line) > WIDTH and not line.startswith(("|", "#", "    ")) and " " in re.sub(r"\[.*?\]\(.*?\)", "", line.strip(" -"))
+        if len(line) > WIDTH
+        and not line.startswith(("|", "#", "    "))
+        and " " in re.sub(r"\[.*?\]\(.*?\)", "", line.strip(" -"))
     ]
 
 

@@ -65,7 +65,10 @@ MARKS = (
     Mark(r"(no longer|not|any longer|as|is|are) wanted", "desired; not desired; no longer part of the desired state"),
     Mark(r"wish|wishes", "desired state"),
     Mark(r"(the|a|no|namespaced|all) rights?(?= (to|on|that|is|are|for|only)\b)", "permission"),
-    Mark(r"tides?|echoes|its echo|census|stocktaking|nursery", "the field's word: debounce, own write, collector, inventory"),
+    Mark(
+        r"tides?|echoes|its echo|census|stocktaking|nursery",
+        "the field's word: debounce, own write, collector, inventory",
+    ),
     Mark(r"stands? (here|there|in|beside|above|below|twice|alone)", "is, is listed, appears; duplicate (stands twice)"),
 )
 

@@ -25,12 +25,17 @@ OURS = "ruleop.dev/ruleop"
 
 
 def watch(kind="App", children="ConfigMap", more="", version="v1"):
-    made = ", ".join(f"{each.lower()}: {{object: {{apiVersion: v1, kind: {each}, metadata: {{name: a}}}}}}" for each in children.split())
+    made = ", ".join(
+        f"{each.lower()}: {{object: {{apiVersion: v1, kind: {each}, metadata: {{name: a}}}}}}"
+        for each in children.split()
+    )
     return f"- {{group: example.com, version: {version}, kind: {kind}, children: {{{made}}}{more and ', ' + more}}}\n"
 
 
 def project_of(*watches):
-    return build_project({"watches.yaml": "".join(watches), "templates/a.yaml": "apiVersion: v1\nkind: Pod\n"}, root="rules", environ={})
+    return build_project(
+        {"watches.yaml": "".join(watches), "templates/a.yaml": "apiVersion: v1\nkind: Pod\n"}, root="rules", environ={}
+    )
 
 
 class FakeInformers:
@@ -63,7 +68,11 @@ class FakeDiscovery(SimpleNamespace):
         super().__init__(unserved=set(), catalogue=SimpleNamespace(stale=frozenset()))
 
     def get(self, kind):
-        return None if kind in self.unserved else SimpleNamespace(info=SimpleNamespace(kind=Kind(kind.group, "v1", kind.kind)))
+        return (
+            None
+            if kind in self.unserved
+            else SimpleNamespace(info=SimpleNamespace(kind=Kind(kind.group, "v1", kind.kind)))
+        )
 
 
 class ControllerSetHarness:
@@ -105,7 +114,9 @@ class ControllerSetHarness:
 
     def store(self, group_kind, labels=""):
         (informer,) = [
-            each for each in self.informers.informers.values() if each.need.kind.versionless == group_kind and each.need.labels == labels
+            each
+            for each in self.informers.informers.values()
+            if each.need.kind.versionless == group_kind and each.need.labels == labels
         ]
         return informer.store
 

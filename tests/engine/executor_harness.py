@@ -46,13 +46,24 @@ class ExecutorHarness:
     def patch(self, name="a", **more):
         live = self.stored(name)
         wanted = {**live, "data": {"x": "new"}}
-        return Patch(self.key(name), name, patch_of(live, wanted), live, wanted, "digest", sent=child(name, data={"x": "new"}), **more)
+        return Patch(
+            self.key(name),
+            name,
+            patch_of(live, wanted),
+            live,
+            wanted,
+            "digest",
+            sent=child(name, data={"x": "new"}),
+            **more,
+        )
 
     def release(self, name="a", id_=None, **more):
         live = self.stored(name)
         metadata = {key: value for key, value in live["metadata"].items() if key not in {"labels", "ownerReferences"}}
         wanted = {**live, "metadata": metadata}
-        return Patch(self.key(name), name if id_ is None else id_, patch_of(live, wanted), live, wanted, "", "released", **more)
+        return Patch(
+            self.key(name), name if id_ is None else id_, patch_of(live, wanted), live, wanted, "", "released", **more
+        )
 
     def replace(self, name="a", **more):
         live = self.stored(name)
@@ -65,7 +76,9 @@ class ExecutorHarness:
         return ServerSideApply(self.key(name), name, body, live, "digest", **more)
 
     def delete(self, name="a", id_=None, **more):
-        return Delete(self.key(name), name if id_ is None else id_, self.stored(name), more.pop("why", "pruned"), **more)
+        return Delete(
+            self.key(name), name if id_ is None else id_, self.stored(name), more.pop("why", "pruned"), **more
+        )
 
 
 def harness_with_action(kind):
@@ -75,7 +88,8 @@ def harness_with_action(kind):
         return harness, AddFinalizer(OWNER, OURS), ("patch", "web")
     if kind == "remove":
         harness.app = harness.server.edit(
-            harness.key("web", "App"), metadata={**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
+            harness.key("web", "App"),
+            metadata={**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]},
         )
         harness.stores.put(harness.app)
         return harness, RemoveFinalizer(OWNER, OURS), ("patch", "web")

@@ -70,7 +70,11 @@ class Stores(FakeStores):
                 yield self.get(key)
 
     def select(self, kind, namespace, **_more):
-        return [self.get(key) for key in sorted(self.objects) if key.group_kind == kind and namespace in {None, key.namespace}]
+        return [
+            self.get(key)
+            for key in sorted(self.objects)
+            if key.group_kind == kind and namespace in {None, key.namespace}
+        ]
 
     def has_seen(self, key, version):
         return self.version >= parse_version(version)
@@ -84,7 +88,11 @@ class Stores(FakeStores):
     async def look(self, kind, key):
         self.server.log.append(("look", key.name))
         live = self.server.objects.get(key)
-        return None if live is None else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": copy.deepcopy(live["metadata"])}
+        return (
+            None
+            if live is None
+            else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": copy.deepcopy(live["metadata"])}
+        )
 
 
 class ReconcilerHarness:
@@ -106,7 +114,9 @@ class ReconcilerHarness:
         environment = Environment(
             cache=self.stores,
             executor=Executor(self.server, self.stores, classify, OwnWrites()),
-            inventory=SimpleNamespace(before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions),
+            inventory=SimpleNamespace(
+                before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions
+            ),
             events=self,
             metrics=self.metrics,
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out
@@ -166,11 +176,15 @@ class ReconcilerHarness:
 
     def edit_app(self, **fields):
         generation = self.app["metadata"]["generation"] + 1
-        self.server.edit(self.key("web", "App"), **{"metadata": {**self.app["metadata"], "generation": generation}, **fields})
+        self.server.edit(
+            self.key("web", "App"), **{"metadata": {**self.app["metadata"], "generation": generation}, **fields}
+        )
         self.stores.catch_up()
 
     def condition(self, type_="Ready"):
-        return next((each for each in (self.app.get("status") or {}).get("conditions", ()) if each["type"] == type_), {})
+        return next(
+            (each for each in (self.app.get("status") or {}).get("conditions", ()) if each["type"] == type_), {}
+        )
 
     def writes(self):
         return [each for each in self.server.log if each[0] not in {"get", "look"}]

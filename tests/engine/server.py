@@ -46,7 +46,11 @@ _STATUS = {
     Answer.INVALID: (422, "Invalid", "it is invalid: spec.x: Invalid value: 7"),
     Answer.IMMUTABLE: (422, "Invalid", "it is invalid: spec.x: Invalid value: 7: field is immutable"),
     Answer.FORBIDDEN: (403, "Forbidden", "you may not"),
-    Answer.NO_ROLE: (403, "Forbidden", 'it is forbidden: User "operator" cannot VERB resource "things" in API group ""'),
+    Answer.NO_ROLE: (
+        403,
+        "Forbidden",
+        'it is forbidden: User "operator" cannot VERB resource "things" in API group ""',
+    ),
     Answer.THROTTLED: (429, "TooManyRequests", "not now"),
     Answer.BROKEN: (500, "InternalError", "etcd has its own trouble"),
     Answer.GATEWAY: (504, "Timeout", "it took too long"),
@@ -147,7 +151,9 @@ class Server:
         def end() -> Object | None:
             live = self._guarded("delete", key, {"uid": uid, "resourceVersion": version})
             if live["metadata"].get("finalizers"):
-                return self.make({**live, "metadata": {**live["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+                return self.make(
+                    {**live, "metadata": {**live["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+                )
             del self.objects[key]
             return None
 

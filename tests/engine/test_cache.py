@@ -27,7 +27,9 @@ class Held:
     """In the place of a watch."""
 
     def __init__(self, namespace=""):
-        self.store = Store(Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP), namespace))
+        self.store = Store(
+            Source(ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP), namespace)
+        )
         self.store.begin_list()
         self.store.end_list(5)
 
@@ -58,7 +60,11 @@ def world():
 
 
 def stores(world):
-    return [each.watchers[0].store for informers in (world.children_of, world.observed) for each in informers[CONFIG_MAP.versionless]]
+    return [
+        each.watchers[0].store
+        for informers in (world.children_of, world.observed)
+        for each in informers[CONFIG_MAP.versionless]
+    ]
 
 
 def test_what_is_gone_is_gone_everywhere(world):
@@ -117,7 +123,12 @@ def served_by(*, of=State.SYNCED, observed=State.SYNCED):
 
 
 def observe(**labels):
-    return Observe("seen", SITE, CONFIG_MAP, selector=Selector({name: SimpleNamespace(constant=value) for name, value in labels.items()}))
+    return Observe(
+        "seen",
+        SITE,
+        CONFIG_MAP,
+        selector=Selector({name: SimpleNamespace(constant=value) for name, value in labels.items()}),
+    )
 
 
 @pytest.mark.parametrize("state", State)
@@ -186,7 +197,9 @@ def test_a_cr_is_read_in_the_version_of_its_rule_and_answers_are_kept_in_theirs(
     for kind in kinds[:2]:
         made = Informer(WatchSpec(kind))
         made.watchers = [Held()]
-        made.watchers[0].store = Store(Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind)))
+        made.watchers[0].store = Store(
+            Source(ResourceInfo("apps", namespaced=True, status_subresource=True, kind=kind))
+        )
         made.watchers[0].store.begin_list()
         made.watchers[0].store.end_list(5)
         informers.append(made)

@@ -31,7 +31,9 @@ DEFINITION = {
         "group": "example.com",
         "scope": "Namespaced",
         "names": {"kind": "App", "plural": "apps"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
     },
 }
 
@@ -92,7 +94,9 @@ async def change_crd(discovery_sync: DiscoverySync, done: asyncio.Event, *, dele
     """The CRD is deleted or becomes established; returns an hour after `done`."""
     before = Entry("uid", 1, 1, "", b"{}", b"{}")
     after = None if deleted else before._replace(status=b'{"conditions":[]}')
-    discovery_sync.definition_changed(discovery_sync.informers.informers[WatchSpec(CRD)], Change(KEY, before, after, Origin.WATCH))
+    discovery_sync.definition_changed(
+        discovery_sync.informers.informers[WatchSpec(CRD)], Change(KEY, before, after, Origin.WATCH)
+    )
     task = asyncio.create_task(discovery_sync.follow_discovery())
     await asyncio.wait_for(done.wait(), 10)
     await asyncio.sleep(3600)
@@ -108,8 +112,12 @@ async def run_after_change(
     if not watched:
         del informers.informers[WatchSpec(APP)]
     cache = cache_with(DEFINITION)
-    controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers or FakeControllers())
-    discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=informers, controller_set=controller_set)
+    controller_set = SimpleNamespace(
+        update_watches=lambda: None, open_workers=lambda: None, controllers=controllers or FakeControllers()
+    )
+    discovery_sync = DiscoverySync(
+        discovery, SimpleNamespace(), cache=cache, informers=informers, controller_set=controller_set
+    )
     await change_crd(discovery_sync, informers.looked_again, deleted=not defined)
     return discovery
 
@@ -137,7 +145,9 @@ def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
     """Children may refer to their owners by it."""
     old = Kind("example.com", "v1alpha1", "App")
     definition = copy.deepcopy(DEFINITION)
-    definition["spec"]["versions"].append({**definition["spec"]["versions"][0], "name": "v1alpha1", "served": False, "storage": False})
+    definition["spec"]["versions"].append(
+        {**definition["spec"]["versions"][0], "name": "v1alpha1", "served": False, "storage": False}
+    )
 
     class Leaving:
         requests = 0
@@ -152,9 +162,13 @@ def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
     async def run():
         discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
         controllers = FakeControllers(controller)
-        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=controllers)
+        controller_set = SimpleNamespace(
+            update_watches=lambda: None, open_workers=lambda: None, controllers=controllers
+        )
         cache = cache_with(definition)
-        discovery_sync = DiscoverySync(discovery, SimpleNamespace(), cache=cache, informers=FakeInformers(), controller_set=controller_set)
+        discovery_sync = DiscoverySync(
+            discovery, SimpleNamespace(), cache=cache, informers=FakeInformers(), controller_set=controller_set
+        )
         await change_crd(discovery_sync, controllers.has_queued)
         return discovery.requests, controllers.again, controller
 
@@ -169,7 +183,9 @@ def run_without_permission_to_watch_crds(discovery, *, until):
         informers = FakeInformers()
         informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
         cache = SimpleNamespace(definitions={}, forget=lambda: None)
-        controller_set = SimpleNamespace(update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers())
+        controller_set = SimpleNamespace(
+            update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers()
+        )
         discovery_sync = DiscoverySync(
             discovery, SimpleNamespace(known=list), cache=cache, informers=informers, controller_set=controller_set
         )

@@ -75,7 +75,9 @@ def test_every_answer_to_every_action(run, kind, answer):
         assert not outcomes.clean
         assert outcomes.done == []
         assert outcomes.replan == (said is None)
-        assert {found: failed.failure for found, failed in outcomes.failed.items()} == ({} if said is None else {key: said})
+        assert {found: failed.failure for found, failed in outcomes.failed.items()} == (
+            {} if said is None else {key: said}
+        )
     for failed in outcomes.failed.values():
         assert verb in failed.message, "it says what was tried"
         assert failed.verb == (verb if answer is Answer.NO_ROLE else ""), "what a Role would have to grant"
@@ -126,7 +128,9 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
 
     class Patient:
         def __call__(self, error):
-            return Failure.OTHER, {"create ConfigMap/shop/a": 7.0, "create ConfigMap/shop/b": 5.0}.get(f"{error.verb} {error.resource}")
+            return Failure.OTHER, {"create ConfigMap/shop/a": 7.0, "create ConfigMap/shop/b": 5.0}.get(
+                f"{error.verb} {error.resource}"
+            )
 
     executor = Executor(harness.server, harness.stores, Patient(), OwnWrites())
     for name in "abc":

@@ -82,7 +82,12 @@ def test_a_write_that_is_to_be_planned_again_holds_deletions_back(run, answer):
 
 def test_deletions_come_after_all_writes(run):
     harness = ExecutorHarness(child("old"), child("older"), child("b"))
-    actions = [harness.delete("old"), harness.create("a"), harness.delete("older"), harness.patch("b", needs=frozenset("a"))]
+    actions = [
+        harness.delete("old"),
+        harness.create("a"),
+        harness.delete("older"),
+        harness.patch("b", needs=frozenset("a")),
+    ]
     assert run(harness.execute(*actions)).clean
     assert harness.server.requests(*WRITES)[:2] == [("create", "a"), ("patch", "b")]
     assert harness.live("old") is harness.live("older") is None
@@ -147,7 +152,11 @@ def test_an_object_is_released_only_when_its_child_is_written(run):
 def test_a_release_that_failed_keeps_nobody_from_being_written(run):
     harness = ExecutorHarness(child("a"), child("stays"))
     harness.server.say("patch", "stays", Answer.FORBIDDEN)
-    actions = [harness.patch("a"), harness.release("stays", id_="a", needs=frozenset("a")), harness.create("b", needs=frozenset("a"))]
+    actions = [
+        harness.patch("a"),
+        harness.release("stays", id_="a", needs=frozenset("a")),
+        harness.create("b", needs=frozenset("a")),
+    ]
     run(harness.execute(*actions))
     assert harness.live("b") is not None
 
@@ -231,7 +240,9 @@ def test_a_secret_is_refused_without_its_value(run):
     harness = ExecutorHarness()
 
     async def refuse(obj):
-        raise answer_error(403, b'{"kind": "Status", "message": "a webhook denies hunter2"}', verb="create", resource="secrets shop/a")
+        raise answer_error(
+            403, b'{"kind": "Status", "message": "a webhook denies hunter2"}', verb="create", resource="secrets shop/a"
+        )
 
     harness.server.create = refuse
     outcomes = run(harness.execute(harness.create()))
@@ -255,12 +266,22 @@ def test_whatever_happens_order_and_ownership_hold(data):
     actions = []
     for place, name in enumerate(_IDS):
         if data.draw(st.booleans(), label=name):
-            needs = frozenset(data.draw(st.sets(st.sampled_from(_IDS[:place] or "-")), label=f"needs of {name}")) - {"-"}
+            needs = frozenset(data.draw(st.sets(st.sampled_from(_IDS[:place] or "-")), label=f"needs of {name}")) - {
+                "-"
+            }
             kinds = ["patch", "replace", "apply"] if name in "ab" else ["create"]
             actions.append(getattr(harness, data.draw(st.sampled_from(kinds)))(name, needs=needs))
     actions += [harness.delete(name, id_="") for name in ("old", "older") if data.draw(st.booleans(), label=name)]
     actions = data.draw(st.permutations(actions))
-    for verb, name in [("create", "c"), ("create", "d"), ("patch", "a"), ("update", "b"), ("delete", "old"), ("get", "old"), ("get", "c")]:
+    for verb, name in [
+        ("create", "c"),
+        ("create", "d"),
+        ("patch", "a"),
+        ("update", "b"),
+        ("delete", "old"),
+        ("get", "old"),
+        ("get", "c"),
+    ]:
         if data.draw(st.booleans(), label=f"{verb} {name} fails"):
             harness.server.say(verb, name, data.draw(st.sampled_from(list(Answer))))
     if data.draw(st.booleans(), label="somebody takes e"):
@@ -285,7 +306,9 @@ def test_whatever_happens_order_and_ownership_hold(data):
             assert ended.index((verbs[type(by_name[need])], need)) < log.index(asked)
         if isinstance(action, Delete):
             assert log.index(("get", name)) < log.index(asked)
-            assert all(isinstance(other, Delete) or other.key.name in done for other in actions), "deletions only where all is written"
+            assert all(isinstance(other, Delete) or other.key.name in done for other in actions), (
+                "deletions only where all is written"
+            )
     assert harness.live("theirs") == theirs
     if theirs_too is not None:
         assert harness.live("e") == theirs_too

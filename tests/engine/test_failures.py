@@ -59,12 +59,20 @@ def test_what_a_new_object_needs_is_not_found_by_planning_again():
 
 
 def test_a_field_that_cannot_change_is_immutable():
-    causes = [{"reason": "FieldValueInvalid", "field": "spec.selector", "message": "Invalid value: {}: field is immutable"}]
+    causes = [
+        {"reason": "FieldValueInvalid", "field": "spec.selector", "message": "Invalid value: {}: field is immutable"}
+    ]
     assert classify(status(422, "Invalid", causes=causes)) == (Failure.IMMUTABLE, None)
 
 
 def test_a_namespace_on_its_way_out_is_no_matter_of_rights():
-    causes = [{"reason": "NamespaceTerminating", "field": "metadata.namespace", "message": "namespace shop is being terminated"}]
+    causes = [
+        {
+            "reason": "NamespaceTerminating",
+            "field": "metadata.namespace",
+            "message": "namespace shop is being terminated",
+        }
+    ]
     assert classify(status(403, "Forbidden", causes=causes)) == (Failure.OTHER, None)
 
 

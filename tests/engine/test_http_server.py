@@ -17,7 +17,11 @@ GET = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def app(environ, start_response):
-    body = b"x" * 50_000_000 if environ["PATH_INFO"] == "/long" else f"{environ['PATH_INFO']} {environ['QUERY_STRING']}".encode()
+    body = (
+        b"x" * 50_000_000
+        if environ["PATH_INFO"] == "/long"
+        else f"{environ['PATH_INFO']} {environ['QUERY_STRING']}".encode()
+    )
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 

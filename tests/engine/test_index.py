@@ -76,7 +76,11 @@ def test_nothing_is_left_of_what_is_forgotten():
     index = Index()
     for number in range(100):
         request = Request("shop", f"cr{number}")
-        index.keep(request, f"p{number}", [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))])
+        index.keep(
+            request,
+            f"p{number}",
+            [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))],
+        )
         index.keep(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
         index.forget(request)
         index.forget(request)
@@ -138,7 +142,11 @@ def test_every_cr_that_an_object_concerns_is_found(steps, objects):
             model[request] = targets
     for each in objects:
         found = index.observers_of(each)
-        assert found >= {request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)}
-        assert found <= {request for request, wanted in model.items() if any(concerns(one, each, wide=True) for one in wanted)}
+        assert found >= {
+            request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)
+        }
+        assert found <= {
+            request for request, wanted in model.items() if any(concerns(one, each, wide=True) for one in wanted)
+        }
     for request in {request for request, _ in steps}:
         assert index.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)

@@ -73,7 +73,9 @@ def test_concurrent_writers_keep_each_others_entries(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
-        await asyncio.gather(one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB)))
+        await asyncio.gather(
+            one.ensure(APP, entry(DEPLOYMENT)), two.ensure(APP, entry(SERVICE)), two.ensure(CRON, entry(JOB))
+        )
         assert inventory_store.entries() == {APP: entry(DEPLOYMENT, SERVICE), CRON: entry(JOB)}
         assert inventory_store.refused
 
@@ -286,7 +288,9 @@ def test_decoding_reverses_encoding(entries):
     assert decode(data) == {kind: each for kind, each in entries.items() if each != InventoryEntry()}
     assert encode(dict(reversed(entries.items()))) == data
     for name in data:
-        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"), "a key of a ConfigMap"
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"), (
+            "a key of a ConfigMap"
+        )
 
 
 @given(_ENTRY, _ENTRY)

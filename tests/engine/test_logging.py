@@ -47,7 +47,9 @@ def record(stream):
 
 def test_json_has_the_event_and_its_fields(stream):
     set_up(form="json")
-    structlog.get_logger().bind(controller="App").info("reconciled", resource="shop/web", written=2, seconds=0.5, clean=True, why=None)
+    structlog.get_logger().bind(controller="App").info(
+        "reconciled", resource="shop/web", written=2, seconds=0.5, clean=True, why=None
+    )
     output = record(stream)
     assert output.pop("timestamp").endswith("Z")
     assert output == {

@@ -19,7 +19,9 @@ def listed(*names):
 
 def test_entries_need_migration_where_ruleop_updated():
     assert needs_migration([entry("Update", {})])
-    assert not needs_migration([entry("Apply", {}), entry("Update", {}, "kubectl"), entry("Update", {}, subresource="status")])
+    assert not needs_migration(
+        [entry("Apply", {}), entry("Update", {}, "kubectl"), entry("Update", {}, subresource="status")]
+    )
 
 
 def test_updated_and_applied_fields_become_one_entry_and_entries_of_others_stay():
@@ -32,7 +34,9 @@ def test_of_updated_fields_only_recorded_ones_are_kept():
     recorded = create_fields({"spec": {"ports": [{"name": "postgres", "port": 5432}]}}, SERVICE)
     updated = {**listed("name", "port", "nodePort", "appProtocol"), "f:metadata": {"f:labels": {"f:theirs": {}}}}
     applied = listed("targetPort")
-    assert migrated([entry("Update", updated), entry("Apply", applied)], recorded) == [entry("Apply", listed("name", "port", "targetPort"))]
+    assert migrated([entry("Update", updated), entry("Apply", applied)], recorded) == [
+        entry("Apply", listed("name", "port", "targetPort"))
+    ]
 
 
 def test_members_of_sets_and_recorded_single_values_are_kept_whole():

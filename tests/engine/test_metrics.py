@@ -38,7 +38,9 @@ FIELD = {
 
 
 def families(metrics):
-    return {family.name: family for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())}
+    return {
+        family.name: family for family in text_string_to_metric_families(generate_latest(metrics.registry).decode())
+    }
 
 
 def samples(metrics):
@@ -341,7 +343,9 @@ def test_events_are_counted_by_outcome():
     harness = WorkersHarness()
     harness.recorder.sent, harness.recorder.dropped, harness.recorder._correlator.suppressed = 3, 2, 1
     now = samples(harness.metrics)
-    assert {outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")} == {
+    assert {
+        outcome: now["ruleop_events_total", ("outcome", outcome)] for outcome in ("sent", "dropped", "suppressed")
+    } == {
         "sent": 3,
         "dropped": 2,
         "suppressed": 1,
@@ -354,5 +358,7 @@ def test_the_collector_declares_its_metrics():
     assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):
         harness.metrics.registry.register(
-            StateCollector(controllers=(), informers=list, recorder=harness.recorder, on_loop=lambda function: function())
+            StateCollector(
+                controllers=(), informers=list, recorder=harness.recorder, on_loop=lambda function: function()
+            )
         )

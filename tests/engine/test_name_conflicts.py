@@ -42,7 +42,12 @@ def theirs(**metadata):
     containers = [{"name": "app", "image": "nginx:1", "env": env}, {"name": "sidecar", "image": "mesh:1"}]
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
     spec = {"replicas": 10, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", **metadata}, "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", **metadata},
+        "spec": spec,
+    }
 
 
 def rules(adopt="", **apply):
@@ -58,7 +63,9 @@ def in_the_way(body, **metadata):
 
 def leave_behind(harness):
     """As its owner does that is deleted with --cascade=orphan."""
-    metadata = {name: value for name, value in harness.server.objects[KEY]["metadata"].items() if name != "ownerReferences"}
+    metadata = {
+        name: value for name, value in harness.server.objects[KEY]["metadata"].items() if name != "ownerReferences"
+    }
     return harness.server.edit(KEY, metadata=metadata)
 
 
@@ -211,7 +218,9 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
         assert harness.server.log.count(("look", "web")) - looks == 4
         assert (await harness.reconcile()).again > 8
         assert harness.condition()["reason"] == "ErrResourceExists"
-        assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["conflicting object cannot be read; will retry"]
+        assert [log["event"] for log in logs if log["log_level"] == "warning"] == [
+            "conflicting object cannot be read; will retry"
+        ]
 
     run(scenario())
 
@@ -245,7 +254,9 @@ async def requests_at_rest(harness):
 
 def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
     async def scenario():
-        harness = ReconcilerHarness("reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED)
+        harness = ReconcilerHarness(
+            "reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED
+        )
         harness.server.make(child("taken", owner=None, data={}))
         await harness.until_settled()
         harness.edit_app(spec={"name": "free"})
@@ -259,7 +270,9 @@ def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
 def test_nobody_looks_at_what_was_taken_over(run, strategy):
     async def scenario():
         more = f"adopt: orphans, apply: {{strategy: {strategy}}}"
-        harness = ReconcilerHarness(f"reconcilePeriod: 0s\nchildren: {{a: {{template: a.yaml, {more}}}}}\n", {"name": "a"}, a=NAMED)
+        harness = ReconcilerHarness(
+            f"reconcilePeriod: 0s\nchildren: {{a: {{template: a.yaml, {more}}}}}\n", {"name": "a"}, a=NAMED
+        )
         harness.server.make(child("a", owner=None, data={}))
         await harness.until_settled()
         assert await requests_at_rest(harness) == ([], None)

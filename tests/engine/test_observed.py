@@ -32,7 +32,14 @@ def server(tmp_path):
     def begin(what, value, spec):
         (tmp_path / "watches.yaml").write_text(RULES.replace("WHAT", what).replace("VALUE", value))
         made = ApiServer(Cluster(tmp_path, home="default", namespaces=["shop"]))
-        made.cluster.add({"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+        made.cluster.add(
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "App",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": spec,
+            }
+        )
         return made
 
     return begin
@@ -44,7 +51,9 @@ def settings(namespace, v):
 
 
 @pytest.mark.parametrize(("what", "value"), [BY_NAME, BY_SELECTOR], ids=["name", "selector"])
-@pytest.mark.parametrize(("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")])
+@pytest.mark.parametrize(
+    ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
+)
 def test_a_change_of_what_is_observed_wakes_the_resource(run, server, what, value, spec, namespace):
     """Also where the namespace's template gives nothing, which means the custom resource's own."""
 
@@ -53,7 +62,9 @@ def test_a_change_of_what_is_observed_wakes_the_resource(run, server, what, valu
         made.cluster.add(settings(namespace, "one"))
         async with settled_operator(made) as harness:
             assert made.cluster["App/web"]["status"]["seen"] == "one"
-            made.cluster.edit(f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}})
+            made.cluster.edit(
+                f"ConfigMap/{'' if namespace == 'default' else f'{namespace}/'}settings", {"data": {"v": "two"}}
+            )
             await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == "two"
 

@@ -67,7 +67,9 @@ def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
         stack.close()
         if not going[key]:
             due = [each for each in kept if each[0] == key]
-            assert [each for each in told if each in due] == [each for each in due if each[2] not in answers[key] or not each[2]]
+            assert [each for each in told if each in due] == [
+                each for each in due if each[2] not in answers[key] or not each[2]
+            ]
             kept[:] = [each for each in kept if each[0] != key]
             answers[key].clear()
 

@@ -180,7 +180,12 @@ def test_adoption_is_called_adoption_whatever_the_strategy(run):
     async def scenario():
         for strategy in ("merge", "replace", "server-side"):
             life = Life(f"children: {{a: {{template: a.yaml, adopt: orphans, apply: {{strategy: {strategy}}}}}}}\n")
-            orphan = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {"v": "0"}}
+            orphan = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "a", "namespace": "shop"},
+                "data": {"v": "0"},
+            }
             life.harness.server.make(orphan)
             assert await life.writes() == [("adopted", "ConfigMap/shop/a", "data.v")], strategy
             assert any(reason == "Adopted" for _, reason, _ in life.harness.events), strategy
@@ -318,7 +323,9 @@ def test_fields_are_paths_with_items_by_their_keys(run):
         life = Life("children: {d: {template: d.yaml}}\n", d=DEPLOYMENT)
         await life.rest()
         life.harness.edit_app(spec={"v": "2"})
-        assert await life.writes() == [("patched", "Deployment/shop/d", "spec.template.spec.containers[name=web].image")]
+        assert await life.writes() == [
+            ("patched", "Deployment/shop/d", "spec.template.spec.containers[name=web].image")
+        ]
 
     run(scenario())
 
@@ -366,7 +373,9 @@ def test_all_rounds_of_a_pass_are_counted(run):
         children = ", ".join(f"{name}: {{template: {name}.yaml, adopt: orphans}}" for name in "abc")
         files = {name: A.replace("name: a", f"name: {name}") for name in "abc"}
         life = Life(f"children: {{{children}}}\n", **files)
-        life.harness.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}})
+        life.harness.server.make(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}
+        )
         assert await life.reconciled() == [("Ready", 3)]
 
     run(scenario())
@@ -374,7 +383,11 @@ def test_all_rounds_of_a_pass_are_counted(run):
 
 def test_what_is_awaited_is_said_once(run):
     async def scenario():
-        life = Life("children: {a: {template: a.yaml, waitFor: spec.one == 1}, b: {template: b.yaml, dependsOn: [a]}}\n", {"one": 0}, b=A)
+        life = Life(
+            "children: {a: {template: a.yaml, waitFor: spec.one == 1}, b: {template: b.yaml, dependsOn: [a]}}\n",
+            {"one": 0},
+            b=A,
+        )
         assert await life.reconciled() == [("Waiting", 0, "a: waitFor: spec.one == 1", "b: a to be ready")]
         life.harness.edit_app(spec={"v": "2", "one": 0})
         assert await life.reconciled() == []
@@ -424,7 +437,9 @@ def test_the_same_refusal_at_every_retry_is_no_news(run):
 # -- whatever happens, in whatever order -------------------------------------------------------------------------------
 
 HAPPENINGS = st.lists(
-    st.lists(st.sampled_from(["edit", "rules", "theirs", "deleted", "restart"]), max_size=3, unique=True), min_size=1, max_size=4
+    st.lists(st.sampled_from(["edit", "rules", "theirs", "deleted", "restart"]), max_size=3, unique=True),
+    min_size=1,
+    max_size=4,
 )
 
 

@@ -38,7 +38,9 @@ class ProbesHarness:
     async def __aenter__(self):
         on_loop = partial(call_on_loop, asyncio.get_running_loop())
         recorder = SimpleNamespace(statistics=lambda: {"sent": 3})
-        self.metrics.registry.register(StateCollector(controllers=(), informers=list, recorder=recorder, on_loop=on_loop))
+        self.metrics.registry.register(
+            StateCollector(controllers=(), informers=list, recorder=recorder, on_loop=on_loop)
+        )
         watchdog = LoopWatchdog(self.metrics.lag.observe, clock=lambda: self.time)
         self.probes = Probes(lambda: self.checks, self.metrics, watchdog)
         await self.probes.serve(**self.listen)
@@ -208,7 +210,9 @@ def test_only_get_and_head_of_the_known_paths_are_answered(run, method, path, re
     ],
 )
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(run, accept, content_type, parse, encoding):
+def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(
+    run, accept, content_type, parse, encoding
+):
     async def scenario():
         async with ProbesHarness(health="0", metrics=ANY) as harness:
             harness.metrics.leader.labels("ruleop").set(1)
@@ -217,7 +221,9 @@ def test_metrics_are_served_in_the_format_and_encoding_that_the_scraper_accepts(
                 assert response.headers["Content-Type"].startswith(content_type)
                 assert response.headers.get("Content-Encoding", "identity") == encoding
                 text = await response.text()
-            samples = {(each.name, *each.labels.values()): each.value for family in parse(text) for each in family.samples}
+            samples = {
+                (each.name, *each.labels.values()): each.value for family in parse(text) for each in family.samples
+            }
             assert samples["leader_election_master_status", "ruleop"] == 1
             assert samples["ruleop_events_total", "sent"] == 3
 
@@ -308,7 +314,9 @@ def test_an_invalid_address_is_an_error_that_says_what_to_do(run, address):
 
 
 def test_an_invalid_host_is_an_error_that_says_what_to_do(run):
-    with pytest.raises(RuleopError, match=r"cannot listen on a\.\.b:1: a\.\.b is not a valid host name; choose another address"):
+    with pytest.raises(
+        RuleopError, match=r"cannot listen on a\.\.b:1: a\.\.b is not a valid host name; choose another address"
+    ):
         run(serve_and_stop("a..b:1"))
 
 

@@ -119,7 +119,9 @@ def test_a_controller_reports_its_queue_or_what_it_waits_for(harness, run):
         harness.watch("shop")
         assert checks.of_controller(controller, book) == Check(name, False, "waiting for v1 ConfigMap")
         harness.informer.watchers.clear()
-        assert checks.of_controller(controller, book) == Check(name, False, "waiting for schemas of the kinds that it writes")
+        assert checks.of_controller(controller, book) == Check(
+            name, False, "waiting for schemas of the kinds that it writes"
+        )
         book.leading = False
         assert checks.of_controller(controller, book) == Check(name, True, "standby")
         release = harness.hold("failed")

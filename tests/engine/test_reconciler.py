@@ -137,7 +137,9 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
     """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
 
     async def scenario():
-        body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}\nfinalize: {bye: {template: bye.yaml}}\n"
+        body = (
+            "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}\nfinalize: {bye: {template: bye.yaml}}\n"
+        )
         harness = one(body, bye=A.replace("name: a", "name: bye"))
         harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
         await harness.until_settled()
@@ -229,7 +231,9 @@ async def fighting(**files):
     harness = one(TWO, **({"b": B} | files))
     await harness.until_settled()
     metadata = harness.live("a")["metadata"]
-    metadata["managedFields"] = [{"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}]
+    metadata["managedFields"] = [
+        {"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}
+    ]
     assert await fight(harness, ENOUGH + 3) == ENOUGH
     return harness
 
@@ -251,12 +255,17 @@ def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
     async def scenario():
         harness = await fighting()
         message = "a: ConfigMap/a: data.v is repeatedly changed by someone; backing off before reverting it"
-        assert [each for each in harness.events if each[1] == "FieldConflict"] == [("Warning", "FieldConflict", message)]
+        assert [each for each in harness.events if each[1] == "FieldConflict"] == [
+            ("Warning", "FieldConflict", message)
+        ]
         condition = harness.condition()
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "FieldConflict", message)
         assert harness.condition("Stalled")["status"] == "True"
         assert harness.server.log.count(("look", "a")) == 1, "read once, to name it"
-        assert harness.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"}) == 1
+        assert (
+            harness.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"})
+            == 1
+        )
 
     run(scenario())
 
@@ -332,7 +341,9 @@ def test_the_server_that_changes_what_is_written_is_named(run):
         make = harness.server.make
 
         def hook(obj):
-            return make({**obj, "data": {"v": "hooked"}} if obj["kind"] == "ConfigMap" and obj["data"]["v"] == "1" else obj)
+            return make(
+                {**obj, "data": {"v": "hooked"}} if obj["kind"] == "ConfigMap" and obj["data"]["v"] == "1" else obj
+            )
 
         harness.server.make = hook
         await fight(harness, ENOUGH + 1)
@@ -378,7 +389,9 @@ def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
         harness = one(f"children: {{a: {child}}}\n")
 
         async def switch(**annotations):
-            harness.server.edit(harness.key("web", "App"), metadata={**harness.app["metadata"], "annotations": annotations})
+            harness.server.edit(
+                harness.key("web", "App"), metadata={**harness.app["metadata"], "annotations": annotations}
+            )
             harness.stores.catch_up()
             harness.time += 10
             await harness.until_settled()
@@ -395,7 +408,9 @@ def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
 # -- ignored fields ----------------------------------------------------------------------------------------------------
 
 
-WITH_TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', other: '{{ spec.other }}'}\n"
+WITH_TWO = (
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', other: '{{ spec.other }}'}\n"
+)
 
 
 @pytest.mark.parametrize("strategy", ["merge", "replace", "server-side"])
@@ -465,7 +480,9 @@ def test_what_is_taken_away_is_told(run):
 def test_what_is_taken_over_is_told(run):
     async def scenario():
         harness = one("children: {a: {template: a.yaml, adopt: orphans}}\n")
-        harness.server.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {}})
+        harness.server.make(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {}}
+        )
         await harness.until_settled()
         assert harness.live("a")["metadata"]["labels"][PART_OF]
         assert ("Normal", "Adopted", "Adopted ConfigMap/a: had no owner") in harness.events
@@ -500,7 +517,8 @@ def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
         (expected,) = harness.reconciler.expectations.values()
         versions = {key.name: version for key, version in expected._versions.items()}
         assert versions == {
-            name: harness.live(name, kind)["metadata"]["resourceVersion"] for name, kind in (("a", "ConfigMap"), ("web", "App"))
+            name: harness.live(name, kind)["metadata"]["resourceVersion"]
+            for name, kind in (("a", "ConfigMap"), ("web", "App"))
         }
 
     run(scenario())
@@ -517,7 +535,13 @@ def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
         harness.known_conditions = frozenset({"Kept", "Dropped"})
         harness.restart(project(ONE + "conditions: [{type: Kept, status: 'true'}]\n", a=A).rules)
         await harness.until_settled()
-        assert [each["type"] for each in harness.app["status"]["conditions"]] == ["Theirs", "Ready", "Reconciling", "Stalled", "Kept"]
+        assert [each["type"] for each in harness.app["status"]["conditions"]] == [
+            "Theirs",
+            "Ready",
+            "Reconciling",
+            "Stalled",
+            "Kept",
+        ]
 
     run(scenario())
 
@@ -553,7 +577,9 @@ def test_a_finalizer_that_cannot_be_removed_is_told(run):
     async def scenario():
         harness = one(ELSEWHERE)
         await harness.until_settled()
-        harness.server.edit(harness.key("web", "App"), metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        harness.server.edit(
+            harness.key("web", "App"), metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        )
         harness.stores.catch_up()
         harness.server.say("patch", "web", *[Answer.FORBIDDEN] * 20)
         for _ in range(4):

@@ -29,11 +29,16 @@ def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(run, tmp_path):
         harness = recording(tmp_path / "passes")
         await harness.until_settled()
         files = sorted((tmp_path / "passes").iterdir())
-        assert [file.name for file in files][:2] == ["App_example.com_shop_web_000001.json", "App_example.com_shop_web_000002.json"]
+        assert [file.name for file in files][:2] == [
+            "App_example.com_shop_web_000001.json",
+            "App_example.com_shop_web_000002.json",
+        ]
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
         first, last = (read_document(orjson.loads(file.read_bytes())) for file in (files[0], files[-1]))
         (rule,) = harness.project.rules
-        create, quiet = (plan(rule, each.resource, each.observed, each.history, foresee=each.foresee) for each in (first, last))
+        create, quiet = (
+            plan(rule, each.resource, each.observed, each.history, foresee=each.foresee) for each in (first, last)
+        )
         assert [action.key.name for action in create.actions] == ["a"]
         assert quiet.quiet
 

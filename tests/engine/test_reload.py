@@ -382,7 +382,10 @@ def test_files_that_are_written_all_the_time_are_loaded(run, root):
             try:
                 in_place(root)
                 wanted = (TEMPLATE % "second").strip()
-                while not isinstance(report := await follower.next(), Project) or wanted not in report.templates["config.yaml.j2"]:
+                while (
+                    not isinstance(report := await follower.next(), Project)
+                    or wanted not in report.templates["config.yaml.j2"]
+                ):
                     pass
             finally:
                 ended.set()
@@ -535,7 +538,9 @@ def test_an_internal_error_does_not_stop_it(run, root, monkeypatch):
             monkeypatch.setattr(follower.reloader.log, "exception", lambda *_: failing.set(), raising=False)
             in_place(root)
             await asyncio.wait_for(failing.wait(), 15)
-            assert await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
+            assert (
+                await follower.until_rejected() == f"{root}: cannot be read: PermissionError(13, 'Permission denied')"
+            )
             monkeypatch.setattr(module, "load_project", load_project)
             a_new_file(root)
             await follower.until(digest(root))

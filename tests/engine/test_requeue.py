@@ -65,8 +65,12 @@ def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(r
         broken.server.say("create", "a", Answer.BROKEN)
         assert (await broken.reconcile()).result == "error"
         overtaken = annotated(ONE)
-        overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(metadata={**overtaken.app["metadata"], "generation": 3})
-        assert (await overtaken.reconcile()).result == "requeue", "there is a newer CR than the one that the status was made for"
+        overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(
+            metadata={**overtaken.app["metadata"], "generation": 3}
+        )
+        assert (await overtaken.reconcile()).result == "requeue", (
+            "there is a newer CR than the one that the status was made for"
+        )
         assert (await overtaken.until_settled()).result == "success"
 
     run(scenario())
@@ -120,12 +124,18 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
     async def scenario():
         more = "ns: {template: ns.yaml, when: spec.more}, inside: {template: inside.yaml, when: spec.more}"
         harness = ReconcilerHarness(
-            f"reach: cluster\nchildren: {{a: {{template: a.yaml}}, {more}}}\n", {"more": False}, a=A, ns=NAMESPACE, inside=INSIDE
+            f"reach: cluster\nchildren: {{a: {{template: a.yaml}}, {more}}}\n",
+            {"more": False},
+            a=A,
+            ns=NAMESPACE,
+            inside=INSIDE,
         )
         await something_is_in_the_way(harness)
         harness.edit_app(spec={"more": True})
         make = harness.server.make
-        harness.server.make = lambda obj: make({**obj, "status": {"phase": "Active"}} if obj["kind"] == "Namespace" else obj)
+        harness.server.make = lambda obj: make(
+            {**obj, "status": {"phase": "Active"}} if obj["kind"] == "Namespace" else obj
+        )
         waited = 0.0
         while ("create", "inside") not in harness.server.log:
             assert waited < 1

@@ -32,10 +32,16 @@ def document(kind: Kind, **status: object):
     name = f"com.example.{kind.version}.{kind.kind}"
     schema = {
         "type": "object",
-        "properties": {"status": {"type": "object", "properties": status}, "spec": {"allOf": [{"$ref": "#/components/schemas/Spec"}]}},
+        "properties": {
+            "status": {"type": "object", "properties": status},
+            "spec": {"allOf": [{"$ref": "#/components/schemas/Spec"}]},
+        },
         "x-kubernetes-group-version-kind": [{"group": kind.group, "version": kind.version, "kind": kind.kind}],
     }
-    inner = {"type": "object", "properties": {"size": {"type": "integer"}, "again": {"$ref": "#/components/schemas/Spec"}}}
+    inner = {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}, "again": {"$ref": "#/components/schemas/Spec"}},
+    }
     return {"components": {"schemas": {name: schema, "Spec": inner}}}
 
 
@@ -151,7 +157,9 @@ def test_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, m
 
 
 def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
-    server.documents["example.com", "v1"] = ApiError(Problem.FORBIDDEN, verb="discover", resource="/openapi/v3", text="no")
+    server.documents["example.com", "v1"] = ApiError(
+        Problem.FORBIDDEN, verb="discover", resource="/openapi/v3", text="no"
+    )
     with capture_logs() as logs:
         run(schemas.look(APP))
         run(schemas.look(APP))
@@ -168,7 +176,9 @@ def test_a_schema_is_whole_although_it_refers_to_others():
 
 def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server, world, run):
     rules = build_project(
-        {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"}, root="r", environ={}
+        {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"},
+        root="r",
+        environ={},
     ).rules
     room = StatusSchemas()
     with capture_logs() as logs:
@@ -197,7 +207,9 @@ class Wire:
 
     async def fetch(self, request):
         self.asked.append(request.path)
-        paths = {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={number}"} for path, number in self.hashes.items()}
+        paths = {
+            path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={number}"} for path, number in self.hashes.items()
+        }
         etag = orjson.dumps(paths).decode()
         return (b"", etag) if request.etag == etag else (orjson.dumps({"paths": paths}), etag)
 

@@ -71,7 +71,12 @@ def server(tmp_path):
         (tmp_path / "watches.yaml").write_text(rules)
         made = ApiServer(Cluster(tmp_path, home="default", unserved=unserved))
         made.cluster.add(
-            {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "default"}, "spec": {"v": "1"}}
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "App",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {"v": "1"},
+            }
         )
         return made
 
@@ -141,9 +146,17 @@ def test_of_two_versions_of_a_kind_the_served_one_is_created(run, server):
 def test_a_version_that_is_not_served_makes_only_its_rule_wait(run, server):
     async def scenario():
         made = server(
-            SCALED.replace("KIND", "App").replace("VERSION", "v2") + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
+            SCALED.replace("KIND", "App").replace("VERSION", "v2")
+            + SCALED.replace("KIND", "Other").replace("VERSION", "v2beta2")
         )
-        made.cluster.add({"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "o", "namespace": "default"}, "spec": {}})
+        made.cluster.add(
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "Other",
+                "metadata": {"name": "o", "namespace": "default"},
+                "spec": {},
+            }
+        )
         async with settled_operator(made):
             assert ready(made) == READY
             waits = "scaler waits for the kind autoscaling/v2beta2 HorizontalPodAutoscaler to be served by the cluster"
@@ -156,10 +169,19 @@ def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, serv
     """Its store keeps what it knew; a rule that may still look sees what there is."""
 
     async def scenario():
-        mine = APP + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
+        mine = (
+            APP
+            + "  observe: {mine: {version: v1, kind: ConfigMap, selector: {a: b, c: d}}}\n  status: {seen: '{{ mine | length }}'}\n"
+        )
         made = server(mine + OTHER)
         labels = {"a": "b", "c": "d"}
-        made.cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default", "labels": labels}})
+        made.cluster.add(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "x", "namespace": "default", "labels": labels},
+            }
+        )
         async with settled_operator(made) as harness:
             assert made.cluster["App/web"]["status"]["seen"] == 1
             for watcher in others(harness):

@@ -16,7 +16,9 @@ class Bench:
         self.now = 100.0
         self.timers: list[tuple[float, object]] = []
         self.woken: list[str] = []
-        self.debounce = StatusDebounce(lambda: self.now, lambda seconds, call: self.timers.append((self.now + seconds, call)))
+        self.debounce = StatusDebounce(
+            lambda: self.now, lambda seconds, call: self.timers.append((self.now + seconds, call))
+        )
 
     def wait(self, seconds: float) -> None:
         end = self.now + seconds

@@ -24,11 +24,19 @@ class Play:
     """A kind without rules, and what is done about its CRs."""
 
     def __init__(self, *finalizers, dry_run=False):
-        metadata = {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "1", "finalizers": list(finalizers)}
+        metadata = {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "u",
+            "resourceVersion": "1",
+            "finalizers": list(finalizers),
+        }
         self.resource = {"apiVersion": "example.com/v1", "kind": "App", "metadata": metadata}
         self.done, self.failed = [], {}
         world = SimpleNamespace(resource=lambda _key, _version="": self.resource, seen_from=lambda _namespace: world)
-        environment = SimpleNamespace(cache=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, clock=None)
+        environment = SimpleNamespace(
+            cache=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, clock=None
+        )
         self.reconciler = Reconciler(APP, (), environment, queue=None)
 
     async def execute(self, actions, _resource):

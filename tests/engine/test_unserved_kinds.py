@@ -34,7 +34,9 @@ class Cluster:
     def set_state(self, kind, state):
         """Sets the state of the watches of a kind, one after the other; returns what is logged."""
         with capture_logs() as lines:
-            for informer in [informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind]:
+            for informer in [
+                informer for informer in self.operator.informers.informers.values() if informer.need.kind == kind
+            ]:
                 informer.state = state
                 self.operator.controller_set.state_changed(informer)
         return [(line["log_level"], line["event"], line["kind"]) for line in lines if "kind" in line]

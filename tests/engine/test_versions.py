@@ -46,11 +46,19 @@ def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: b
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
-    return SimpleNamespace(need=need, state=State.SYNCED, store=store, store_of=lambda _key: store, stores=lambda: iter((store,)))
+    return SimpleNamespace(
+        need=need, state=State.SYNCED, store=store, store_of=lambda _key: store, stores=lambda: iter((store,))
+    )
 
 
 def thing(kind: Kind, version: int = 5, **spec):
-    metadata = {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": str(version), "labels": {PART_OF: OWNER.part_of}}
+    metadata = {
+        "name": "a",
+        "namespace": "shop",
+        "uid": "u",
+        "resourceVersion": str(version),
+        "labels": {PART_OF: OWNER.part_of},
+    }
     metadata["ownerReferences"] = [OWNER.reference()]
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
@@ -72,7 +80,10 @@ def test_a_kind_is_watched_in_each_version_that_is_written(rule):
 
 
 def test_only_what_is_read_as_metadata_is_watched_as_metadata(rule):
-    assert {name: observe_need(each).metadata_only for name, each in rule.observe.items()} == {"seen": False, "counted": True}
+    assert {name: observe_need(each).metadata_only for name, each in rule.observe.items()} == {
+        "seen": False,
+        "counted": True,
+    }
 
 
 def test_an_object_is_given_in_the_version_that_is_asked_for(world):

@@ -51,7 +51,9 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     assert OLD not in controller_set.cache.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
     controller_set.update_watches()
-    assert controller_set.cache.children_of[OLD][0].need == WatchSpec(Kind("old.example.com", "v2", "Old"), labels=PART_OF)
+    assert controller_set.cache.children_of[OLD][0].need == WatchSpec(
+        Kind("old.example.com", "v2", "Old"), labels=PART_OF
+    )
     assert controller_set.cache.children_of[OLD][0].need in controllers.by_kind[APP].needs
 
 

@@ -48,7 +48,10 @@ class Watch:
         reflector._restart()
         reflector.next(self.clock())
         reflector.opened(self.clock())
-        objects = [{"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}} for name in names]
+        objects = [
+            {"metadata": {"name": name, "namespace": self.namespace, "uid": name, "resourceVersion": "5"}}
+            for name in names
+        ]
         end = {"metadata": {"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}}}
         events = [*({"type": "ADDED", "object": obj} for obj in objects), {"type": "BOOKMARK", "object": end}]
         reflector.lines([json.dumps(event).encode() for event in events], self.clock())

@@ -87,7 +87,9 @@ class Selection:
         wanted = [term.split("=") for term in self.labels.split(",") if term]
         assert not any(set(term[0]) & set("! ()") for term in wanted), "this server knows a and a=b"
         named = self.fields.removeprefix("metadata.name=")
-        return named in {"", key.name} and all(labels.get(name) in (value or [labels.get(name, False)]) for name, *value in wanted)
+        return named in {"", key.name} and all(
+            labels.get(name) in (value or [labels.get(name, False)]) for name, *value in wanted
+        )
 
     def event(self, happened: Happened) -> tuple[str, dict[str, Any]] | None:
         """The type and the object; None where it is of no concern. What no longer fits is deleted for whoever
@@ -128,7 +130,12 @@ class ApiServer:
     @property
     def infos(self) -> list[ResourceInfo]:
         kinds = [info for kind in builtin_kinds() if (info := builtin_resource(kind)) is not None]
-        kinds += [info for crd in self.cluster.project.crds for each in crd.versions if (info := crd.resource(each.name)) is not None]
+        kinds += [
+            info
+            for crd in self.cluster.project.crds
+            for each in crd.versions
+            if (info := crd.resource(each.name)) is not None
+        ]
         return [info for info in kinds if info.kind not in self.cluster.unserved]
 
     def info(self, group: str, version: str, plural: str) -> ResourceInfo:
@@ -139,7 +146,9 @@ class ApiServer:
 
     def discovery(self, *, core: bool) -> dict[str, Any]:
         groups = []
-        for group, of_group in itertools.groupby(sorted(self.infos, key=lambda info: info.kind), lambda info: info.kind.group):
+        for group, of_group in itertools.groupby(
+            sorted(self.infos, key=lambda info: info.kind), lambda info: info.kind.group
+        ):
             if (group == "") is core:
                 versions = [
                     {"version": version, "resources": [_described(info) for info in infos]}
@@ -150,7 +159,9 @@ class ApiServer:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    async def answer(self, method: str, path: str, query: str, body: bytes | None, content_type: str) -> tuple[int, Any]:
+    async def answer(
+        self, method: str, path: str, query: str, body: bytes | None, content_type: str
+    ) -> tuple[int, Any]:
         """The status and the JSON, or a Selection where it is to be watched."""
         if path in {"/api", "/apis"}:
             return 200, self.discovery(core=path == "/api")
@@ -204,10 +215,16 @@ class ApiServer:
                 news = self._news
                 if self.silent:
                     await asyncio.Event().wait()
-                events = [event for each in self.cluster.history if each.version > version and (event := selection.event(each))]
+                events = [
+                    event
+                    for each in self.cluster.history
+                    if each.version > version and (event := selection.event(each))
+                ]
                 if self.cluster.version > version:
                     version = self.cluster.version
-                    await exchange.chunk(b"".join(each + b"\n" for each in (*(line(*event) for event in events), bookmark(version))))
+                    await exchange.chunk(
+                        b"".join(each + b"\n" for each in (*(line(*event) for event in events), bookmark(version)))
+                    )
                 await news.wait()
 
 
@@ -240,7 +257,9 @@ class _Wanted:
     def done(self, cluster: Cluster, content_type: str) -> tuple[int, Any]:
         verb, _, key, body = self.asked
         if verb in {"list", "watch"}:
-            selection = Selection(self.info, key.namespace, self.query.get("labelSelector", ""), self.query.get("fieldSelector", ""))
+            selection = Selection(
+                self.info, key.namespace, self.query.get("labelSelector", ""), self.query.get("fieldSelector", "")
+            )
             if verb == "watch":
                 return 200, selection
             items = [obj for each, obj in cluster.objects.items() if selection.has(each, obj)]
@@ -303,7 +322,9 @@ class Wire:
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
         await asyncio.sleep(0)
-        status, body = await self.api.answer(request.method, unquote(request.path), request.query, request.body, request.content_type)
+        status, body = await self.api.answer(
+            request.method, unquote(request.path), request.query, request.body, request.content_type
+        )
         data = orjson.dumps(body)
         self.before_answers()
         if status >= 300:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _without_logs() -> Iterator[None]:
     before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False)
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False
+    )
     yield
     structlog.configure(**before)

@@ -131,7 +131,9 @@ class OperatorHarness:
         return next(watcher for watcher in self.watchers if watcher.store.kind.kind == kind)
 
     def list_all(self, *, but: Iterable[FakeWatcher] = ()) -> None:
-        for watcher in [watcher for watcher in self.watchers if watcher not in but and watcher.store.state is State.PENDING]:
+        for watcher in [
+            watcher for watcher in self.watchers if watcher not in but and watcher.store.state is State.PENDING
+        ]:
             watcher.list()
 
     def resync(self) -> None:
@@ -176,7 +178,11 @@ def _idle(controller: Controller) -> bool:
     queue, now = controller.workers.queue, time.monotonic()
     due = queue.next_due()
     statistics = queue.statistics(now=now)
-    return not (controller.workers._open and statistics["ready"]) and not statistics["active"] and (due is None or due > now + SOON)
+    return (
+        not (controller.workers._open and statistics["ready"])
+        and not statistics["active"]
+        and (due is None or due > now + SOON)
+    )
 
 
 @contextlib.asynccontextmanager

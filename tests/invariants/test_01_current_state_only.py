@@ -112,7 +112,9 @@ def _repeat(watcher: FakeWatcher, chance: random.Random) -> None:
     """Events that were brought long ago, in any order."""
     history = watcher.wire.api.cluster.history
     old = [event for each in history if each.version <= watcher.at and (event := watcher.selection.event(each))]
-    watcher.bring(*(line(*event) for event in chance.sample(old, min(len(old), 5))), bookmark(chance.randint(1, watcher.at)))
+    watcher.bring(
+        *(line(*event) for event in chance.sample(old, min(len(old), 5))), bookmark(chance.randint(1, watcher.at))
+    )
 
 
 async def _peace(harness: OperatorHarness, chance: random.Random) -> None:

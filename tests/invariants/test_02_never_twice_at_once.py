@@ -21,7 +21,9 @@ CRS = [Request("ns", name) for name in "abc"]
 
 @property_test(200)
 def test_one_cr_has_one_pass_at_a_time_and_one_more_for_all_changes_meanwhile(data: Any) -> None:
-    steps = data.draw(st.lists(st.tuples(st.sampled_from(["event", "event", "end"]), st.sampled_from(CRS), st.sampled_from(Urgency))))
+    steps = data.draw(
+        st.lists(st.tuples(st.sampled_from(["event", "event", "end"]), st.sampled_from(CRS), st.sampled_from(Urgency)))
+    )
     run(_worked(steps))
 
 

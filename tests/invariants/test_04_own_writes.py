@@ -108,7 +108,9 @@ def test_the_event_of_an_own_write_that_precedes_its_answer_does_not_requeue() -
         server = apps("web")
         async with settled_operator(server) as harness:
             harness.wire.before_answers = lambda: [watcher.deliver() for watcher in harness.watchers]
-            with mock.patch.object(Reconciler, "_reconcile", autospec=True, side_effect=Reconciler._reconcile) as looked_at:
+            with mock.patch.object(
+                Reconciler, "_reconcile", autospec=True, side_effect=Reconciler._reconcile
+            ) as looked_at:
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
                 await harness.until_quiet()
                 assert looked_at.call_count == 1, "for the edit; its own two writes are none"

@@ -105,7 +105,9 @@ def test_the_finalizer_is_removed_by_a_write_that_names_the_version_of_a_live_re
             await harness.until_settled()
             assert resource not in cluster
             name = resource.partition("/")[2]
-            *_, read, removed = [each for each in server.asked if each.key.name == name and "status" not in each.resource]
+            *_, read, removed = [
+                each for each in server.asked if each.key.name == name and "status" not in each.resource
+            ]
             assert (read.verb, removed.verb) == ("get", "patch")
             assert FINALIZER not in removed.body["metadata"]["finalizers"]
             assert removed.body["metadata"]["uid"]

@@ -74,7 +74,9 @@ def test_changes_behind_silent_watches_are_noticed() -> None:
             await until("the edit to be seen", lambda: server.cluster["Deployment/web-d"]["spec"]["replicas"] == 4)
             await until("the deletion to be seen", lambda: "Service/web-s" in server.cluster)
 
-    with mock.patch.multiple(reflector, WATCH_SECONDS=1.5, CLOSE_MARGIN=0.1, SILENCE=0.4, STREAMING_SILENCE=0.4, FIRST_WAIT=0.01):
+    with mock.patch.multiple(
+        reflector, WATCH_SECONDS=1.5, CLOSE_MARGIN=0.1, SILENCE=0.4, STREAMING_SILENCE=0.4, FIRST_WAIT=0.01
+    ):
         run(test())
 
 
@@ -88,7 +90,9 @@ def test_an_operator_whose_watches_are_silent_is_not_ready() -> None:
             server.meddle = lambda asked: _never() if asked.verb == "watch" else None
             await until("it to say that it is not", lambda: not _ready(operator.manager))
 
-    with mock.patch.multiple(reflector, WATCH_SECONDS=1.5, CLOSE_MARGIN=0.1, SILENCE=0.4, STREAMING_SILENCE=0.4, FIRST_WAIT=0.01):
+    with mock.patch.multiple(
+        reflector, WATCH_SECONDS=1.5, CLOSE_MARGIN=0.1, SILENCE=0.4, STREAMING_SILENCE=0.4, FIRST_WAIT=0.01
+    ):
         run(test())
 
 

@@ -23,7 +23,9 @@ def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(0.005, CAP))
     now, row = 0.0, 0
     queue.add("web", now=now)
-    for failed in data.draw(st.lists(st.sampled_from([True, True, True, False]), min_size=1, max_size=40)) + [True] * 25:
+    for failed in (
+        data.draw(st.lists(st.sampled_from([True, True, True, False]), min_size=1, max_size=40)) + [True] * 25
+    ):
         assert queue.take(now=now) == "web"
         queue.done("web", now=now, failed=failed)
         if not failed:

@@ -131,7 +131,9 @@ def keep_what_lists_lack(old: Any, store: Store, key: Any, origin: Origin) -> No
         old(store, key, origin)
 
 
-def queue_active_keys(old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, urgency: Any = queue.Urgency.CHANGE) -> None:
+def queue_active_keys(
+    old: Any, line: queue.WorkQueue[Any], key: Any, *, now: float, urgency: Any = queue.Urgency.CHANGE
+) -> None:
     if key in line._active:
         line._ready[urgency].add(key, now)
     else:
@@ -171,7 +173,9 @@ def without_preconditions(old: Any, *arguments: Any, **more: Any) -> Any:
 async def delete_without_reading(_old: Any, run: Any, action: Any) -> bool:
     metadata = action.live["metadata"]
     kind = controller.Kind.of(action.live)
-    await run.api.delete(kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation="Background")
+    await run.api.delete(
+        kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation="Background"
+    )
     return True
 
 
@@ -186,10 +190,14 @@ def conflicts_are_failures(old: Any, error: Any) -> Any:
 
 def without_server_timeout(old: Any, *arguments: Any, **more: Any) -> Any:
     request = old(*arguments, **more)
-    return replace(request, query="&".join(each for each in request.query.split("&") if not each.startswith("timeoutSeconds")))
+    return replace(
+        request, query="&".join(each for each in request.query.split("&") if not each.startswith("timeoutSeconds"))
+    )
 
 
-def give_up_after_ten_failures(old: Any, line: queue.WorkQueue[Any], key: Any, *, failed: bool = False, **more: Any) -> None:
+def give_up_after_ten_failures(
+    old: Any, line: queue.WorkQueue[Any], key: Any, *, failed: bool = False, **more: Any
+) -> None:
     old(line, key, failed=failed and line.failures(key) < 10, **more)
 
 
@@ -434,9 +442,13 @@ BREAKAGES = [
         instead(Election, "__init__", ignore_loss),
         patience=10.0,
     ),
-    Breakage(10, "stop does not wait for running passes", FINISHED, instead(workers.Workers, "stop", stop_without_waiting)),
+    Breakage(
+        10, "stop does not wait for running passes", FINISHED, instead(workers.Workers, "stop", stop_without_waiting)
+    ),
     Breakage(10, "stop does not prevent new passes", FINISHED, instead(workers.Workers, "stop", keep_starting)),
-    Breakage(10, "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", release_before_stopping)),
+    Breakage(
+        10, "the lease is released first", FINISHED, instead(manager.Manager, "_stop_workers", release_before_stopping)
+    ),
     Breakage(
         10,
         "the grace period has no limit",

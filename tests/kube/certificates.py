@@ -32,7 +32,9 @@ class Certificates:
         )
         self.sign("server", "subjectAltName=IP:127.0.0.1,DNS:kube.example.com")
 
-    def sign(self, name: str, extension: str = "extendedKeyUsage=clientAuth", *, group: str = "", days: int = 2) -> None:
+    def sign(
+        self, name: str, extension: str = "extendedKeyUsage=clientAuth", *, group: str = "", days: int = 2
+    ) -> None:
         """Makes `name`.crt and `name`.key; with a negative number of days, the certificate has ended."""
         self._run(
             "req",

@@ -30,7 +30,11 @@ class Exchange:
 
     async def answer(self, body: Any = b"{}", status: int = 200, **headers: str) -> None:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-        lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(data)}", *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
+        lines = [
+            f"HTTP/1.1 {status} x",
+            f"Content-Length: {len(data)}",
+            *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items()),
+        ]
         await self.raw("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
 
     async def open(self) -> None:
@@ -115,7 +119,9 @@ RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 
 
 @contextlib.asynccontextmanager
-async def listening(handler: RawHandler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def listening(
+    handler: RawHandler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """A server of something else: what it says and reads is all the handler's. Gives its port."""
     tasks: set[asyncio.Task[None]] = set()
     writers: list[asyncio.StreamWriter] = []

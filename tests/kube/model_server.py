@@ -16,8 +16,12 @@ WIDGETS = ResourceInfo("widgets", namespaced=True, status_subresource=True, kind
 SOURCE = Source(WIDGETS)
 
 
-def refusal(status: int, reason: str = "", *, verb: str = "watch", retry_after: str | None = None, **details: Any) -> ApiError:
-    body = orjson.dumps({"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": reason, "details": details})
+def refusal(
+    status: int, reason: str = "", *, verb: str = "watch", retry_after: str | None = None, **details: Any
+) -> ApiError:
+    body = orjson.dumps(
+        {"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": reason, "details": details}
+    )
     return answer_error(status, body, verb=verb, resource="widgets.example.com", retry_after=retry_after)
 
 
@@ -83,7 +87,10 @@ class ModelServer:
 
     def initial(self, at: int) -> list[bytes]:
         """A streaming list: in no order, ended by a bookmark."""
-        return [*(line("ADDED", obj) for _, obj in sorted(self.snapshots[at].items(), reverse=True)), bookmark(at, ends=True)]
+        return [
+            *(line("ADDED", obj) for _, obj in sorted(self.snapshots[at].items(), reverse=True)),
+            bookmark(at, ends=True),
+        ]
 
     def page(self, query: dict[str, str], at: int) -> bytes:
         """A page; the token holds the version that the list began with."""

@@ -40,7 +40,9 @@ class Open:
         return Access(self.address)
 
 
-def with_client(handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Client, Any], Awaitable[None]], **options: Any) -> None:
+def with_client(
+    handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Client, Any], Awaitable[None]], **options: Any
+) -> None:
     async def run() -> None:
         async with serving(handler) as server:
             session = await Session.open(Open(server.address))
@@ -108,7 +110,9 @@ def test_no_more_at_once_than_allowed() -> None:
     assert most == 4
 
 
-@pytest.mark.parametrize(("request_", "unknown"), [(requests.get(WIDGETS, KEY), False), (requests.merge_patch(WIDGETS, KEY, {}), True)])
+@pytest.mark.parametrize(
+    ("request_", "unknown"), [(requests.get(WIDGETS, KEY), False), (requests.merge_patch(WIDGETS, KEY, {}), True)]
+)
 @pytest.mark.parametrize("how", ["reset", "silent"])
 def test_a_write_without_an_answer_may_have_happened(request_: requests.Request, unknown: bool, how: str) -> None:
     async def handler(exchange: Exchange) -> None:

@@ -68,7 +68,9 @@ async def ask(credentials: Any, times: int = 1) -> None:
         await session.close()
 
 
-def arrives(folder: Path, user: dict[str, Any], *, context: str = "", environ: dict[str, str] | None = None) -> Exchange:
+def arrives(
+    folder: Path, user: dict[str, Any], *, context: str = "", environ: dict[str, str] | None = None
+) -> Exchange:
     """What a server sees of a request with this user."""
 
     async def run() -> Exchange:
@@ -103,7 +105,9 @@ def test_nobody(tmp_path: Path) -> None:
 
 def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
     content = {"current-context": "one", "contexts": [{"name": "one", "context": {"cluster": "c"}}]}
-    (tmp_path / "config").write_text(yaml.safe_dump({**content, "clusters": [{"name": "c", "cluster": {"server": "https://a"}}]}))
+    (tmp_path / "config").write_text(
+        yaml.safe_dump({**content, "clusters": [{"name": "c", "cluster": {"server": "https://a"}}]})
+    )
     access = asyncio.run(Kubeconfig(str(tmp_path / "config"), "", {}).load())
     assert (access.server, access.authorization) == ("https://a", "")
 
@@ -121,7 +125,13 @@ def id_token(*, ends: float) -> str:
 
 
 def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
-    config = {"id-token": id_token(ends=1), "refresh-token": "r1", "client-id": "x", "client-secret": "y", "idp-issuer-url": issuer}
+    config = {
+        "id-token": id_token(ends=1),
+        "refresh-token": "r1",
+        "client-id": "x",
+        "client-secret": "y",
+        "idp-issuer-url": issuer,
+    }
     if authority is not None:
         config["idp-certificate-authority-data"] = base64.b64encode(authority).decode()
     return {"auth-provider": {"name": "oidc", "config": config}}
@@ -133,7 +143,9 @@ def test_an_oidc_token_that_has_ended_is_renewed(tmp_path: Path, certificates: C
 
     async def provider(exchange: Exchange) -> None:
         if exchange.method == "GET":
-            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+            await exchange.answer(
+                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
+            )
         else:
             await exchange.answer({"id_token": new}, Content_Type="application/json")
 
@@ -166,7 +178,9 @@ def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, cer
 
     async def provider(exchange: Exchange) -> None:
         if exchange.method == "GET":
-            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+            await exchange.answer(
+                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
+            )
         else:
             answer = {"id_token": id_token(ends=1), "refresh_token": next(given)}
             await exchange.answer(answer, Content_Type="application/json")
@@ -187,7 +201,10 @@ def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, cer
     ("changes", "problem"),
     [
         ({"refresh-token": ""}, "oidc: the id token is missing or has expired, and there is no refresh-token"),
-        ({"id-token": "", "refresh-token": ""}, "oidc: the id token is missing or has expired, and there is no refresh-token"),
+        (
+            {"id-token": "", "refresh-token": ""},
+            "oidc: the id token is missing or has expired, and there is no refresh-token",
+        ),
         ({"id-token": "opaque"}, "oidc: the id-token is not a JWT"),
         ({"id-token": "a.b.c"}, "oidc: the id-token is not a JWT"),
         ({"id-token": "a.W10.c"}, "oidc: the id-token is not a JWT"),
@@ -203,7 +220,9 @@ def test_a_login_that_cannot_be_renewed_says_why(tmp_path: Path, changes: dict[s
 
 
 @pytest.mark.parametrize("answer", [[], {"id_token": 5, "token_endpoint": None}, {"error": "no"}])
-def test_an_answer_of_a_provider_that_is_none_is_a_failed_login(tmp_path: Path, certificates: Certificates, answer: Any) -> None:
+def test_an_answer_of_a_provider_that_is_none_is_a_failed_login(
+    tmp_path: Path, certificates: Certificates, answer: Any
+) -> None:
     async def provider(exchange: Exchange) -> None:
         await exchange.answer(answer, Content_Type="application/json")
 
@@ -222,11 +241,15 @@ def test_a_provider_that_breaks_off_is_a_failed_login(tmp_path: Path, certificat
         if exchange.method == at:
             exchange.writer.close()
         else:
-            await exchange.answer({"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json")
+            await exchange.answer(
+                {"token_endpoint": f"https://{exchange.headers['host']}/token"}, Content_Type="application/json"
+            )
 
     async def run() -> None:
         async with serving(provider, certificates.server_context()) as issuer:
-            config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes()))
+            config = write_config(
+                tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, certificates.authority.read_bytes())
+            )
             with pytest.raises(CredentialsError, match="oidc: Server disconnected"):
                 await ask(Kubeconfig(config, "", {}))
 
@@ -285,13 +308,18 @@ def plugin(folder: Path, status: str, *, exit_code: int = 0, count: Path | None 
 
 
 def test_exec_plugin(tmp_path: Path) -> None:
-    assert arrives(tmp_path, plugin(tmp_path, "{'token': 'of-' + os.environ['WHO']}")).headers["authorization"] == "Bearer of-me"
+    assert (
+        arrives(tmp_path, plugin(tmp_path, "{'token': 'of-' + os.environ['WHO']}")).headers["authorization"]
+        == "Bearer of-me"
+    )
 
 
 def test_an_exec_plugin_runs_once_until_its_token_is_refused(tmp_path: Path) -> None:
     count = tmp_path / "count"
     expiry = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    user = plugin(tmp_path, f"{{'token': str(len(open({str(count)!r}).read())), 'expirationTimestamp': {expiry!r}}}", count=count)
+    user = plugin(
+        tmp_path, f"{{'token': str(len(open({str(count)!r}).read())), 'expirationTimestamp': {expiry!r}}}", count=count
+    )
 
     async def picky(exchange: Exchange) -> None:
         good = len(server.seen) != 3
@@ -333,14 +361,19 @@ def test_client_certificates(tmp_path: Path, certificates: Certificates, way: st
         user: dict[str, Any] = {"client-certificate": crt, "client-key": key}
     elif way == "data":
         user = {
-            f"client-{name}-data": base64.b64encode(Path(path).read_bytes()).decode() for name, path in (("certificate", crt), ("key", key))
+            f"client-{name}-data": base64.b64encode(Path(path).read_bytes()).decode()
+            for name, path in (("certificate", crt), ("key", key))
         }
     else:
-        user = plugin(tmp_path, f"{{'clientCertificateData': open({crt!r}).read(), 'clientKeyData': open({key!r}).read()}}")
+        user = plugin(
+            tmp_path, f"{{'clientCertificateData': open({crt!r}).read(), 'clientKeyData': open({key!r}).read()}}"
+        )
 
     async def run() -> Exchange:
         async with serving(fine, certificates.server_context()) as server:
-            config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+            config = write_config(
+                tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)}
+            )
             await ask(Kubeconfig(config, "", {}))
             return server.seen[0]
 
@@ -353,13 +386,19 @@ def test_a_key_of_the_kubeconfig_or_of_a_plugin_is_never_left_in_a_file(
     """A process that is killed cleans nothing up."""
     certificates.sign("joe")
     crt, key = Path(certificates.path("joe.crt")).read_bytes(), Path(certificates.path("joe.key")).read_bytes()
-    inline = {f"client-{name}-data": base64.b64encode(data).decode() for name, data in (("certificate", crt), ("key", key))}
+    inline = {
+        f"client-{name}-data": base64.b64encode(data).decode() for name, data in (("certificate", crt), ("key", key))
+    }
     given = plugin(tmp_path, f"{{'clientCertificateData': {crt.decode()!r}, 'clientKeyData': {key.decode()!r}}}")
 
     async def run(user: dict[str, Any]) -> str:
         async with serving(fine, certificates.server_context()) as server:
             authority = base64.b64encode(certificates.authority.read_bytes()).decode()
-            await ask(Kubeconfig(write_config(tmp_path, server.address, user, **{"certificate-authority-data": authority}), "", {}))
+            await ask(
+                Kubeconfig(
+                    write_config(tmp_path, server.address, user, **{"certificate-authority-data": authority}), "", {}
+                )
+            )
             return server.seen[0].client_name
 
     def refused(*_: Any, **__: Any) -> None:
@@ -380,7 +419,17 @@ def test_a_key_of_the_kubeconfig_or_of_a_plugin_is_never_left_in_a_file(
 def test_a_key_that_a_person_would_have_to_unlock_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     locked = tmp_path / "locked.key"
-    arguments = ["openssl", "ec", "-in", certificates.path("joe.key"), "-aes256", "-passout", "pass:secret", "-out", str(locked)]
+    arguments = [
+        "openssl",
+        "ec",
+        "-in",
+        certificates.path("joe.key"),
+        "-aes256",
+        "-passout",
+        "pass:secret",
+        "-out",
+        str(locked),
+    ]
     subprocess.run(arguments, check=True, capture_output=True)
     user = {"client-certificate": certificates.path("joe.crt"), "client-key": str(locked)}
     said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", user), "", {}))
@@ -401,7 +450,14 @@ def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
 def test_acting_as_somebody_else(tmp_path: Path) -> None:
     """Who asks for less than may be done is not given more."""
     seen = arrives(
-        tmp_path, {"token": "x", "as": "joe", "as-uid": "7", "as-groups": ["dev"], "as-user-extra": {"Example.com/Why": ["a test"]}}
+        tmp_path,
+        {
+            "token": "x",
+            "as": "joe",
+            "as-uid": "7",
+            "as-groups": ["dev"],
+            "as-user-extra": {"Example.com/Why": ["a test"]},
+        },
     )
     said = {name: value for name, value in seen.headers.items() if name.startswith("impersonate-")}
     assert said == {
@@ -434,7 +490,9 @@ def test_a_new_certificate_gets_new_connections(tmp_path: Path, certificates: Ce
     async def run() -> list[str]:
         async with serving(picky, certificates.server_context()) as server:
             user = {"client-certificate": str(crt), "client-key": str(key)}
-            config = write_config(tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)})
+            config = write_config(
+                tmp_path, server.address, user, **{"certificate-authority": str(certificates.authority)}
+            )
             await ask(Kubeconfig(config, "", {}), times=2)
             return [each.client_name for each in server.seen]
 
@@ -467,7 +525,9 @@ def test_a_server_that_is_not_to_be_verified(tmp_path: Path, certificates: Certi
 def test_several_kubeconfigs_are_one(tmp_path: Path) -> None:
     """As $KUBECONFIG has them: the first that says something counts, also for the current context."""
     (tmp_path / "contexts").write_text(
-        yaml.safe_dump({"current-context": "both", "contexts": [{"name": "both", "context": {"cluster": "c", "user": "other"}}]})
+        yaml.safe_dump(
+            {"current-context": "both", "contexts": [{"name": "both", "context": {"cluster": "c", "user": "other"}}]}
+        )
     )
 
     async def run(context: str) -> str:
@@ -512,7 +572,12 @@ def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
         ("ca.crt", b"", {}, "the file of the CA is empty"),
         ("ca.crt", b"nonsense", {}, "the certificates cannot be read"),
         ("ca.crt", None, {}, "No such file or directory"),
-        ("token", b"x", {"KUBERNETES_SERVICE_PORT": ""}, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set"),
+        (
+            "token",
+            b"x",
+            {"KUBERNETES_SERVICE_PORT": ""},
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set",
+        ),
     ],
 )
 def test_a_service_account_that_cannot_be_used_says_why(
@@ -594,7 +659,9 @@ def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch
 
 def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificates) -> None:
     config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
-    with pytest.raises(CredentialsError, match=r"no cluster configured: .*/\.kube/config does not exist.*use --kubeconfig"):
+    with pytest.raises(
+        CredentialsError, match=r"no cluster configured: .*/\.kube/config does not exist.*use --kubeconfig"
+    ):
         find_credentials(environ={"HOME": str(tmp_path)})
     assert ": no such kubeconfig" in complaint(Kubeconfig(str(tmp_path / "none"), "", {}))
     assert ": no such kubeconfig" in complaint(Kubeconfig("~nobody-of-this-name/config", "", {}))
@@ -608,24 +675,38 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     (tmp_path / "empty").write_text("")
     assert "file is empty" in complaint(Kubeconfig(str(tmp_path / "empty"), "", {}))
     (tmp_path / "list").write_text("{contexts: [{name: one}], clusters: 5}")
-    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(Kubeconfig(str(tmp_path / "list"), "", {}))
+    assert "not a kubeconfig (it has no contexts, clusters and users" in complaint(
+        Kubeconfig(str(tmp_path / "list"), "", {})
+    )
     (tmp_path / "other").write_text("hello")
     assert "not a kubeconfig" in complaint(Kubeconfig(str(tmp_path / "other"), "", {}))
     said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"exec": "plugin"}), "", {}))
     assert "not a kubeconfig (exec is not a mapping)" in said
-    missing = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}}
+    missing = {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}
+    }
     said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", missing), "", {}))
     assert "exec plugin no-such-plugin" in said
     assert "No such file" in said
     assert "(get it)" in said
-    said = complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", plugin(tmp_path, "None", exit_code=1)), "", {}))
+    said = complaint(
+        Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", plugin(tmp_path, "None", exit_code=1)), "", {})
+    )
     assert "the plugin is unhappy" in said
-    said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "none.crt"}), "", {}))
+    said = complaint(
+        Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "none.crt"}), "", {})
+    )
     assert "none.crt" in said
     assert "the cluster has no server" in complaint(Kubeconfig(write_config(tmp_path, "", {"token": "x"}), "", {}))
     said = complaint(
         Kubeconfig(
-            write_config(tmp_path, "https://127.0.0.1:1", {"client-certificate": str(certificates.authority), "client-key": config}), "", {}
+            write_config(
+                tmp_path,
+                "https://127.0.0.1:1",
+                {"client-certificate": str(certificates.authority), "client-key": config},
+            ),
+            "",
+            {},
         )
     )
     assert "certificates cannot be read" in said

@@ -14,7 +14,9 @@ from tests.kube.model_server import SOURCE
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.sampled_from('a"\\{}[]é')), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.sampled_from('a"\\{}[]é')), inner, max_size=3)
+    ),
 )
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tests.kube.http_server import Exchange
 
 
-def resource(kind: str, *, scope: str = "Namespaced", subresources: tuple[str, ...] = (), group: str = "example.com") -> dict[str, Any]:
+def resource(
+    kind: str, *, scope: str = "Namespaced", subresources: tuple[str, ...] = (), group: str = "example.com"
+) -> dict[str, Any]:
     return {
         "resource": kind.lower() + "s",
         "responseKind": {"group": group, "version": "v1", "kind": kind},
@@ -44,7 +46,9 @@ def test_kinds_with_scope_verbs_and_subresources() -> None:
 
 
 def test_without_a_version_the_server_chooses() -> None:
-    found = read_catalogue([document(version("v2", resource("App")), version("v1", resource("App"), resource("Old")))], Catalogue())
+    found = read_catalogue(
+        [document(version("v2", resource("App")), version("v1", resource("App"), resource("Old")))], Catalogue()
+    )
     assert found.get(GroupKind("example.com", "App")).info.kind.version == "v2"
     assert found.get(GroupKind("example.com", "Old")).info.kind.version == "v1"
     assert not found.get(Kind("example.com", "v1", "App")).preferred
@@ -61,10 +65,18 @@ def test_a_server_that_does_not_answer_hides_neither_its_kinds_nor_others() -> N
 
 
 def test_differences() -> None:
-    before = read_catalogue([document(version("v1", resource("Stays"), resource("Goes"), resource("Changes")))], Catalogue())
-    after = read_catalogue([document(version("v1", resource("Stays"), resource("Comes"), resource("Changes", scope="Cluster")))], before)
+    before = read_catalogue(
+        [document(version("v1", resource("Stays"), resource("Goes"), resource("Changes")))], Catalogue()
+    )
+    after = read_catalogue(
+        [document(version("v1", resource("Stays"), resource("Comes"), resource("Changes", scope="Cluster")))], before
+    )
     found = difference(before, after)
-    assert [{kind.kind for kind in kinds} for kinds in (found.appeared, found.changed, found.gone)] == [{"Comes"}, {"Changes"}, {"Goes"}]
+    assert [{kind.kind for kind in kinds} for kinds in (found.appeared, found.changed, found.gone)] == [
+        {"Comes"},
+        {"Changes"},
+        {"Goes"},
+    ]
     assert not difference(after, after)
 
 
@@ -82,7 +94,9 @@ def test_a_page_to_log_in_on_is_an_error_that_passes() -> None:
         elif exchange.headers.get("if-none-match"):
             await exchange.answer(b"", 304)
         elif exchange.path == "/openapi/v3":
-            await exchange.answer({"paths": {"apis/example.com/v1": {"serverRelativeURL": "/openapi/v3/apis/example.com/v1?hash=1"}}})
+            await exchange.answer(
+                {"paths": {"apis/example.com/v1": {"serverRelativeURL": "/openapi/v3/apis/example.com/v1?hash=1"}}}
+            )
         elif exchange.path.startswith("/openapi"):
             await exchange.answer({"components": {"schemas": {}}})
         else:

@@ -9,7 +9,13 @@ from ruleop.kube.client.errors import Problem, answer_error
 
 
 def refused(
-    status: int, reason: str = "", message: str = "", *, verb: str = "patch", resource: str = "deployments.apps prod/web", **details
+    status: int,
+    reason: str = "",
+    message: str = "",
+    *,
+    verb: str = "patch",
+    resource: str = "deployments.apps prod/web",
+    **details,
 ):
     body = orjson.dumps({"kind": "Status", "code": status, "reason": reason, "message": message, "details": details})
     return answer_error(status, body, verb=verb, resource=resource)
@@ -56,7 +62,9 @@ def test_classes(status: int, reason: str, problem: Problem, retryable: bool, un
     ],
 )
 def test_what_may_not_change_is_recognised(message: str) -> None:
-    assert refused(422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueForbidden", "message": message}]).immutable
+    assert refused(
+        422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueForbidden", "message": message}]
+    ).immutable
     assert refused(422, "Invalid", message).immutable
     assert not refused(403, "Forbidden", message).immutable
 
@@ -79,7 +87,9 @@ def cause(message: str, field: str = "spec", reason: str = "FieldValueInvalid") 
     ],
 )
 def test_what_kubernetes_and_definitions_say_of_it(message: str) -> None:
-    assert refused(422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}', causes=[cause(message)]).immutable
+    assert refused(
+        422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}', causes=[cause(message)]
+    ).immutable
     assert refused(422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}').immutable
 
 
@@ -99,12 +109,17 @@ def test_what_kubernetes_and_definitions_say_of_it(message: str) -> None:
 )
 def test_other_mistakes_are_not_taken_for_it(message: str) -> None:
     """To delete a healthy object would not help."""
-    assert not refused(422, "Invalid", f'Deployment.apps "field is immutable" is invalid: spec.immutable: {message}').immutable
+    assert not refused(
+        422, "Invalid", f'Deployment.apps "field is immutable" is invalid: spec.immutable: {message}'
+    ).immutable
     assert not refused(422, "Invalid", "field is immutable", causes=[cause(message, "spec.immutable")]).immutable
 
 
 def test_what_is_wrong_beside_it_would_be_wrong_with_a_new_object_too() -> None:
-    never, negative = cause("field is immutable", "spec.selector"), cause("Invalid value: -1: must be positive", "spec.replicas")
+    never, negative = (
+        cause("field is immutable", "spec.selector"),
+        cause("Invalid value: -1: must be positive", "spec.replicas"),
+    )
     assert refused(422, "Invalid", causes=[never, never]).immutable
     assert not refused(422, "Invalid", causes=[never, negative]).immutable
     both = 'Deployment.apps "web" is invalid: [spec.selector: field is immutable, spec.replicas: Invalid value: -1: must be positive]'
@@ -113,17 +128,25 @@ def test_what_is_wrong_beside_it_would_be_wrong_with_a_new_object_too() -> None:
 
 def test_what_a_policy_or_a_webhook_denies_is_not_taken_for_it() -> None:
     policy = "ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: the class is immutable"
-    assert not refused(422, "Invalid", f'apps.example.com "web" is forbidden: {policy}', causes=[cause(policy, "", "")]).immutable
-    assert not refused(422, "Invalid", 'admission webhook "keep.example.com" denied the request: the class is immutable').immutable
+    assert not refused(
+        422, "Invalid", f'apps.example.com "web" is forbidden: {policy}', causes=[cause(policy, "", "")]
+    ).immutable
+    assert not refused(
+        422, "Invalid", 'admission webhook "keep.example.com" denied the request: the class is immutable'
+    ).immutable
 
 
 def test_messages_name_verb_resource_and_causes() -> None:
-    error = refused(403, "Forbidden", 'deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"')
+    error = refused(
+        403, "Forbidden", 'deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"'
+    )
     assert str(error) == (
         'patch deployments.apps prod/web: deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"'
         " (403 Forbidden)"
     )
-    causes = refused(422, "Invalid", "no", causes=[{"field": "spec.x", "reason": "FieldValueInvalid", "message": "bad"}]).causes
+    causes = refused(
+        422, "Invalid", "no", causes=[{"field": "spec.x", "reason": "FieldValueInvalid", "message": "bad"}]
+    ).causes
     assert [(cause.field, cause.reason) for cause in causes] == [("spec.x", "FieldValueInvalid")]
 
 
@@ -138,7 +161,10 @@ def test_names_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
 def test_when_to_come_back() -> None:
     assert refused(429, retryAfterSeconds=3).retry_after == 3.0
     assert answer_error(429, b"", verb="get", resource="x", retry_after="7").retry_after == 7.0
-    assert answer_error(429, b"", verb="get", resource="x", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after is None
+    assert (
+        answer_error(429, b"", verb="get", resource="x", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after
+        is None
+    )
 
 
 def test_what_a_proxy_says_is_shown_and_cut() -> None:
@@ -148,7 +174,9 @@ def test_what_a_proxy_says_is_shown_and_cut() -> None:
 
 
 def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
-    assert refused(403, "Forbidden", causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]).namespace_terminating
+    assert refused(
+        403, "Forbidden", causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]
+    ).namespace_terminating
     assert refused(500, "", causes=[{"message": "etcdserver: request is too large"}]).problem is Problem.TOO_LARGE
 
 
@@ -156,7 +184,10 @@ def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
     ("status", "message"),
     [
         (500, "etcdserver: request is too large"),  # 1.5 to 2 MB
-        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2700358 vs. 2097152)"),  # up to 3 MB
+        (
+            500,
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2700358 vs. 2097152)",
+        ),  # up to 3 MB
         (413, "Request entity too large: limit is 3145728"),
     ],
 )
@@ -181,10 +212,16 @@ def test_an_object_that_is_too_large_is_refused_for_good(status: int, message: s
             'apps.example.com "web" is forbidden: User "x" cannot patch resource "apps/status" in API group "example.com" in the namespace "s"',
             True,
         ),
-        ('namespaces is forbidden: User "x" cannot list resource "namespaces" in API group "" at the cluster scope: no binding', True),
+        (
+            'namespaces is forbidden: User "x" cannot list resource "namespaces" in API group "" at the cluster scope: no binding',
+            True,
+        ),
         ('pods "a" is forbidden: exceeded quota: shop, requested: pods=1, used: pods=5, limited: pods=5', False),
         ('pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', False),
-        ('roles.rbac.authorization.k8s.io "a" is forbidden: user "x" is attempting to grant RBAC permissions not currently held', False),
+        (
+            'roles.rbac.authorization.k8s.io "a" is forbidden: user "x" is attempting to grant RBAC permissions not currently held',
+            False,
+        ),
         ('admission webhook "w" denied the request: User cannot create it', False),
     ],
 )

@@ -71,11 +71,15 @@ def test_the_same_again_is_counted_and_after_a_while_is_news() -> None:
 
 def test_an_object_that_never_rests_is_heard_of_every_five_minutes() -> None:
     events = book()
-    said = [events.correlate(happening(note=f"failure {i}", warning=True), i * 1.0, WALL) is not None for i in range(900)]
+    said = [
+        events.correlate(happening(note=f"failure {i}", warning=True), i * 1.0, WALL) is not None for i in range(900)
+    ]
     assert sum(said) == 25 + 2
     assert all(said[:25])
     assert events.suppressed == 900 - 27
-    assert events.correlate(happening(regarding=APP._replace(name="other")), 900.0, WALL) is not None, "others have their own"
+    assert events.correlate(happening(regarding=APP._replace(name="other")), 900.0, WALL) is not None, (
+        "others have their own"
+    )
 
 
 def test_long_notes_are_cut_between_characters() -> None:
@@ -131,7 +135,9 @@ def test_an_event_that_is_gone_is_said_anew() -> None:
     asyncio.run(run())
 
 
-def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async def run() -> None:
         sender = Sender(ZeroDivisionError())
         events = recorder(sender)
@@ -147,7 +153,9 @@ def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sen
 
 def test_a_server_that_takes_none_holds_up_nobody() -> None:
     async def run() -> None:
-        sender = Sender(*[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)])
+        sender = Sender(
+            *[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)]
+        )
         events = recorder(sender)
         for number in range(3000):
             events.record(happening(regarding=APP._replace(name=str(number))))

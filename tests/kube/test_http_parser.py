@@ -40,7 +40,13 @@ def test_a_body_of_a_length() -> None:
 
 def test_a_body_in_chunks_with_extensions_and_trailers() -> None:
     body = b'5;name="va;lue"\r\nhello\r\n001\r\n!\r\n0;last\r\nChecksum: 1\r\nOther: 2\r\n\r\n'
-    assert read([answer(body, Transfer_Encoding="Chunked")]) == (200, {b"transfer-encoding": b"Chunked"}, b"hello!", True, True)
+    assert read([answer(body, Transfer_Encoding="Chunked")]) == (
+        200,
+        {b"transfer-encoding": b"Chunked"},
+        b"hello!",
+        True,
+        True,
+    )
 
 
 def test_a_body_that_ends_with_the_connection() -> None:
@@ -56,7 +62,9 @@ def test_answers_that_never_have_a_body(status: bytes) -> None:
 def test_a_body_where_there_may_be_none_is_not_taken_for_the_next_answer() -> None:
     for bad in ({"Content_Length": "5"}, {"Transfer_Encoding": "chunked"}):
         assert read([answer(b"", b"204 No Content", **bad)])[3:] == (True, False)
-    assert read([answer(b"", b"304 Not Modified", Content_Length="5")])[3:] == (True, True), "the length of what has not changed"
+    assert read([answer(b"", b"304 Not Modified", Content_Length="5")])[3:] == (True, True), (
+        "the length of what has not changed"
+    )
 
 
 def test_what_comes_before_the_answer_is_skipped() -> None:
@@ -175,7 +183,8 @@ def test_what_is_no_answer_is_an_error_at_once(said: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [answer(b"hello", Content_Length="5"), answer(b"5\r\nhello\r\n0;x\r\nA: b\r\n\r\n", Transfer_Encoding="chunked")]
+    "said",
+    [answer(b"hello", Content_Length="5"), answer(b"5\r\nhello\r\n0;x\r\nA: b\r\n\r\n", Transfer_Encoding="chunked")],
 )
 def test_a_connection_that_ends_at_any_byte_is_an_error_and_never_a_shorter_body(said: bytes) -> None:
     for end in range(len(said)):
@@ -206,7 +215,11 @@ def answers(draw: st.DrawFn) -> bytes:
     status = draw(st.sampled_from([b"200 OK", b"404 Not Found", b"500 ", b"204 No Content", b"304 Not Modified"]))
     head = b"HTTP/1.1 " + status + b"\r\n"
     for name, value in draw(
-        st.lists(st.tuples(st.from_regex(r"X-[A-Za-z0-9!#]{1,8}", fullmatch=True), st.from_regex(r"[ -~]{0,9}", fullmatch=True)))
+        st.lists(
+            st.tuples(
+                st.from_regex(r"X-[A-Za-z0-9!#]{1,8}", fullmatch=True), st.from_regex(r"[ -~]{0,9}", fullmatch=True)
+            )
+        )
     ):
         head += f"{name}:{value}\r\n".encode()
     if status[:1] in b"23" and status[:3] != b"200":

@@ -88,7 +88,12 @@ def test_a_lease_that_nobody_renews_is_taken_over_after_its_duration_and_no_soon
 
 def test_the_clock_in_the_record_is_not_believed():
     server, second = Server(), candidate("second")
-    spec = {"holderIdentity": "first", "leaseDurationSeconds": 15, "renewTime": "1999-01-01T00:00:00.000000Z", "leaseTransitions": 3}
+    spec = {
+        "holderIdentity": "first",
+        "leaseDurationSeconds": 15,
+        "renewTime": "1999-01-01T00:00:00.000000Z",
+        "leaseTransitions": 3,
+    }
     server.write(Write(spec, ""))
     turn(second, server, 0.0)
     assert second.role is Role.WAITING

@@ -25,7 +25,14 @@ VERSION = "client.authentication.k8s.io/v1"
 def script(folder: Path, *lines: str, name: str = "plugin") -> str:
     path = folder / name
     path.write_text(
-        "\n".join([f"#!{sys.executable}", "import json, os, sys", "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])", *lines])
+        "\n".join(
+            [
+                f"#!{sys.executable}",
+                "import json, os, sys",
+                "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])",
+                *lines,
+            ]
+        )
     )
     path.chmod(0o755)
     return str(path)
@@ -52,7 +59,10 @@ def test_it_is_told_who_asks_and_about_which_cluster(tmp_path: Path) -> None:
         "tls-server-name": "name",
         "insecure-skip-tls-verify": False,
         "certificate-authority": str(tmp_path / "ca.crt"),
-        "extensions": [{"name": "other", "extension": 1}, {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}],
+        "extensions": [
+            {"name": "other", "extension": 1},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+        ],
     }
     told = json.loads(word(tmp_path, answer("{'token': json.dumps(info)}"), cluster=cluster, provideClusterInfo=True))
     assert told == {
@@ -82,7 +92,9 @@ def test_its_arguments_and_its_environment(tmp_path: Path) -> None:
     assert said == "--port 1 me"
 
 
-def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "bin").mkdir()
     script(tmp_path / "bin", answer("{'token': 'x'}"))
 
@@ -99,7 +111,9 @@ def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(tmp
 def test_a_token_and_a_certificate(tmp_path: Path) -> None:
     said = called(
         tmp_path,
-        answer("{'token': 't', 'clientCertificateData': 'c', 'clientKeyData': 'k', 'expirationTimestamp': '2100-01-01T00:00:00Z'}"),
+        answer(
+            "{'token': 't', 'clientCertificateData': 'c', 'clientKeyData': 'k', 'expirationTimestamp': '2100-01-01T00:00:00Z'}"
+        ),
     )
     assert (said.token, said.identity.certificate, said.identity.key) == ("t", b"c", b"k")
     assert said.expires == dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
@@ -122,7 +136,10 @@ def test_it_is_called_again_before_its_credential_ends_but_not_all_the_time(left
     [
         ("print('hello')", "its output is not JSON"),
         ("print('[]')", f"its output is not an ExecCredential of {VERSION}"),
-        ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'other/v1'}))", f"not an ExecCredential of {VERSION}"),
+        (
+            "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'other/v1'}))",
+            f"not an ExecCredential of {VERSION}",
+        ),
         (answer("None"), "its output has no credentials"),
         (answer("{}"), "its output has no credentials: a token"),
         (answer("{'token': 1}"), "its output has no credentials: a token"),
@@ -141,7 +158,9 @@ def test_what_is_no_credential_is_said(tmp_path: Path, line: str, why: str) -> N
     assert str(caught.value).endswith(" (get it anew)")
 
 
-@pytest.mark.parametrize("declared", [{"command": ""}, {"env": [{"name": "x"}]}, {"env": "x"}, {"args": 1}, {"command": "a\0b"}])
+@pytest.mark.parametrize(
+    "declared", [{"command": ""}, {"env": [{"name": "x"}]}, {"env": "x"}, {"args": 1}, {"command": "a\0b"}]
+)
 def test_a_declaration_that_makes_no_sense_is_an_error(tmp_path: Path, declared: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="exec plugin"):
         called(tmp_path, answer("{'token': 't'}"), **declared)
@@ -160,11 +179,16 @@ def test_what_it_asks_at_a_terminal_is_seen_there(
     ours, theirs = pty.openpty()
     with open(theirs) as terminal:  # noqa: PTH123 - it has no path
         monkeypatch.setattr(sys, "stdin", terminal)
-        told = word(tmp_path, "print('your code?', file=sys.stderr)", answer("{'token': str(info['spec']['interactive'])}"))
+        told = word(
+            tmp_path, "print('your code?', file=sys.stderr)", answer("{'token': str(info['spec']['interactive'])}")
+        )
         assert told == "True"
         assert capsys.readouterr().err == "your code?\n"
         told = word(
-            tmp_path, "print('hm', file=sys.stderr)", answer("{'token': str(info['spec']['interactive'])}"), interactiveMode="Never"
+            tmp_path,
+            "print('hm', file=sys.stderr)",
+            answer("{'token': str(info['spec']['interactive'])}"),
+            interactiveMode="Never",
         )
         assert told == "False"
         assert capsys.readouterr().err == ""
@@ -173,7 +197,9 @@ def test_what_it_asks_at_a_terminal_is_seen_there(
 
 def test_one_that_hangs_is_ended_with_the_waiting(tmp_path: Path) -> None:
     (tmp_path / "pid").touch()
-    command = script(tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))", "import time; time.sleep(600)")
+    command = script(
+        tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))", "import time; time.sleep(600)"
+    )
 
     async def run() -> int:
         waiting = asyncio.create_task(Plugin({"apiVersion": VERSION, "command": command}, tmp_path, {}).credential())

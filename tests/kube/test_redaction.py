@@ -34,9 +34,16 @@ def cause(field, reason="FieldValueInvalid"):
         ([cause("data[pass]")], ": data[pass]: Invalid value"),
         ([cause("type", "FieldValueRequired")], ": type: Required value"),
         ([cause("data.x", "SomethingNew")], ": data.x"),
-        ([cause("spec.containers[0].env[1].value", "FieldValueTooLong")], ": spec.containers[0].env[1].value: Too long"),
         (
-            [cause("type", "FieldValueNotSupported"), cause("data", "FieldValueForbidden"), cause("data", "FieldValueForbidden")],
+            [cause("spec.containers[0].env[1].value", "FieldValueTooLong")],
+            ": spec.containers[0].env[1].value: Too long",
+        ),
+        (
+            [
+                cause("type", "FieldValueNotSupported"),
+                cause("data", "FieldValueForbidden"),
+                cause("data", "FieldValueForbidden"),
+            ],
             ": data: Forbidden, type: Unsupported value",
         ),
         ([cause('data["hunter2 "]')], ""),
@@ -82,11 +89,20 @@ def test_a_read_of_a_secret_is_in_the_servers_words_and_not_in_those_of_a_proxy(
 def test_other_resources_are_redacted_only_for_those_who_ask():
     error = status(422, "Invalid", "hunter2", [cause("data[x]")], resource="secretstores.example.com shop/a")
     assert "hunter2" in str(error)
-    assert error.redacted == "create secretstores.example.com shop/a: rejected by the API server (422 Invalid): data[x]: Invalid value"
+    assert (
+        error.redacted
+        == "create secretstores.example.com shop/a: rejected by the API server (422 Invalid): data[x]: Invalid value"
+    )
 
 
 def test_a_rejected_secret_can_be_immutable():
-    causes = [{"field": "data", "reason": "FieldValueForbidden", "message": "Forbidden: field is immutable when `immutable` is set"}]
+    causes = [
+        {
+            "field": "data",
+            "reason": "FieldValueForbidden",
+            "message": "Forbidden: field is immutable when `immutable` is set",
+        }
+    ]
     assert status(422, "Invalid", causes=causes).immutable
 
 

@@ -68,7 +68,9 @@ def test_it_begins_with_a_streaming_list_that_goes_on_as_a_watch(reflector: Refl
 
 def test_a_deletion_is_a_deletion_and_an_old_event_brings_nothing_back(reflector: Reflector, store: Store) -> None:
     watching(reflector)
-    reflector.lines([line("ADDED", widget("a", 101)), line("DELETED", widget("a", 102)), line("ADDED", widget("a", 101))], 1.0)
+    reflector.lines(
+        [line("ADDED", widget("a", 101)), line("DELETED", widget("a", 102)), line("ADDED", widget("a", 101))], 1.0
+    )
     assert len(store) == 0
     assert store.version == 102
 
@@ -85,7 +87,9 @@ def test_a_server_without_streaming_lists_is_listed_by_pages(reflector: Reflecto
     reflector.next(0.0)
     reflector.failed(refusal(status), 0.0)
     assert query(reflector.next(0.0)) == {"limit": "500"}, "at once"
-    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1)
+    reflector.page(
+        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
+    )
     assert query(reflector.next(0.1)) == {"limit": "500", "continue": "next"}
     reflector.page(orjson.dumps({"metadata": {"resourceVersion": "51"}, "items": [widget("b", 2)]}), 0.2)
     assert store.state is State.SYNCED
@@ -96,7 +100,9 @@ def test_pages_that_expire_are_followed_by_one_list_in_a_piece(reflector: Reflec
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
-    reflector.page(orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1)
+    reflector.page(
+        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
+    )
     reflector.next(0.1)
     reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
     assert query(reflector.next(rested(reflector, 0.2))) == {}
@@ -183,7 +189,12 @@ def test_a_server_that_does_not_know_our_version_yet_is_listed(reflector: Reflec
     watching(reflector)
     reflector.closed(5.0)
     reflector.next(5.0)
-    reflector.failed(refusal(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]), 5.0)
+    reflector.failed(
+        refusal(
+            504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+        ),
+        5.0,
+    )
     assert "resourceVersion" not in query(reflector.next(rested(reflector, 5.0)))
 
 
@@ -211,7 +222,9 @@ def test_missing_rights_are_a_state_and_are_looked_at_again(reflector: Reflector
     assert store.state is State.SYNCED
 
 
-def test_a_right_that_comes_back_during_a_watch_makes_it_synced_without_a_list(reflector: Reflector, store: Store) -> None:
+def test_a_right_that_comes_back_during_a_watch_makes_it_synced_without_a_list(
+    reflector: Reflector, store: Store
+) -> None:
     watching(reflector)
     reflector.closed(5.0)
     reflector.next(5.0)
@@ -306,8 +319,12 @@ def test_a_streaming_list_that_is_never_ended_is_listed_by_pages(reflector: Refl
     assert query(reflector.next(now))["resourceVersion"] == "50"
 
 
-@pytest.mark.parametrize(("status", "pages"), [(500, True), (501, True), (429, False), (502, False), (503, False), (504, False)])
-def test_a_server_that_stumbles_over_a_streaming_list_is_listed_by_pages(reflector: Reflector, status: int, pages: bool) -> None:
+@pytest.mark.parametrize(
+    ("status", "pages"), [(500, True), (501, True), (429, False), (502, False), (503, False), (504, False)]
+)
+def test_a_server_that_stumbles_over_a_streaming_list_is_listed_by_pages(
+    reflector: Reflector, status: int, pages: bool
+) -> None:
     """One that is away or busy is none of those."""
     now = 0.0
     for _ in range(4):
@@ -408,7 +425,9 @@ def listed(reflector: Reflector, *objects: bytes, pages: bool) -> None:
 
 @pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("levels", [252, 260, 900, 1022, 1023])
-def test_an_object_that_is_nested_deeply_is_read_like_another(reflector: Reflector, store: Store, levels: int, pages: bool) -> None:
+def test_an_object_that_is_nested_deeply_is_read_like_another(
+    reflector: Reflector, store: Store, levels: int, pages: bool
+) -> None:
     listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
     assert store.state is State.SYNCED
     assert names(store) == ["a", "deep", "z"]
@@ -420,7 +439,9 @@ def test_an_object_that_is_nested_deeply_is_read_like_another(reflector: Reflect
 
 @pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("levels", [1024, 3000, 100_000])
-def test_an_object_that_cannot_be_read_is_left_out_alone(reflector: Reflector, store: Store, levels: int, pages: bool) -> None:
+def test_an_object_that_cannot_be_read_is_left_out_alone(
+    reflector: Reflector, store: Store, levels: int, pages: bool
+) -> None:
     with capture_logs() as lines:
         listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
     assert store.state is State.SYNCED
@@ -433,7 +454,12 @@ def test_the_watch_goes_on_past_what_cannot_be_read_and_says_so_once(reflector: 
     watching(reflector)
     with capture_logs() as lines:
         reflector.lines(
-            [event("ADDED", deep("a", 101, 1)), event("ADDED", deep("b", 102, 1)), event("MODIFIED", deep("a", 103, 3000))], 1.0
+            [
+                event("ADDED", deep("a", 101, 1)),
+                event("ADDED", deep("b", 102, 1)),
+                event("MODIFIED", deep("a", 103, 3000)),
+            ],
+            1.0,
         )
         reflector.lines([event("MODIFIED", deep("a", 104, 3001)), event("MODIFIED", deep("b", 105, 2))], 1.0)
     assert reflector.phase is Phase.WATCHING
@@ -464,7 +490,9 @@ def test_the_end_of_what_cannot_be_read_is_understood(reflector: Reflector, stor
     assert names(store) == []
 
 
-def test_a_new_object_that_cannot_be_read_is_not_taken_for_the_one_before_it(reflector: Reflector, store: Store) -> None:
+def test_a_new_object_that_cannot_be_read_is_not_taken_for_the_one_before_it(
+    reflector: Reflector, store: Store
+) -> None:
     watching(reflector)
     other = deep("a", 103, 3000).replace(b'"uid":"a"', b'"uid":"other"')
     reflector.lines([line("ADDED", widget("a", 101)), event("ADDED", other)], 1.0)
@@ -475,6 +503,11 @@ def test_what_can_be_read_again_is_told_again_when_it_cannot(reflector: Reflecto
     watching(reflector)
     with capture_logs() as lines:
         reflector.lines(
-            [event("ADDED", deep("a", 103, 3000)), event("MODIFIED", deep("a", 104, 3)), event("MODIFIED", deep("a", 105, 3000))], 1.0
+            [
+                event("ADDED", deep("a", 103, 3000)),
+                event("MODIFIED", deep("a", 104, 3)),
+                event("MODIFIED", deep("a", 105, 3000)),
+            ],
+            1.0,
         )
     assert len(lines) == 2

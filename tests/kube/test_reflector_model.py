@@ -109,7 +109,10 @@ class World(RuleBasedStateMachine):
 
     # What the driver does
 
-    @rule(lag=st.sampled_from([0, 0, 0, 1, 3]), fault=st.sampled_from([None, None, None, 403, 404, 410, 429, 500, "unreachable"]))
+    @rule(
+        lag=st.sampled_from([0, 0, 0, 1, 3]),
+        fault=st.sampled_from([None, None, None, 403, 404, 410, 429, 500, "unreachable"]),
+    )
     def the_driver_goes_on(self, lag, fault):
         if self.stream is not None:
             return
@@ -224,7 +227,8 @@ class World(RuleBasedStateMachine):
         assert self.store.version >= self.version
         self.version = self.store.version
         assert self.mirror == {
-            key: (entry.uid, entry.version) for key, entry in ((k, self.store.entry(k)) for k in self.store.select_keys())
+            key: (entry.uid, entry.version)
+            for key, entry in ((k, self.store.entry(k)) for k in self.store.select_keys())
         }
 
     def teardown(self) -> None:

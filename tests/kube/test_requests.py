@@ -25,7 +25,9 @@ def test_paths() -> None:
     assert requests.get(NODES, ObjectKey("", "Node", "", "n1")).path == "/api/v1/nodes/n1"
     assert requests.get(ROLES, ObjectKey("", "ClusterRole", "", "system:x")).path.endswith("/clusterroles/system:x")
     assert requests.list_page(Source(DEPLOYMENTS), limit=500).path == "/apis/apps/v1/deployments"
-    assert requests.list_page(Source(DEPLOYMENTS, "prod"), limit=500).path == "/apis/apps/v1/namespaces/prod/deployments"
+    assert (
+        requests.list_page(Source(DEPLOYMENTS, "prod"), limit=500).path == "/apis/apps/v1/namespaces/prod/deployments"
+    )
     assert requests.merge_patch(DEPLOYMENTS, WEB, {}, subresource="status").path.endswith("/web/status")
 
 
@@ -38,7 +40,9 @@ def test_no_name_can_make_a_request_for_everything(name: str) -> None:
 
 
 def test_a_name_cannot_leave_its_place() -> None:
-    assert requests.get(DEPLOYMENTS, WEB._replace(name="../secrets?x#y")).path.endswith("/deployments/..%2Fsecrets%3Fx%23y")
+    assert requests.get(DEPLOYMENTS, WEB._replace(name="../secrets?x#y")).path.endswith(
+        "/deployments/..%2Fsecrets%3Fx%23y"
+    )
 
 
 def test_writes_are_strict_and_carry_their_manager() -> None:
@@ -50,7 +54,10 @@ def test_writes_are_strict_and_carry_their_manager() -> None:
         requests.apply(DEPLOYMENTS, WEB, {}),
     ):
         assert request.query == "fieldManager=ruleop&fieldValidation=Strict"
-    assert requests.apply(DEPLOYMENTS, WEB, {}, force=True, manager="a b").query == "fieldManager=a%20b&fieldValidation=Strict&force=true"
+    assert (
+        requests.apply(DEPLOYMENTS, WEB, {}, force=True, manager="a b").query
+        == "fieldManager=a%20b&fieldValidation=Strict&force=true"
+    )
 
 
 def test_a_deletion_is_of_this_very_object() -> None:

@@ -16,7 +16,13 @@ from tests.kube.model_server import SOURCE
 
 
 def widget(name: str = "a", version: int = 5, uid: str = "u1", **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": str(version), "managedFields": [{"manager": "x"}]}
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "uid": uid,
+        "resourceVersion": str(version),
+        "managedFields": [{"manager": "x"}],
+    }
     metadata |= fields.pop("metadata", {})
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, **fields}
 
@@ -64,7 +70,9 @@ def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store,
     assert [change.outside_status for change in changes] == [True, False, False, True, True, True]
 
 
-def test_without_the_status_subresource_a_status_write_is_still_only_one_of_status(store: Store, changes: list[Change]) -> None:
+def test_without_the_status_subresource_a_status_write_is_still_only_one_of_status(
+    store: Store, changes: list[Change]
+) -> None:
     """There it raises the generation."""
     store.apply(widget(version=5, spec={"n": 1}, metadata={"generation": 1}))
     store.apply(widget(version=6, spec={"n": 1}, status={"a": 1}, metadata={"generation": 2}))
@@ -121,7 +129,9 @@ def test_another_uid_is_another_object(store: Store, changes: list[Change]) -> N
     ]
 
 
-def test_our_own_write_is_there_before_the_watch_tells_and_its_echo_is_no_change(store: Store, changes: list[Change]) -> None:
+def test_our_own_write_is_there_before_the_watch_tells_and_its_echo_is_no_change(
+    store: Store, changes: list[Change]
+) -> None:
     assert store.put(widget(version=7, spec={"n": 1}))
     assert store.get(key())["spec"] == {"n": 1}
     assert store.is_at_least("7", key())
@@ -282,7 +292,9 @@ def test_who_unsubscribes_hears_nothing(store: Store) -> None:
 
 def test_memory_is_about_the_json() -> None:
     """Objects of 4 KB, as the server sends them; measured as what Python allocates."""
-    containers = [{"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)]
+    containers = [
+        {"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)
+    ]
     obj = widget(spec={"containers": containers}, status={"ready": True})
     obj["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {f"f:{i}": {} for i in range(60)}}]
     size = len(orjson.dumps(obj))
@@ -293,7 +305,11 @@ def test_memory_is_about_the_json() -> None:
     tracemalloc.start()
     try:
         for number in range(300):
-            obj["metadata"] |= {"name": f"n{number}", "uid": f"00000000-0000-0000-0000-{number:012}", "resourceVersion": str(100 + number)}
+            obj["metadata"] |= {
+                "name": f"n{number}",
+                "uid": f"00000000-0000-0000-0000-{number:012}",
+                "resourceVersion": str(100 + number),
+            }
             store.apply(orjson.loads(orjson.dumps(obj)))
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()

@@ -178,7 +178,9 @@ def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[...,
     play(fine, story)
 
 
-def test_a_connection_rests_for_a_while_and_is_closed_then(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_rests_for_a_while_and_is_closed_then(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool, "IDLE", 0.1)
 
     async def story(world: World) -> None:
@@ -347,7 +349,9 @@ def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..
     play(handler, story)
 
 
-def test_an_answer_larger_than_any_is_not_read_to_its_end(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_larger_than_any_is_not_read_to_its_end(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http, "LARGEST", 100_000)
 
     async def handler(exchange: Exchange) -> None:
@@ -392,7 +396,9 @@ def test_a_cancelled_request_ends_its_connection_whatever_it_waits_for(play: Cal
     play(handler, story)
 
 
-def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_connection(play: Callable[..., None]) -> None:
+def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_connection(
+    play: Callable[..., None],
+) -> None:
     task: asyncio.Future[Any]
 
     class Cancelling(http.Connection):
@@ -422,7 +428,10 @@ def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certi
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
+            access = Access(
+                f"https://127.0.0.1:{silent.getsockname()[1]}",
+                tls=trusting_context(certificates.authority.read_bytes()),
+            )
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(READ))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -443,13 +452,18 @@ def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certi
         gc.collect()
 
 
-def test_a_handshake_that_does_not_end_was_no_connection(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handshake_that_does_not_end_was_no_connection(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing was sent, so a write did not happen."""
     monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.2)
 
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
+            access = Access(
+                f"https://127.0.0.1:{silent.getsockname()[1]}",
+                tls=trusting_context(certificates.authority.read_bytes()),
+            )
             session = await Session.open(Given(access))
             error = await problem_of(Client(session).send(WRITE))
             assert error.text == f"{access.server} cannot be reached: no connection within 0.2 s"
@@ -478,14 +492,19 @@ def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificate
 
 
 def over_tls(
-    handler: Callable[[Exchange], Awaitable[None]], story: Callable[[World], Awaitable[None]], certificates: Certificates, **options: Any
+    handler: Callable[[Exchange], Awaitable[None]],
+    story: Callable[[World], Awaitable[None]],
+    certificates: Certificates,
+    **options: Any,
 ) -> None:
     async def main() -> None:
         context = certificates.server_context()
         for name, value in options.items():
             setattr(context, name, value)
         async with serving(handler, context) as server:
-            session = await Session.open(Given(Access(server.address, tls=trusting_context(certificates.authority.read_bytes()))))
+            session = await Session.open(
+                Given(Access(server.address, tls=trusting_context(certificates.authority.read_bytes())))
+            )
             try:
                 async with asyncio.timeout(60):
                     await story(World(server, session))
@@ -496,7 +515,9 @@ def over_tls(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_both_versions_of_tls_carry_much_in_both_directions(certificates: Certificates, version: ssl.TLSVersion) -> None:
+def test_both_versions_of_tls_carry_much_in_both_directions(
+    certificates: Certificates, version: ssl.TLSVersion
+) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(exchange.body)
 
@@ -527,7 +548,9 @@ def test_an_answer_that_ends_without_the_goodbye_of_tls_is_a_cut_one(certificate
 
     async def story(world: World) -> None:
         assert await world.client.send(requests.document("/whole")) == {}
-        assert "the connection broke (SSLEOFError" in (await problem_of(world.client.send(requests.document("/cut")))).text
+        assert (
+            "the connection broke (SSLEOFError" in (await problem_of(world.client.send(requests.document("/cut")))).text
+        )
 
     over_tls(handler, story, certificates)
 
@@ -562,7 +585,10 @@ def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) 
 def test_closing_the_session_ends_what_still_connects(certificates: Certificates) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
+            access = Access(
+                f"https://127.0.0.1:{silent.getsockname()[1]}",
+                tls=trusting_context(certificates.authority.read_bytes()),
+            )
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             taken, _ = await asyncio.to_thread(silent.accept)
@@ -574,7 +600,9 @@ def test_closing_the_session_ends_what_still_connects(certificates: Certificates
     asyncio.run(main())
 
 
-def test_closing_the_session_ends_what_is_connected_at_that_moment(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_the_session_ends_what_is_connected_at_that_moment(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other side has the connection, and the loop does not know yet that it has one."""
     monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 3600.0)
 
@@ -589,7 +617,10 @@ def test_closing_the_session_ends_what_is_connected_at_that_moment(certificates:
 
         monkeypatch.setattr(loop, "create_connection", held)
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            access = Access(f"https://127.0.0.1:{silent.getsockname()[1]}", tls=trusting_context(certificates.authority.read_bytes()))
+            access = Access(
+                f"https://127.0.0.1:{silent.getsockname()[1]}",
+                tls=trusting_context(certificates.authority.read_bytes()),
+            )
             session = await Session.open(Given(access))
             task = asyncio.ensure_future(Client(session).send(WRITE))
             await begun.wait()
@@ -810,7 +841,10 @@ def test_a_user_in_the_address_and_one_beside_it() -> None:
     def address(server: Recorder) -> str:
         return server.address.replace("://", "://joe:p%40ss@")
 
-    assert seen(lambda server: Access(address(server))).headers["authorization"] == "Basic " + base64.b64encode(b"joe:p@ss").decode()
+    assert (
+        seen(lambda server: Access(address(server))).headers["authorization"]
+        == "Basic " + base64.b64encode(b"joe:p@ss").decode()
+    )
     assert seen(lambda server: Access(address(server), "Bearer x")).headers["authorization"] == "Bearer x"
 
 
@@ -832,7 +866,8 @@ def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "server", ["htp://x", "https://", "https://h:99999", "https://h:x", "https://a b", "https://[::1", "x", "http://h/a b"]
+    "server",
+    ["htp://x", "https://", "https://h:99999", "https://h:x", "https://a b", "https://[::1", "x", "http://h/a b"],
 )
 def test_what_is_no_server_is_told(server: str) -> None:
     error = refused(Access(server))
@@ -850,7 +885,10 @@ def test_a_name_with_several_addresses_is_tried_at_each_of_them(monkeypatch: pyt
     def addresses(host: str, port: int, *rest: Any, **options: Any) -> list[Any]:
         if host != "kube.example.com":
             return known(host, port, *rest, **options)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in ("127.0.0.3", "127.0.0.2", "127.0.0.1")]
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port))
+            for each in ("127.0.0.3", "127.0.0.2", "127.0.0.1")
+        ]
 
     monkeypatch.setattr(socket, "getaddrinfo", addresses)
     exchange = seen(lambda server: Access(server.address.replace("127.0.0.1", "kube.example.com")))
@@ -959,14 +997,19 @@ def test_a_proxy_with_a_password(certificates: Certificates) -> None:
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 5\r\n\r\nlogin", "407 Proxy Authentication Required"),
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 5\r\n\r\nlogin",
+            "407 Proxy Authentication Required",
+        ),
         (b"HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n", "503 No"),
         (b"\x05\x00", "not an answer in HTTP/1.1"),
         (b"", "the connection ended without an answer"),
     ],
 )
 def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certificates, says: bytes, told: str) -> None:
-    with pytest.raises(ApiError, match=rf"the proxy rejected the connection to https://127.0.0.1:[0-9]+: {told}") as caught:
+    with pytest.raises(
+        ApiError, match=rf"the proxy rejected the connection to https://127.0.0.1:[0-9]+: {told}"
+    ) as caught:
         through(Proxy(says), certificates)
     assert caught.value.problem is Problem.UNREACHABLE
 
@@ -999,7 +1042,10 @@ def test_a_proxy_that_is_none_is_told_without_its_password(proxy: str) -> None:
 
 
 def test_a_proxy_that_is_not_there_is_told() -> None:
-    assert "the proxy cannot be reached: " in refused(Access("https://127.0.0.1:1", proxy="http://joe:secret@127.0.0.1:1")).text
+    assert (
+        "the proxy cannot be reached: "
+        in refused(Access("https://127.0.0.1:1", proxy="http://joe:secret@127.0.0.1:1")).text
+    )
 
 
 def test_a_proxy_that_is_not_trusted_is_told(certificates: Certificates) -> None:
@@ -1008,7 +1054,9 @@ def test_a_proxy_that_is_not_trusted_is_told(certificates: Certificates) -> None
     async def main() -> ApiError:
         async with listening(proxy, tls=certificates.server_context()) as port:
             session = await Session.open(
-                Given(Access("https://127.0.0.1:1", proxy=f"https://127.0.0.1:{port}", tls=ssl.create_default_context()))
+                Given(
+                    Access("https://127.0.0.1:1", proxy=f"https://127.0.0.1:{port}", tls=ssl.create_default_context())
+                )
             )
             try:
                 return await problem_of(Client(session).send(READ))

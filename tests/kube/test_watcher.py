@@ -49,7 +49,9 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
         nonlocal server
         async with serving(handle) as server, asyncio.timeout(20):
             session = await Session.open(Open(server.address))
-            watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address))
+            watcher = Watcher(
+                Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address)
+            )
             watcher.start()
             while watcher.store.state is not State.SYNCED:
                 watcher.wake()  # no need to wait as long as it would

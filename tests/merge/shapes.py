@@ -70,7 +70,9 @@ POD_SPEC = struct(
     nodeSelector=Shape(type="object", atomic=True, values=TEXT),
 )
 LABEL_SELECTOR = Shape(type="object", atomic=True, fields={"matchLabels": TEXTS})
-STRATEGY = Shape(type="object", retain_keys=True, fields={"type": TEXT, "rollingUpdate": struct(maxSurge=TEXT, maxUnavailable=TEXT)})
+STRATEGY = Shape(
+    type="object", retain_keys=True, fields={"type": TEXT, "rollingUpdate": struct(maxSurge=TEXT, maxUnavailable=TEXT)}
+)
 DEPLOYMENT = struct(
     apiVersion=TEXT,
     kind=TEXT,
@@ -90,6 +92,7 @@ SERVICE_PORTS = keyed(
     protocol="TCP",
 )
 SERVICE = struct(
-    metadata=METADATA, spec=struct(ports=SERVICE_PORTS, selector=Shape(type="object", atomic=True, values=TEXT), clusterIP=TEXT)
+    metadata=METADATA,
+    spec=struct(ports=SERVICE_PORTS, selector=Shape(type="object", atomic=True, values=TEXT), clusterIP=TEXT),
 )
 CONFIG_MAP = struct(metadata=METADATA, data=TEXTS)

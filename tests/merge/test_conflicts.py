@@ -7,7 +7,9 @@ from tests.merge.shapes import DEPLOYMENT, SERVICE
 
 
 def told(merged, desired, shape=SERVICE):
-    return [(each.path, each.desired, each.other, each.field, each.missing) for each in conflicts(merged, desired, shape)]
+    return [
+        (each.path, each.desired, each.other, each.field, each.missing) for each in conflicts(merged, desired, shape)
+    ]
 
 
 def ports(*items):
@@ -19,11 +21,15 @@ A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
 
 def test_two_ports_with_one_name():
     other = {"name": "a", "port": 6}
-    assert told(ports(other, A, B), ports(A, B)) == [("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", False)]
+    assert told(ports(other, A, B), ports(A, B)) == [
+        ("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", False)
+    ]
 
 
 def test_two_ports_of_which_one_has_no_name():
-    assert told(ports(A, {"port": 6}), ports(A)) == [("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", True)]
+    assert told(ports(A, {"port": 6}), ports(A)) == [
+        ("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", True)
+    ]
 
 
 def test_conflicts_among_items_of_others_and_among_desired_items_are_not_reported():
@@ -36,7 +42,10 @@ def test_the_ports_of_one_container():
     def app(*items):
         return {"spec": {"template": {"spec": {"containers": [{"name": "app", "ports": list(items)}]}}}}
 
-    web, other = {"name": "web", "containerPort": 80, "hostPort": 8080}, {"name": "x", "containerPort": 81, "hostPort": 8080}
+    web, other = (
+        {"name": "web", "containerPort": 80, "hostPort": 8080},
+        {"name": "x", "containerPort": 81, "hostPort": 8080},
+    )
     path = "spec.template.spec.containers[name=app].ports"
     ours, theirs = "[containerPort=80,protocol=TCP]", "[containerPort=81,protocol=TCP]"
     assert told(app(web, other), app(web), DEPLOYMENT) == [(path, ours, theirs, "hostPort", False)]

@@ -16,7 +16,9 @@ from ruleop.schema.table import builtin_shape
 Object = dict[str, Any]
 
 DEPLOYMENT, STATEFUL_SET, DAEMON_SET = (Kind("apps", "v1", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet"))
-SERVICE, CLAIM, POD, CONTROLLER = (Kind("", "v1", kind) for kind in ("Service", "PersistentVolumeClaim", "Pod", "ReplicationController"))
+SERVICE, CLAIM, POD, CONTROLLER = (
+    Kind("", "v1", kind) for kind in ("Service", "PersistentVolumeClaim", "Pod", "ReplicationController")
+)
 POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 
@@ -318,7 +320,9 @@ def test_nothing_follows_in_containers_of_others() -> None:
 
 def test_a_pod_keeps_its_pull_policy_which_may_not_change() -> None:
     live = {"spec": {"containers": [{"name": "app", "image": "app", "imagePullPolicy": "Always"}]}}
-    result = merged(POD, live, live, {"spec": {"containers": [{"name": "app", "image": "app:1", "imagePullPolicy": "Always"}]}})
+    result = merged(
+        POD, live, live, {"spec": {"containers": [{"name": "app", "image": "app:1", "imagePullPolicy": "Always"}]}}
+    )
     assert _found(result, "imagePullPolicy") == ["Always"]
     applied, wanted = ({"spec": {"containers": [{"name": "app", "image": image}]}} for image in ("app", "app:1"))
     assert _found(merged(POD, applied, live, wanted), "imagePullPolicy") == ["Always"]
@@ -339,7 +343,9 @@ def test_a_pod_keeps_its_pull_policy_which_may_not_change() -> None:
 def test_the_tag_decides_whether_an_image_is_pulled(image: str, policy: str) -> None:
     other = {"Always": "app:0", "IfNotPresent": "app"}[policy]
     derived = {"Always": "IfNotPresent", "IfNotPresent": "Always"}[policy]
-    result = merged(DEPLOYMENT, container(image=other), container(image=other, imagePullPolicy=derived), container(image=image))
+    result = merged(
+        DEPLOYMENT, container(image=other), container(image=other, imagePullPolicy=derived), container(image=image)
+    )
     assert result == container(image=image, imagePullPolicy=policy)
 
 
@@ -353,7 +359,10 @@ def test_settings_that_the_server_filled_in_before_the_rule_set_them_go_too() ->
 @pytest.mark.parametrize("wrong", ["text", 1, [1], {"spec": "text"}, {"spec": [1]}, {"metadata": []}])
 def test_a_value_of_the_wrong_type_is_left_to_the_server_to_reject(kind: Kind, wrong: Any) -> None:
     template = {"metadata": {"labels": {"a": "1"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
-    live = {"spec": {"template": template, "updateStrategy": {"type": "OnDelete"}, "selector": {"a": "1"}}, "rules": [RULE]}
+    live = {
+        "spec": {"template": template, "updateStrategy": {"type": "OnDelete"}, "selector": {"a": "1"}},
+        "rules": [RULE],
+    }
     for wanted in (
         {"spec": wrong},
         {"spec": {"template": wrong}},

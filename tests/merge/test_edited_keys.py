@@ -27,7 +27,9 @@ def as_served(item, **changed):
 
 def test_a_port_whose_number_was_changed_by_hand_is_put_right_and_keeps_what_the_server_gave_it():
     live = ports(as_served(POSTGRES, port=6000, nodePort=30123, appProtocol="sql"))
-    assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES, nodePort=30123, appProtocol="sql"))
+    assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(
+        as_served(POSTGRES, nodePort=30123, appProtocol="sql")
+    )
 
 
 def test_afterwards_nothing_differs():
@@ -57,14 +59,19 @@ def test_a_port_known_by_its_node_port():
 
 
 def test_one_number_may_have_one_node_port_for_two_protocols():
-    tcp, udp = ({"name": protocol.lower(), "port": 53, "protocol": protocol, "nodePort": 30053} for protocol in ("TCP", "UDP"))
+    tcp, udp = (
+        {"name": protocol.lower(), "port": 53, "protocol": protocol, "nodePort": 30053} for protocol in ("TCP", "UDP")
+    )
     assert merge(ports(udp), ports(tcp), ports(tcp)) == ports(udp, tcp)
     assert merge(ports({**udp, "port": 54}), ports(tcp), ports(tcp)) == ports(tcp)
 
 
 def test_the_name_tells_more_than_the_node_port():
     wanted = ports({**POSTGRES, "nodePort": 30001})
-    taken, edited = as_served({"name": "x", "port": 1, "nodePort": 30001}), as_served(POSTGRES, port=6000, nodePort=30002)
+    taken, edited = (
+        as_served({"name": "x", "port": 1, "nodePort": 30001}),
+        as_served(POSTGRES, port=6000, nodePort=30002),
+    )
     assert merge(ports(taken, edited), wanted, wanted) == ports(taken, as_served(POSTGRES, nodePort=30001))
 
 
@@ -94,7 +101,9 @@ def test_an_edit_together_with_a_change_of_the_rule():
     live = ports(as_served(POSTGRES, port=6000))
     merged = three_way(live, ports({**POSTGRES, "port": 7000}), create_fields(ports(POSTGRES), SERVICE), SERVICE)
     assert merged.object == ports(as_served(POSTGRES, port=7000))
-    assert merged.fields == create_fields(ports({**POSTGRES, "port": 7000}), SERVICE), "and goes as a whole when it is given up"
+    assert merged.fields == create_fields(ports({**POSTGRES, "port": 7000}), SERVICE), (
+        "and goes as a whole when it is given up"
+    )
 
 
 def test_fields_that_are_no_longer_desired_are_removed_with_the_edit():
@@ -122,7 +131,9 @@ def test_an_item_that_we_recorded_is_not_taken_for_another():
 
 def test_an_item_with_another_name_does_not_count_as_edited():
     live = ports(as_served(POSTGRES, port=6000, name="other"))
-    assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES, port=6000, name="other"), POSTGRES)
+    assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(
+        as_served(POSTGRES, port=6000, name="other"), POSTGRES
+    )
 
 
 def test_an_ignored_item_does_not_count_as_edited():
@@ -154,9 +165,9 @@ def test_the_port_of_a_container_by_its_name():
     web, anonymous = {"name": "web", "containerPort": 80}, {"containerPort": 81}
     edited, injected = as_served(web, containerPort=8080, hostIP="127.0.0.1"), as_served({"containerPort": 15000})
     wanted = app(web, anonymous)
-    assert merge(app(edited, injected), wanted, wanted, DEPLOYMENT) == app(as_served(web, hostIP="127.0.0.1"), injected, anonymous), (
-        "a port without a name conflicts with none here"
-    )
+    assert merge(app(edited, injected), wanted, wanted, DEPLOYMENT) == app(
+        as_served(web, hostIP="127.0.0.1"), injected, anonymous
+    ), "a port without a name conflicts with none here"
 
 
 def test_the_patch_contains_only_the_list():

@@ -32,14 +32,18 @@ def valid(items) -> bool:
     """Whether the API server takes the list: its keys and its other unique fields are unique."""
     keys = [key_of(item) for item in items]
     pairs = ((one, other) for at, one in enumerate(items) for other in items[:at])
-    return len(set(keys)) == len(keys) and all(conflicting_field(one, other, SERVICE_PORTS) is None for one, other in pairs)
+    return len(set(keys)) == len(keys) and all(
+        conflicting_field(one, other, SERVICE_PORTS) is None for one, other in pairs
+    )
 
 
 def a_port(numbers, names, *, of_server: bool):
     optional = {"targetPort": st.sampled_from([1, "x"]), "nodePort": st.sampled_from([30001, 30002, 30003])}
     optional |= {} if of_server else {"protocol": st.sampled_from(PROTOCOLS)}
     required = {"port": st.sampled_from(numbers), "name": st.sampled_from(names)}
-    return st.fixed_dictionaries(required | ({"protocol": st.sampled_from(PROTOCOLS)} if of_server else {}), optional=optional)
+    return st.fixed_dictionaries(
+        required | ({"protocol": st.sampled_from(PROTOCOLS)} if of_server else {}), optional=optional
+    )
 
 
 def lists(numbers, names, *, of_server: bool = False, **sizes):

@@ -109,7 +109,9 @@ def test_an_ignored_place_of_string_data_is_one_of_data(path, places):
     assert normalise_ignored(parse_path("stringData"), {"stringData": "x"}, SECRET) == ()
 
 
-@pytest.mark.parametrize("wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}])
+@pytest.mark.parametrize(
+    "wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}]
+)
 def test_a_secret_that_the_server_will_refuse_is_left_to_the_server(wrong):
     assert normalise_wanted(wrong, SECRET) is wrong
 
@@ -143,7 +145,17 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
 
 @pytest.mark.parametrize(
     ("number", "stored"),
-    [(2.0, 2), (-0.0, 0), (0.5, 0.5), (1e3, 1000), (-(2.0**63), -(2**63)), (2.0**63, 2.0**63), (1e21, 1e21), (True, True), ("2.0", "2.0")],
+    [
+        (2.0, 2),
+        (-0.0, 0),
+        (0.5, 0.5),
+        (1e3, 1000),
+        (-(2.0**63), -(2**63)),
+        (2.0**63, 2.0**63),
+        (1e21, 1e21),
+        (True, True),
+        ("2.0", "2.0"),
+    ],
 )
 def test_a_custom_resource_has_whole_numbers_as_integers(number, stored):
     """Go writes the float 2 as `2`, and that is an integer to whoever reads it."""

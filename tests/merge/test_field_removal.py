@@ -35,25 +35,33 @@ def test_an_open_map_loses_applied_keys_and_is_removed_when_empty():
     created = {"metadata": {"name": "x", "labels": {"a": "1"}}}
     assert created_then(created, wanted, created=created, shape=META) == wanted
     shared = {"metadata": {"name": "x", "labels": {"a": "1", "theirs": "2"}}}
-    assert created_then(shared, wanted, created=created, shape=META) == {"metadata": {"name": "x", "labels": {"theirs": "2"}}}
+    assert created_then(shared, wanted, created=created, shape=META) == {
+        "metadata": {"name": "x", "labels": {"theirs": "2"}}
+    }
 
 
 def test_an_undeclared_map_is_an_open_map():
     assert created_then({"x": {"a": {"b": 1}}}, {}, created={"x": {"a": {"b": 1}}}, shape=UNKNOWN) == {}
-    assert created_then({"x": {"a": {"b": 1}, "theirs": 1}}, {}, created={"x": {"a": {"b": 1}}}, shape=UNKNOWN) == {"x": {"theirs": 1}}
+    assert created_then({"x": {"a": {"b": 1}, "theirs": 1}}, {}, created={"x": {"a": {"b": 1}}}, shape=UNKNOWN) == {
+        "x": {"theirs": 1}
+    }
 
 
 def test_a_created_struct_is_removed_with_its_defaults():
     probe = {"httpGet": {"path": "/", "port": 80}}
     created = pod(containers=[{"name": "app", "livenessProbe": probe}])
     live = pod(containers=[{"name": "app", "livenessProbe": {**probe, "periodSeconds": 10}}])
-    assert created_then(live, pod(containers=[{"name": "app"}]), created=created, shape=DEPLOYMENT) == pod(containers=[{"name": "app"}])
+    assert created_then(live, pod(containers=[{"name": "app"}]), created=created, shape=DEPLOYMENT) == pod(
+        containers=[{"name": "app"}]
+    )
 
 
 def test_a_created_item_is_removed_with_everything_in_it():
     app, sidecar = {"name": "app", "image": "x"}, {"name": "sidecar"}
     live = pod(containers=[{**app, "imagePullPolicy": "Always", "env": [{"name": "INJECTED"}]}, sidecar])
-    assert created_then(live, pod(containers=[]), created=pod(containers=[app]), shape=DEPLOYMENT) == pod(containers=[sidecar])
+    assert created_then(live, pod(containers=[]), created=pod(containers=[app]), shape=DEPLOYMENT) == pod(
+        containers=[sidecar]
+    )
 
 
 def test_a_struct_that_was_there_before_us_loses_our_fields_and_stays():
@@ -99,7 +107,9 @@ def test_a_created_list_loses_applied_items_and_is_removed_when_empty(shape, min
     shape = struct(l=shape)
     assert created_then({"l": [mine, theirs]}, {}, created={"l": [mine]}, shape=shape) == {"l": [theirs]}
     assert created_then({"l": [mine]}, {}, created={"l": [mine]}, shape=shape) == {}
-    assert created_then({"l": [mine]}, {"l": []}, created={"l": [mine]}, shape=shape) == {"l": []}, "wanted empty is empty, not gone"
+    assert created_then({"l": [mine]}, {"l": []}, created={"l": [mine]}, shape=shape) == {"l": []}, (
+        "wanted empty is empty, not gone"
+    )
     assert created_then({"l": [theirs]}, {}, created={"l": [mine]}, shape=shape) == {"l": [theirs]}
 
 
@@ -127,7 +137,11 @@ def test_a_container_that_was_removed_and_created_again_is_marked():
 def test_something_else_in_the_place_of_our_container_is_theirs():
     shape = struct(m=TEXTS, l=ENV, s=SET)
     created = {"m": {"a": "1"}, "l": [{"name": "A"}], "s": ["a"]}
-    for theirs in ({"m": "text", "l": "text", "s": "text"}, {"m": [1], "l": {}, "s": {}}, {"m": None, "l": None, "s": None}):
+    for theirs in (
+        {"m": "text", "l": "text", "s": "text"},
+        {"m": [1], "l": {}, "s": {}},
+        {"m": None, "l": None, "s": None},
+    ):
         assert created_then(theirs, {}, created=created, shape=shape) == theirs
 
 
@@ -164,11 +178,18 @@ def test_removed_fields_leave_the_record():
 
 def test_an_ignored_place_in_what_we_give_up_stays_where_the_container_stays():
     existing = pod(containers=[{"name": "app"}], securityContext={})
-    adopted = pod(containers=[{"name": "app", "image": "x", "args": ["a"]}], securityContext={"runAsUser": 1, "fsGroup": 2})
+    adopted = pod(
+        containers=[{"name": "app", "image": "x", "args": ["a"]}], securityContext={"runAsUser": 1, "fsGroup": 2}
+    )
     first = three_way(existing, adopted, None, DEPLOYMENT)
-    ignore = [parse_path("spec.template.spec.containers[name=app].image"), parse_path("spec.template.spec.securityContext.fsGroup")]
+    ignore = [
+        parse_path("spec.template.spec.containers[name=app].image"),
+        parse_path("spec.template.spec.securityContext.fsGroup"),
+    ]
     left = three_way(first.object, {}, first.fields, DEPLOYMENT, ignore=ignore)
     assert left.object == pod(containers=[{"name": "app", "image": "x"}], securityContext={"fsGroup": 2})
-    whole = three_way(first.object, pod(), first.fields, DEPLOYMENT, ignore=[parse_path("spec.template.spec.containers[name=app]")])
+    whole = three_way(
+        first.object, pod(), first.fields, DEPLOYMENT, ignore=[parse_path("spec.template.spec.containers[name=app]")]
+    )
     assert whole.object["spec"]["template"]["spec"]["containers"] == adopted["spec"]["template"]["spec"]["containers"]
     assert create_fields(adopted, DEPLOYMENT) != first.fields, "what we create is marked"

@@ -47,8 +47,12 @@ def test_a_field_that_becomes_ignored_leaves_our_fields_also_when_it_is_as_we_le
     for path, ours in {
         "spec": {},
         "spec.template.spec.containers": {"spec": {"template": {"spec": {}}}},
-        "spec.template.spec.containers[name=app].image": containers({"name": "app", "env": [{"name": "A", "value": "1"}]}),
-        "spec.template.spec.containers[name=app].env[name=A].value": containers({"name": "app", "image": "v1", "env": [{"name": "A"}]}),
+        "spec.template.spec.containers[name=app].image": containers(
+            {"name": "app", "env": [{"name": "A", "value": "1"}]}
+        ),
+        "spec.template.spec.containers[name=app].env[name=A].value": containers(
+            {"name": "app", "image": "v1", "env": [{"name": "A"}]}
+        ),
         "spec.template.spec.containers[name=app].env[name=A]": containers({"name": "app", "image": "v1", "env": []}),
     }.items():
         merged = merge(wanted, wanted, wanted, DEPLOYMENT, path)
@@ -57,7 +61,9 @@ def test_a_field_that_becomes_ignored_leaves_our_fields_also_when_it_is_as_we_le
 
 
 def test_an_ignored_field_that_is_no_longer_desired_is_kept():
-    assert merge(scaled(7, paused=True), {"spec": {}}, scaled(3, paused=True), DEPLOYMENT, "spec.replicas").object == scaled(7)
+    assert merge(
+        scaled(7, paused=True), {"spec": {}}, scaled(3, paused=True), DEPLOYMENT, "spec.replicas"
+    ).object == scaled(7)
 
 
 def test_a_field_that_is_no_longer_ignored_is_recorded_again():
@@ -91,12 +97,18 @@ def test_a_whole_item_and_a_whole_subtree_are_left_alone():
     wanted = containers({"name": "app", "image": "v1"}, {"name": "b"})
     live = containers({"name": "app", "image": "v9"}, {"name": "b"})
     assert merge(live, wanted, wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]").object is live
-    assert merge(containers({"name": "b"}), wanted, wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]").object == containers(
-        {"name": "b"}
+    assert merge(
+        containers({"name": "b"}), wanted, wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]"
+    ).object == containers({"name": "b"})
+    assert (
+        merge(live, containers({"name": "b"}), wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]").object
+        is live
     )
-    assert merge(live, containers({"name": "b"}), wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]").object is live
     assert merge({"spec": {}}, wanted, wanted, DEPLOYMENT, "spec.template").object == {"spec": {}}
-    assert merge(live, containers(), wanted, DEPLOYMENT, "spec.template.spec", "spec.template.spec.containers").object is live
+    assert (
+        merge(live, containers(), wanted, DEPLOYMENT, "spec.template.spec", "spec.template.spec.containers").object
+        is live
+    )
     created = create_fields(wanted, DEPLOYMENT, ignore=paths("spec.template.spec.containers[name=app]"))
     assert created == create_fields(containers({"name": "b"}), DEPLOYMENT)
 
@@ -123,7 +135,8 @@ def test_a_selector_sees_defaulted_keys_numbers_and_booleans_as_text():
 def test_overlapping_selectors_count_together():
     shape = struct(l=keyed(struct(k=TEXT, inner=keyed(struct(n=TEXT, v=TEXT), "n")), "k"))
     live, wanted = (
-        {"l": [{"k": "1", "x": "a", "inner": [{"n": "1", "v": value}, {"n": "2", "v": value}]}]} for value in ("theirs", "ours")
+        {"l": [{"k": "1", "x": "a", "inner": [{"n": "1", "v": value}, {"n": "2", "v": value}]}]}
+        for value in ("theirs", "ours")
     )
     merged = merge(live, wanted, wanted, shape, "l[k=1].inner[n=1].v", "l[x=a].inner[n=2].v", "l[x=a].inner[n=1].z")
     assert merged.object is live
@@ -134,16 +147,20 @@ def test_quoted_names():
     def notes(**notes):
         return {"metadata": {"annotations": {f"a/{name}": value for name, value in notes.items()}}}
 
-    merged = merge(notes(b="live", c="live"), notes(b="w", c="w"), notes(b="w", c="w"), DEPLOYMENT, "metadata.annotations['a/b']")
-    assert merged.object == notes(b="live", c="w")
-    assert merge({"metadata": {}}, notes(b="w"), {}, DEPLOYMENT, "metadata.annotations['a/b']").object == notes(b="w"), (
-        "set with the map that holds it"
+    merged = merge(
+        notes(b="live", c="live"), notes(b="w", c="w"), notes(b="w", c="w"), DEPLOYMENT, "metadata.annotations['a/b']"
     )
+    assert merged.object == notes(b="live", c="w")
+    assert merge({"metadata": {}}, notes(b="w"), {}, DEPLOYMENT, "metadata.annotations['a/b']").object == notes(
+        b="w"
+    ), "set with the map that holds it"
 
 
 def test_an_ignored_member_of_a_union_is_not_cleared():
     volume = Shape(type="object", retain_keys=True, fields={"a": TEXT, "b": TEXT, "c": TEXT})
-    assert merge({"v": {"a": 1, "b": 2, "c": 3}}, {"v": {"a": 9}}, {}, struct(v=volume), "v.b").object == {"v": {"a": 9, "b": 2}}
+    assert merge({"v": {"a": 1, "b": 2, "c": 3}}, {"v": {"a": 9}}, {}, struct(v=volume), "v.b").object == {
+        "v": {"a": 9, "b": 2}
+    }
 
 
 def test_a_place_inside_an_atomic_list_or_map():
@@ -155,29 +172,53 @@ def test_a_place_inside_an_atomic_list_or_map():
     live = list_of(("a", 1), ("b", 2))
     assert merge(live, list_of(("a", 7), ("b", 2)), {}, shape, "l[k=a].v").object is live
     assert merge(live, list_of(("a", 7), ("b", 8)), {}, shape, "l[k=a].v").object == list_of(("a", 1), ("b", 8))
-    assert merge(live, list_of(("c", 7)), {}, shape, "l[k=c].v").object == list_of(("c", 7)), "an item that is not live comes whole"
-    assert merge(live, list_of(("c", 7), ("a", 9), ("d", 8)), {}, shape, "l[k=a]").object == list_of(("c", 7), ("a", 1), ("d", 8))
+    assert merge(live, list_of(("c", 7)), {}, shape, "l[k=c].v").object == list_of(("c", 7)), (
+        "an item that is not live comes whole"
+    )
+    assert merge(live, list_of(("c", 7), ("a", 9), ("d", 8)), {}, shape, "l[k=a]").object == list_of(
+        ("c", 7), ("a", 1), ("d", 8)
+    )
     assert merge(live, list_of(("c", 7)), {}, shape, "l[k=a]").object == list_of(("c", 7), ("a", 1))
     assert merge(live, list_of(("c", 7)), {}, shape, "l[k=x]").object == list_of(("c", 7))
     assert merge({}, list_of(("a", 7)), {}, shape, "l[k=a].v").object == list_of(("a", 7))
     assert merge({"l": "text"}, list_of(("a", 7)), {}, shape, "l[k=a].v").object == list_of(("a", 7))
-    assert merge({"m": {"x": 1, "y": 2}}, {"m": {"y": 3, "z": 4}}, {}, shape, "m.x", "m.z").object == {"m": {"x": 1, "y": 3}}
+    assert merge({"m": {"x": 1, "y": 2}}, {"m": {"y": 3, "z": 4}}, {}, shape, "m.x", "m.z").object == {
+        "m": {"x": 1, "y": 3}
+    }
     nested = struct(m=Shape(type="object", atomic=True, fields={"in": Shape(type="object", values=TEXT)}))
-    assert merge({"m": {"in": {"x": 1}}}, {"m": {"in": {"x": 2, "y": 3}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 1, "y": 3}}}
+    assert merge({"m": {"in": {"x": 1}}}, {"m": {"in": {"x": 2, "y": 3}}}, {}, nested, "m.in.x").object == {
+        "m": {"in": {"x": 1, "y": 3}}
+    }
     assert merge({"m": {}}, {"m": {"in": {"x": 2}}}, {}, nested, "m.in.x").object == {"m": {"in": {"x": 2}}}
     assert merge({"m": {"in": {"x": 1}}}, {"m": {}}, {}, nested, "m.in.x").object == {"m": {}}
-    unknown = merge({"l": [{"k": "a", "m": {"x": 1}}]}, {"l": [{"k": "a", "m": {"x": 2, "y": 3}}]}, {}, UNKNOWN, "l[k=a].m.x")
+    unknown = merge(
+        {"l": [{"k": "a", "m": {"x": 1}}]}, {"l": [{"k": "a", "m": {"x": 2, "y": 3}}]}, {}, UNKNOWN, "l[k=a].m.x"
+    )
     assert unknown.object == {"l": [{"k": "a", "m": {"x": 1, "y": 3}}]}
-    for live, wanted in (({"x": 1}, 5), (5, {"x": 1}), ([1], {"x": 1}), ({"x": 1}, [1]), ([{"k": "a"}], "text"), ("text", [{"k": "a"}])):
+    for live, wanted in (
+        ({"x": 1}, 5),
+        (5, {"x": 1}),
+        ([1], {"x": 1}),
+        ({"x": 1}, [1]),
+        ([{"k": "a"}], "text"),
+        ("text", [{"k": "a"}]),
+    ):
         ignore = ("m.in.x", "m.in[k=a].v", "m.in[k=a]")
         assert merge({"m": {"in": live}}, {"m": {"in": wanted}}, {}, nested, *ignore).object == {"m": {"in": wanted}}
-    assert merge({"l": ["a"]}, {"l": ["b"]}, {}, shape, "l[k=a]").object == {"l": ["b"]}, "an item without fields is not selected"
+    assert merge({"l": ["a"]}, {"l": ["b"]}, {}, shape, "l[k=a]").object == {"l": ["b"]}, (
+        "an item without fields is not selected"
+    )
 
 
-@pytest.mark.parametrize("path", ["nothing.here", "spec.replicas.further", "spec[a=b]", "l.x", "l[name=A].value.further"])
+@pytest.mark.parametrize(
+    "path", ["nothing.here", "spec.replicas.further", "spec[a=b]", "l.x", "l[name=A].value.further"]
+)
 def test_a_path_that_leads_nowhere_changes_nothing(path):
     shape = struct(spec=struct(replicas=TEXT), l=ENV)
-    live, wanted = {"spec": {"replicas": 7}, "l": [{"name": "A"}]}, {"spec": {"replicas": 3}, "l": [{"name": "A", "value": "1"}]}
+    live, wanted = (
+        {"spec": {"replicas": 7}, "l": [{"name": "A"}]},
+        {"spec": {"replicas": 3}, "l": [{"name": "A", "value": "1"}]},
+    )
     assert merge(live, wanted, wanted, shape, path).object == wanted
     assert merge(wanted, wanted, wanted, UNKNOWN, path).object is wanted
 
@@ -214,7 +255,10 @@ def test_a_field_that_was_ignored_during_a_write_is_recorded_afterwards(path, th
     assert written.object == {**theirs, "other": 2}
     learned = Learned.NOTHING.learn(as_sent(wanted, before, paths(path), LISTS), written.object, LISTS)
     assert not len(learned)
-    assert three_way(written.object, wanted, written.fields, LISTS, ignore=paths(path), learned=learned).object is written.object
+    assert (
+        three_way(written.object, wanted, written.fields, LISTS, ignore=paths(path), learned=learned).object
+        is written.object
+    )
     assert three_way(written.object, wanted, written.fields, LISTS, learned=learned).object == wanted
 
 

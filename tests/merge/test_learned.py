@@ -45,7 +45,10 @@ ANSWERS = {
     ),
     "a value in an item known by a boolean": ({"flags": [{"on": True, "v": 1}]}, {"flags": [{"on": True, "v": 2}]}),
     "a dropped item": ({"env": [{"name": "A"}, {"name": "B"}]}, {"env": [{"name": "B"}]}),
-    "items in another order": ({"env": [{"name": "B"}, {"name": "A"}]}, {"env": [{"name": "A"}, {"name": "X"}, {"name": "B"}]}),
+    "items in another order": (
+        {"env": [{"name": "B"}, {"name": "A"}]},
+        {"env": [{"name": "A"}, {"name": "X"}, {"name": "B"}]},
+    ),
     "a sorted set": ({"set": ["b", "a"]}, {"set": ["a", "b"]}),
     "a re-cased member of a set": ({"set": ["Retain"]}, {"set": ["retain"]}),
     "a list that became something else": ({"env": [{"name": "A"}]}, {"env": {"A": ""}}),
@@ -57,7 +60,9 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_learned_answer_is_not_a_difference(name):
     sent, answered = ANSWERS[name]
-    assert merge_patch(answered, three_way(answered, sent, create_fields(sent, SHAPE), SHAPE).object), "without learning it is one"
+    assert merge_patch(answered, three_way(answered, sent, create_fields(sent, SHAPE), SHAPE).object), (
+        "without learning it is one"
+    )
     merged, live = after(sent, answered)
     assert merged.object is live
     assert merged.fields == create_fields(sent, SHAPE), "it is ours all the same"
@@ -111,7 +116,9 @@ def test_a_change_beside_what_was_learned_keeps_what_was_learned():
 def test_a_union_changes_beside_what_was_learned():
     shape = struct(volume=Shape(type="object", retain_keys=True, fields={"name": TEXT, "a": TEXT, "b": TEXT}))
     learned = Learned.NOTHING.learn({"volume": {"name": "X", "a": 1}}, {"volume": {"name": "x", "a": 1}}, shape)
-    merged = three_way({"volume": {"name": "x", "a": 1}}, {"volume": {"name": "X", "b": 2}}, None, shape, learned=learned)
+    merged = three_way(
+        {"volume": {"name": "x", "a": 1}}, {"volume": {"name": "X", "b": 2}}, None, shape, learned=learned
+    )
     assert merged.object == {"volume": {"name": "x", "b": 2}}
 
 
@@ -141,10 +148,14 @@ def test_an_answer_does_not_apply_after_the_server_accepts_the_value():
 
 def test_what_the_server_adds_is_nothing_to_learn():
     assert (
-        Learned.NOTHING.learn({"env": [{"name": "A"}]}, {"env": [{"name": "A", "value": ""}, {"name": "B"}], "text": "x"}, SHAPE)
+        Learned.NOTHING.learn(
+            {"env": [{"name": "A"}]}, {"env": [{"name": "A", "value": ""}, {"name": "B"}], "text": "x"}, SHAPE
+        )
         is Learned.NOTHING
     )
-    assert Learned.NOTHING.learn({"text": None, "set": ["a"]}, {"text": "x", "set": ["b", "a"]}, SHAPE) is Learned.NOTHING
+    assert (
+        Learned.NOTHING.learn({"text": None, "set": ["a"]}, {"text": "x", "set": ["b", "a"]}, SHAPE) is Learned.NOTHING
+    )
 
 
 def test_learning_is_bounded_and_never_changes_what_was_learned_before():
@@ -171,7 +182,14 @@ def test_a_duplicate_key_in_the_answer_counts_once():
 
 def test_items_of_others_that_were_sent_as_they_are_may_stand_twice_or_have_no_key():
     """An ignored item is sent as it is live when the whole object is replaced."""
-    sent = {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"value": "x"}, {"name": "B", "value": "1000m"}]}
+    sent = {
+        "env": [
+            {"name": "A", "value": "1"},
+            {"name": "A", "value": "2"},
+            {"value": "x"},
+            {"name": "B", "value": "1000m"},
+        ]
+    }
     answered = {"env": [*sent["env"][:3], {"name": "B", "value": "1"}]}
     assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 2, "a value, and the order: A stands there twice"
 

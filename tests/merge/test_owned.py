@@ -15,10 +15,14 @@ OWN = [parse_path("spec.ports")]
 
 
 def merge(live, wanted, before, shape=SERVICE, *, own=OWN, **options):
-    return three_way(live, wanted, None if before is None else create_fields(before, shape), shape, own=own, **options).object
+    return three_way(
+        live, wanted, None if before is None else create_fields(before, shape), shape, own=own, **options
+    ).object
 
 
-@pytest.mark.parametrize("before", [None, ports([POSTGRES]), ports([POSTGRES, METRICS])], ids=["no record", "recorded", "given up"])
+@pytest.mark.parametrize(
+    "before", [None, ports([POSTGRES]), ports([POSTGRES, METRICS])], ids=["no record", "recorded", "given up"]
+)
 def test_items_of_others_go(before):
     assert merge(ports([METRICS, POSTGRES, {"name": "x", "port": 1}]), ports([POSTGRES]), before) == ports([POSTGRES])
 
@@ -29,7 +33,9 @@ def test_without_it_they_stay():
 
 def test_what_others_set_in_our_items_stays():
     live = ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}, METRICS])
-    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}])
+    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports(
+        [{**POSTGRES, "protocol": "TCP", "nodePort": 30001}]
+    )
 
 
 def test_an_unrecorded_item_that_conflicts_with_a_desired_one_is_removed():
@@ -38,7 +44,9 @@ def test_an_unrecorded_item_that_conflicts_with_a_desired_one_is_removed():
 
 def test_an_edited_item_is_put_right_and_keeps_its_node_port():
     live = ports([{**POSTGRES, "port": 6000, "nodePort": 30001}, METRICS])
-    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "nodePort": 30001, "protocol": "TCP"}])
+    assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports(
+        [{**POSTGRES, "nodePort": 30001, "protocol": "TCP"}]
+    )
 
 
 def test_an_owned_list_in_the_desired_state_is_not_a_difference():
@@ -55,7 +63,9 @@ def test_one_of_two_copies_is_removed():
 
 
 def test_a_list_that_is_left_out_is_empty():
-    assert merge({"spec": {"ports": [METRICS], "clusterIP": "None"}}, {"spec": {}}, None) == {"spec": {"clusterIP": "None"}}
+    assert merge({"spec": {"ports": [METRICS], "clusterIP": "None"}}, {"spec": {}}, None) == {
+        "spec": {"clusterIP": "None"}
+    }
     live = {"spec": {"clusterIP": "None"}}
     assert merge(live, {"spec": {}}, None) is live
 
@@ -75,12 +85,16 @@ def test_the_list_of_one_item_of_another_list():
     assert merge(live, app({"name": "app", "env": [a]}), None, DEPLOYMENT, own=own) == app(
         {"name": "app", "env": [a]}, {"name": "sidecar", "env": [b]}
     )
-    assert merge(live, app({"name": "app"}), None, DEPLOYMENT, own=own) == app({"name": "app"}, {"name": "sidecar", "env": [b]})
+    assert merge(live, app({"name": "app"}), None, DEPLOYMENT, own=own) == app(
+        {"name": "app"}, {"name": "sidecar", "env": [b]}
+    )
 
 
 def test_what_is_ignored_stays():
     live = ports([METRICS, {"name": "x", "port": 1}, POSTGRES])
-    assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS, POSTGRES])
+    assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports(
+        [METRICS, POSTGRES]
+    )
     assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports")]) is live
     assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports")]) is live
     assert merge(live, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports([METRICS])
@@ -90,7 +104,9 @@ def test_what_is_ignored_stays():
 
 def test_members_of_a_set():
     shape = struct(hosts=SET, other=SET)
-    merged = three_way({"hosts": ["c", "a"], "other": ["c"]}, {"hosts": ["a", "b"]}, None, shape, own=[parse_path("hosts")])
+    merged = three_way(
+        {"hosts": ["c", "a"], "other": ["c"]}, {"hosts": ["a", "b"]}, None, shape, own=[parse_path("hosts")]
+    )
     assert merged.object == {"hosts": ["a", "b"], "other": ["c"]}
 
 

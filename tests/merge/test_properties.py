@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.merge import FieldSet, Learned, Record, as_sent, create_fields, decode, encode, merge_patch, parse_path, same, three_way
+from ruleop.merge import (
+    FieldSet,
+    Learned,
+    Record,
+    as_sent,
+    create_fields,
+    decode,
+    encode,
+    merge_patch,
+    parse_path,
+    same,
+    three_way,
+)
 from ruleop.merge.fields import MapFields
 from ruleop.merge.in_sync import holds as holds_at_a_glance
 from ruleop.merge.in_sync import is_in_sync
@@ -24,16 +36,22 @@ from tests.exploration import examples
 NAMES = ["a", "b", "c", "d"]
 SCALAR = Shape(type="scalar")
 scalars = st.sampled_from([0, 1, 1.0, True, False, "", "x", "1"])
-MANY = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+MANY = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def shapes(depth: int = 3) -> st.SearchStrategy[Shape]:
-    leaves = st.sampled_from([SCALAR, Shape(type="list", items=SCALAR), Shape(type="list", list_type="set", items=SCALAR)])
+    leaves = st.sampled_from(
+        [SCALAR, Shape(type="list", items=SCALAR), Shape(type="list", list_type="set", items=SCALAR)]
+    )
     if depth == 0:
         return leaves
     inner = shapes(depth - 1)
     members = st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=3)
-    structs = st.builds(lambda fields, atomic: Shape(type="object", fields=fields, atomic=atomic), members, st.booleans())
+    structs = st.builds(
+        lambda fields, atomic: Shape(type="object", fields=fields, atomic=atomic), members, st.booleans()
+    )
     granular = st.builds(lambda fields: Shape(type="object", fields=fields), members)
     unions = st.builds(lambda fields: Shape(type="object", fields=fields, retain_keys=True), members)
     opens = st.builds(lambda values: Shape(type="object", values=values), inner)
@@ -48,7 +66,9 @@ def _keyed(fields, two_keys, atomic_items) -> Shape:
     return Shape(type="list", list_type="map", items=items, keys=keys, key_defaults={"p": "TCP"} if two_keys else {})
 
 
-roots = st.dictionaries(st.sampled_from(NAMES), shapes(), min_size=1, max_size=4).map(lambda fields: Shape(type="object", fields=fields))
+roots = st.dictionaries(st.sampled_from(NAMES), shapes(), min_size=1, max_size=4).map(
+    lambda fields: Shape(type="object", fields=fields)
+)
 
 
 def values_of(shape: Shape) -> st.SearchStrategy:
@@ -300,15 +320,24 @@ def test_a_record_survives_writing_and_reading(t):
 @given(triples())
 def test_a_glance_sees_what_a_closer_look_finds(t):
     """With a note beside it every part is looked at closely; a path that leads nowhere leaves the result the same."""
-    for live, applied in ((t.live, t.applied), (merged(t).object, merged(t).fields), (t.wanted, create_fields(t.wanted, t.shape))):
+    for live, applied in (
+        (t.live, t.applied),
+        (merged(t).object, merged(t).fields),
+        (t.wanted, create_fields(t.wanted, t.shape)),
+    ):
         notes = [parse_path(f"{name}.nowhere.at.all") for name in NAMES]
-        glance, closer = three_way(live, t.wanted, applied, t.shape), three_way(live, t.wanted, applied, t.shape, ignore=notes)
+        glance, closer = (
+            three_way(live, t.wanted, applied, t.shape),
+            three_way(live, t.wanted, applied, t.shape, ignore=notes),
+        )
         assert same(glance.object, closer.object)
         assert glance.fields == closer.fields
         if is_in_sync(live, t.wanted, MapFields(applied.root.members, created=False), t.shape):
             assert closer.object is live
             assert closer.fields == applied
-    assert is_in_sync(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), "what was just created is at rest"
+    assert is_in_sync(t.wanted, t.wanted, create_fields(t.wanted, t.shape).root, t.shape), (
+        "what was just created is at rest"
+    )
 
 
 @MANY
@@ -317,7 +346,10 @@ def test_a_glance_is_right_also_about_a_record_that_was_made_by_another_shape(t,
     notes = [parse_path(f"{name}.nowhere.at.all") for name in NAMES]
     applied = create_fields(data.draw(values_of(other)), other)
     for live in (t.wanted, t.live):
-        glance, closer = three_way(live, t.wanted, applied, t.shape), three_way(live, t.wanted, applied, t.shape, ignore=notes)
+        glance, closer = (
+            three_way(live, t.wanted, applied, t.shape),
+            three_way(live, t.wanted, applied, t.shape, ignore=notes),
+        )
         assert same(glance.object, closer.object)
         assert glance.fields == closer.fields
 
@@ -374,14 +406,19 @@ def test_an_ignored_field_stays_as_it_is(t, name):
 
 
 @MANY
-@given(triples(), st.lists(st.sampled_from(["a", "b", "a.b", "b.a.c", "c[k=1]", "c[k=1].a", "a[k=x].b", "b[a=1].c"]), min_size=1))
+@given(
+    triples(),
+    st.lists(st.sampled_from(["a", "b", "a.b", "b.a.c", "c[k=1]", "c[k=1].a", "a[k=x].b", "b[a=1].c"]), min_size=1),
+)
 def test_a_server_that_takes_all_as_it_is_teaches_nothing_about_ignored_fields(t, texts):
     ignore = [parse_path(text) for text in texts]
     first = merged(t, ignore=ignore)
     learned = Learned.NOTHING.learn(as_sent(t.wanted, t.live, ignore, t.shape), first.object, t.shape)
     for after in (ignore, []):
         plain = three_way(first.object, t.wanted, first.fields, t.shape, ignore=after)
-        assert same(three_way(first.object, t.wanted, first.fields, t.shape, ignore=after, learned=learned).object, plain.object)
+        assert same(
+            three_way(first.object, t.wanted, first.fields, t.shape, ignore=after, learned=learned).object, plain.object
+        )
 
 
 def without(fields: FieldSet, name: str) -> FieldSet:
@@ -392,7 +429,11 @@ def without(fields: FieldSet, name: str) -> FieldSet:
 @given(triples(), st.data())
 def test_an_answer_with_all_sent_values_is_not_learned(t, data):
     """The quick look and the close one agree: where the first sees nothing to learn, there is nothing."""
-    answer = data.draw(st.sampled_from([t.live, t.wanted, {**t.live, **t.wanted}, three_way(t.live, t.wanted, t.applied, t.shape).object]))
+    answer = data.draw(
+        st.sampled_from(
+            [t.live, t.wanted, {**t.live, **t.wanted}, three_way(t.live, t.wanted, t.applied, t.shape).object]
+        )
+    )
     if holds_at_a_glance(answer, t.wanted, t.shape):
         assert not list(_differences(t.wanted, answer, t.shape, ()))
     assert holds_at_a_glance(t.wanted, t.wanted, t.shape)

@@ -48,7 +48,11 @@ def test_the_form_of_a_record_is_fixed():
 
 
 def test_no_value_is_in_a_record():
-    wanted = {"data": {"password": "hunter2"}, "list": ["hunter2"], "metadata": {"finalizers": ["hunter2"], "labels": {"a": "hunter2"}}}
+    wanted = {
+        "data": {"password": "hunter2"},
+        "list": ["hunter2"],
+        "metadata": {"finalizers": ["hunter2"], "labels": {"a": "hunter2"}},
+    }
     assert "hunter2" not in encode(Record("id", create_fields(wanted, DEPLOYMENT)))
 
 
@@ -79,7 +83,9 @@ def test_a_large_record_is_compressed_and_a_huge_one_is_refused():
     assert len(text) < 64 * 1024
     assert decode(text) == large
     assert encode(large) == text
-    random_names = {base64.b85encode(zlib.compress(bytes([n % 251, n // 251]) * 9)).decode() * 2: "" for n in range(50_000)}
+    random_names = {
+        base64.b85encode(zlib.compress(bytes([n % 251, n // 251]) * 9)).decode() * 2: "" for n in range(50_000)
+    }
     with pytest.raises(RecordTooLargeError, match="server-side"):
         encode(Record("x", create_fields({"data": random_names}, UNKNOWN)))
 

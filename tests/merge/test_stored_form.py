@@ -22,7 +22,10 @@ RULE = {
     },
 }
 CUSTOM = crd_shape(
-    {"type": "object", "properties": {"spec": {"type": "object", "properties": {"rules": {"type": "array", "items": RULE}}}}}
+    {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"rules": {"type": "array", "items": RULE}}}},
+    }
 )
 
 
@@ -63,7 +66,10 @@ def test_a_field_of_others_in_a_claim_template_is_a_difference(extra):
 
 
 def test_the_version_of_a_reference_to_a_field():
-    wanted, live = ({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x", **more}}}]} for more in ({}, {"apiVersion": "v1"}))
+    wanted, live = (
+        {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x", **more}}}]}
+        for more in ({}, {"apiVersion": "v1"})
+    )
     assert at_rest(pod(**wanted), pod(**live), STATEFUL_SET)
 
 
@@ -82,7 +88,10 @@ def test_a_default_of_a_custom_kind_may_be_that_of_a_required_field_and_mean_not
         "properties": {"name": {"type": "string"}, "x": {"type": type_, "default": default}},
     }
     keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "x"]}
-    spec = {"type": "object", "properties": {"whole": {"type": "array", "items": item}, "keyed": {"type": "array", "items": item, **keys}}}
+    spec = {
+        "type": "object",
+        "properties": {"whole": {"type": "array", "items": item}, "keyed": {"type": "array", "items": item, **keys}},
+    }
     shape = crd_shape({"type": "object", "properties": {"spec": spec}})
     wanted = {"spec": {"whole": [{"name": "a"}], "keyed": [{"name": "a"}]}}
     live = {"spec": {name: [{"name": "a", "x": default}] for name in ("whole", "keyed")}}
@@ -126,7 +135,9 @@ def test_an_empty_desired_value_that_others_filled_is_emptied_again():
 
 def test_a_default_that_others_changed_is_left_alone():
     """Only in what is replaced as a whole is a field more any of our business."""
-    assert at_rest({"spec": {"serviceName": "s"}}, {"spec": {"serviceName": "s", "podManagementPolicy": "Parallel"}}, STATEFUL_SET)
+    assert at_rest(
+        {"spec": {"serviceName": "s"}}, {"spec": {"serviceName": "s", "podManagementPolicy": "Parallel"}}, STATEFUL_SET
+    )
 
 
 def test_an_omitted_value_that_is_no_longer_desired_leaves_the_record():

@@ -45,7 +45,9 @@ def test_an_object_that_does_not_exist_becomes_what_we_want():
 
 def test_when_nothing_differs_the_answer_is_the_live_object_and_the_record_itself():
     wanted = containers({"name": "app", "image": "x", "ports": [{"containerPort": 80}]})
-    live = containers({"name": "app", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}], "imagePullPolicy": "Always"})
+    live = containers(
+        {"name": "app", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}], "imagePullPolicy": "Always"}
+    )
     applied = create_fields(wanted, DEPLOYMENT)
     merged = three_way(live, wanted, applied, DEPLOYMENT)
     assert merged.object is live
@@ -78,7 +80,9 @@ def test_two_ports_of_one_number_are_two_ports():
 def test_a_port_without_protocol_is_the_tcp_port_on_either_side(live_port, wanted_port):
     live, wanted = ({"spec": {"ports": [port]}} for port in ({**live_port, "nodePort": 30053}, wanted_port))
     merged = merge(live, wanted, {"spec": {"ports": [{"port": 53, "protocol": "TCP"}]}}, SERVICE)
-    assert merged == {"spec": {"ports": [{**live_port, **wanted_port, "nodePort": 30053}]}}, "no key is ever taken from an item that stays"
+    assert merged == {"spec": {"ports": [{**live_port, **wanted_port, "nodePort": 30053}]}}, (
+        "no key is ever taken from an item that stays"
+    )
 
 
 def test_a_port_of_another_protocol_is_another_item():
@@ -88,8 +92,14 @@ def test_a_port_of_another_protocol_is_another_item():
 
 
 def test_a_union_that_is_an_item_keeps_its_keys():
-    shape = struct(l=keyed(Shape(type="object", retain_keys=True, fields={"k": TEXT, "p": TEXT, "a": TEXT, "b": TEXT}), "k", "p", p="x"))
-    assert merge({"l": [{"k": 1, "p": "x", "a": 1}]}, {"l": [{"k": 1, "b": 2}]}, None, shape) == {"l": [{"k": 1, "p": "x", "b": 2}]}
+    shape = struct(
+        l=keyed(
+            Shape(type="object", retain_keys=True, fields={"k": TEXT, "p": TEXT, "a": TEXT, "b": TEXT}), "k", "p", p="x"
+        )
+    )
+    assert merge({"l": [{"k": 1, "p": "x", "a": 1}]}, {"l": [{"k": 1, "b": 2}]}, None, shape) == {
+        "l": [{"k": 1, "p": "x", "b": 2}]
+    }
 
 
 def test_only_the_removed_environment_variable_is_removed():
@@ -112,13 +122,17 @@ def test_labels_are_shared_by_name():
     def labels(**labels):
         return {"metadata": {"labels": labels}}
 
-    assert merge(labels(a="1", b="2", team="x"), labels(a="3"), labels(a="1", b="2"), DEPLOYMENT) == labels(a="3", team="x")
+    assert merge(labels(a="1", b="2", team="x"), labels(a="3"), labels(a="1", b="2"), DEPLOYMENT) == labels(
+        a="3", team="x"
+    )
 
 
 def test_atomic_lists_and_maps_are_replaced_as_a_whole():
     mine, theirs = {"key": "a"}, {"key": "b"}
     assert merge(pod(tolerations=[mine, theirs]), pod(tolerations=[mine]), None, DEPLOYMENT) == pod(tolerations=[mine])
-    assert merge(pod(nodeSelector={"a": "1", "b": "2"}), pod(nodeSelector={"a": "1"}), None, DEPLOYMENT) == pod(nodeSelector={"a": "1"})
+    assert merge(pod(nodeSelector={"a": "1", "b": "2"}), pod(nodeSelector={"a": "1"}), None, DEPLOYMENT) == pod(
+        nodeSelector={"a": "1"}
+    )
     before = pod(tolerations=[mine], nodeSelector={"a": "1"})
     assert merge(before, pod(), before, DEPLOYMENT) == pod()
 
@@ -127,8 +141,12 @@ def test_a_set_is_the_union_without_what_we_gave_up():
     def finalizers(*names):
         return {"metadata": {"finalizers": list(names)}}
 
-    assert merge(finalizers("theirs", "a", "b"), finalizers("b", "c"), finalizers("a", "b"), DEPLOYMENT) == finalizers("theirs", "b", "c")
-    merged = three_way(finalizers("theirs", "a"), finalizers("a"), create_fields(finalizers("a"), DEPLOYMENT), DEPLOYMENT)
+    assert merge(finalizers("theirs", "a", "b"), finalizers("b", "c"), finalizers("a", "b"), DEPLOYMENT) == finalizers(
+        "theirs", "b", "c"
+    )
+    merged = three_way(
+        finalizers("theirs", "a"), finalizers("a"), create_fields(finalizers("a"), DEPLOYMENT), DEPLOYMENT
+    )
     assert merge_patch(finalizers("theirs", "a"), merged.object) is None
 
 
@@ -148,13 +166,18 @@ def test_a_value_of_another_kind_is_replaced(live, wanted):
     merged = merge({"a": live}, {"a": wanted}, {"a": "text"})
     assert merged == {"a": {"x": 1, "y": 2} if type(live) is type(wanted) is dict else wanted}
     shape = struct(a=Shape(list_type="map", keys=("k",), items=UNKNOWN))
-    assert merge({"a": live}, {"a": [{"k": 2}]}, None, shape) == {"a": [*(live if type(live) is list else []), {"k": 2}]}
+    assert merge({"a": live}, {"a": [{"k": 2}]}, None, shape) == {
+        "a": [*(live if type(live) is list else []), {"k": 2}]
+    }
 
 
 def test_nulls_in_the_desired_state_mean_missing():
     live = {"a": 1, "m": {"x": 1}, "l": [{"x": 1}]}
     merged = three_way(
-        live, {"a": None, "m": {"x": 1, "y": None}, "l": [{"x": 1, "y": None}]}, create_fields({"m": {"x": 1}}, UNKNOWN), UNKNOWN
+        live,
+        {"a": None, "m": {"x": 1, "y": None}, "l": [{"x": 1, "y": None}]},
+        create_fields({"m": {"x": 1}}, UNKNOWN),
+        UNKNOWN,
     )
     assert merged.object is live
     assert merge({}, {"m": {"y": None}, "l": [{"x": 1, "y": None}]}) == {"m": {}, "l": [{"x": 1}]}
@@ -202,7 +225,9 @@ def test_a_volume_changes_its_source():
 
     claim = {"persistentVolumeClaim": {"claimName": "x"}}
     assert merge(volume(emptyDir={}), volume(**claim), volume(emptyDir={}), DEPLOYMENT) == volume(**claim)
-    assert merge(volume(emptyDir={}), volume(**claim), None, DEPLOYMENT) == volume(**claim), "also where we have no record"
+    assert merge(volume(emptyDir={}), volume(**claim), None, DEPLOYMENT) == volume(**claim), (
+        "also where we have no record"
+    )
     assert merge(volume(emptyDir={}), volume(), volume(emptyDir={}), DEPLOYMENT) == volume()
 
 
@@ -211,7 +236,9 @@ def test_a_strategy_changes_together_with_what_the_server_filled_in():
         return {"spec": {"strategy": strategy}}
 
     live = strategy(type="RollingUpdate", rollingUpdate={"maxSurge": "25%"})
-    assert merge(live, strategy(type="Recreate"), strategy(type="RollingUpdate"), DEPLOYMENT) == strategy(type="Recreate")
+    assert merge(live, strategy(type="Recreate"), strategy(type="RollingUpdate"), DEPLOYMENT) == strategy(
+        type="Recreate"
+    )
     assert merge(live, strategy(type="RollingUpdate"), strategy(type="RollingUpdate"), DEPLOYMENT) is live, (
         "but not as long as nothing of ours changes"
     )
@@ -230,7 +257,10 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     twice = containers({"name": "a", "ports": [port, {"name": "x", "containerPort": 81}, {**port, "protocol": "TCP"}]})
     place = "spec.template.spec.containers[name=a].ports[2]: "
     for live in (None, {}, containers({"name": "a"}), containers({"name": "a", "ports": [port]})):
-        assert refusal(twice, DEPLOYMENT, live) == place + "an item with containerPort=80,protocol=TCP is already in this list"
+        assert (
+            refusal(twice, DEPLOYMENT, live)
+            == place + "an item with containerPort=80,protocol=TCP is already in this list"
+        )
     assert refusal(containers({"name": "a"}, {"image": "x"}), DEPLOYMENT) == (
         "spec.template.spec.containers[1]: the item has no name; items of this list are identified by name"
     )
@@ -240,13 +270,21 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     assert refusal({"ports": [{}]}, struct(ports=keyed(UNKNOWN, "port", "protocol", protocol="TCP"))) == (
         "ports[0]: the item has no port; items of this list are identified by port, protocol"
     )
-    assert refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: items of this list must be mappings with port"
     assert (
-        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port"))) == "ports[0]: the keys of an item (port) must be scalars"
+        refusal({"ports": ["x"]}, struct(ports=keyed(UNKNOWN, "port")))
+        == "ports[0]: items of this list must be mappings with port"
     )
-    assert refusal({"s": ["a", "b", "a"]}, struct(s=SET)) == "s[2]: the same value is already in this list, which the API declares as a set"
     assert (
-        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on"))) == "p[1]: an item with on=true is already in this list"
+        refusal({"ports": [{"port": {}}]}, struct(ports=keyed(UNKNOWN, "port")))
+        == "ports[0]: the keys of an item (port) must be scalars"
+    )
+    assert (
+        refusal({"s": ["a", "b", "a"]}, struct(s=SET))
+        == "s[2]: the same value is already in this list, which the API declares as a set"
+    )
+    assert (
+        refusal({"p": [{"on": True}, {"on": True}]}, struct(p=keyed(UNKNOWN, "on")))
+        == "p[1]: an item with on=true is already in this list"
     )
     error = MergeError("", "wrong")
     assert str(error) == "wrong"
@@ -260,7 +298,9 @@ def test_a_mistake_is_refused_also_where_live_has_the_same_mistake():
             three_way(twice, twice, create_fields({"env": recorded}, struct(env=ENV)), struct(env=ENV))
     for recorded in (["a"], ["a", "b"]):
         with pytest.raises(MergeError):
-            three_way({"s": ["a", "a"]}, {"s": ["a", "a"]}, create_fields({"s": recorded}, struct(s=SET)), struct(s=SET))
+            three_way(
+                {"s": ["a", "a"]}, {"s": ["a", "a"]}, create_fields({"s": recorded}, struct(s=SET)), struct(s=SET)
+            )
 
 
 def test_a_refusal_never_shows_a_member_of_a_set():
@@ -306,7 +346,12 @@ def test_atomic_items_of_a_list_are_replaced_as_a_whole():
 def test_our_items_keep_our_order_among_those_of_others():
     def order(live, wanted, before=""):
         env = {"env": [{"name": name} for name in live]}
-        result = merge(env, {"env": [{"name": name} for name in wanted]}, {"env": [{"name": name} for name in before]}, struct(env=ENV))
+        result = merge(
+            env,
+            {"env": [{"name": name} for name in wanted]},
+            {"env": [{"name": name} for name in before]},
+            struct(env=ENV),
+        )
         letters = merge({"s": list(live)}, {"s": list(wanted)}, {"s": list(before)}, struct(s=SET))["s"]
         assert letters == [item["name"] for item in result["env"]], "sets and keyed lists are ordered alike"
         return "".join(letters)
@@ -327,7 +372,11 @@ def test_a_list_that_became_another_kind_of_list_loses_nothing_in_that_pass():
     items = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
     live, wanted = {"l": [*items, {"name": "C", "value": "3"}]}, {"l": items[:1]}
     kinds = [by_name, by_both, as_set, atomic]
-    left_of_a = {id(by_name): [{"name": "A"}], id(by_both): items[:1], id(as_set): []}  # an item that we did not create keeps its keys
+    left_of_a = {
+        id(by_name): [{"name": "A"}],
+        id(by_both): items[:1],
+        id(as_set): [],
+    }  # an item that we did not create keeps its keys
     for old in kinds:
         applied = create_fields({"l": items}, old)
         for new in kinds:
@@ -336,7 +385,9 @@ def test_a_list_that_became_another_kind_of_list_loses_nothing_in_that_pass():
             if old is not new:
                 assert given_up.object is live, "nobody knows any more which items are ours"
                 assert given_up.fields == FieldSet()
-                assert fewer.object == (wanted if new is atomic else live), "an atomic list is ours as a whole, because we want it"
+                assert fewer.object == (wanted if new is atomic else live), (
+                    "an atomic list is ours as a whole, because we want it"
+                )
                 next_pass = three_way(fewer.object, {}, fewer.fields, new).object
                 assert next_pass == ({} if new is atomic else {"l": [*left_of_a[id(new)], *live["l"][1:]]})
 
@@ -356,7 +407,8 @@ def test_the_record_follows_the_kind_of_a_value():
             merged = three_way({"x": value}, {"x": value}, applied, struct(x=new))
             assert merged.object == {"x": value}
             fields, expected = (
-                f.to_json()["x"] for f in (merged.fields, three_way({"x": value}, {"x": value}, None, struct(x=new)).fields)
+                f.to_json()["x"]
+                for f in (merged.fields, three_way({"x": value}, {"x": value}, None, struct(x=new)).fields)
             )
             if {was, now} == {"keyed list", "set"}:
                 expected[1] = 1  # the list is one that we created, whatever kind of list it is by now
@@ -381,4 +433,6 @@ def test_what_a_merge_was_given_is_never_changed():
 
 def test_data_of_a_config_map_is_shared_by_key():
     live = {"data": {"a": "1", "b": "2", "theirs": "3"}}
-    assert merge(live, {"data": {"a": "x"}}, {"data": {"a": "1", "b": "2"}}, CONFIG_MAP) == {"data": {"a": "x", "theirs": "3"}}
+    assert merge(live, {"data": {"a": "x"}}, {"data": {"a": "1", "b": "2"}}, CONFIG_MAP) == {
+        "data": {"a": "x", "theirs": "3"}
+    }

@@ -45,7 +45,9 @@ def recorded(world):
 
 def test_no_value_of_a_secret_is_recorded():
     world = secretive()
-    world.change(key("s", "Secret"), {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": CANARY}}})
+    world.change(
+        key("s", "Secret"), {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": CANARY}}}
+    )
     text = json.dumps(recorded(world))
     assert CANARY not in text
     assert base64.b64encode(CANARY.encode()).decode() not in text
@@ -71,8 +73,12 @@ def test_a_recorded_pass_is_planned_as_it_was():
     [
         History(refusals={key("web"): Refusal(Failed(Failure.IMMUTABLE, "no", "digest", "patch web"), "7", 5.0)}),
         History(recreated={key("web"): "digest"}, reason="Finalized", written=2),
-        History(conflicting={key("web"): ConflictingObject(config("web"), 3.0, 2.0, partial=True, trouble="no answer")}),
-        History(drift={key("web"): Reverted("digest", frozenset({"data.v"}), (1.0, 2.0), message="in conflict", due=9.0)}),
+        History(
+            conflicting={key("web"): ConflictingObject(config("web"), 3.0, 2.0, partial=True, trouble="no answer")}
+        ),
+        History(
+            drift={key("web"): Reverted("digest", frozenset({"data.v"}), (1.0, 2.0), message="in conflict", due=9.0)}
+        ),
         History(refused_status=RefusedStatus("print", "refused", 60.0)),
         History(writes=Writes({key("web"): Failed(Failure.FORBIDDEN, "no")}, frozenset({key("s", "Secret")}))),
     ],
@@ -85,7 +91,9 @@ def test_a_history_is_read_as_it_was_written(history):
 
 
 def test_what_was_learned_is_kept_but_for_secrets():
-    world = World.of("children: {a: {template: a.yaml}}", {"v": "1000m"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    world = World.of(
+        "children: {a: {template: a.yaml}}", {"v": "1000m"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    )
     learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
     history = History(learned={key("a"): learned, key("s", "Secret"): learned})
     found = read_document(document_of(world.rule, world.resource, world.observed(), history)).history
@@ -111,7 +119,12 @@ def test_what_is_no_recording_is_refused(document, message):
 
 
 def secret(name="s", **data):
-    return {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {k: b64(v) for k, v in data.items()}}
+    return {
+        "kind": "Secret",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "data": {k: b64(v) for k, v in data.items()},
+    }
 
 
 def b64(text):
@@ -139,7 +152,12 @@ def test_short_values_stay_in_other_texts():
 
 def test_binary_values_are_hidden_too():
     binary = base64.b64encode(bytes(range(256))).decode()
-    obj = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"k": binary, "odd": 7, "bad": "not base64!"}}
+    obj = {
+        "kind": "Secret",
+        "apiVersion": "v1",
+        "metadata": {"name": "s"},
+        "data": {"k": binary, "odd": 7, "bad": "not base64!"},
+    }
     hidden = Redaction([obj]).of(obj)["data"]
     assert binary not in json.dumps(hidden)
     assert hidden["odd"] is None
@@ -159,4 +177,7 @@ def test_no_long_value_survives_anywhere(value, before, after):
 
 def test_the_names_of_what_is_done_are_in_the_summary():
     world = World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
-    assert recorded(world)["summary"] == {"actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"], "quiet": False}
+    assert recorded(world)["summary"] == {
+        "actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"],
+        "quiet": False,
+    }

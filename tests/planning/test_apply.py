@@ -87,7 +87,9 @@ def test_string_data_equals_its_base64_data():
 
 def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
-    data = {hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)}  # nothing that could be compressed
+    data = {
+        hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)
+    }  # nothing that could be compressed
     world = World.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
     (problem,) = world.plan().problems
     assert "apply.strategy: server-side" in problem.message
@@ -124,9 +126,7 @@ def test_rules_of_an_aggregated_cluster_role_are_left_to_its_controller():
 
 # -- create-only -------------------------------------------------------------------------------------------------------------------------
 
-DRAWN = (
-    "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
-)
+DRAWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
 
 
 def test_a_password_is_generated_once_and_readable_after_it_exists():
@@ -229,7 +229,9 @@ RANDOM_IDENTITIES = {
 
 @pytest.mark.parametrize("way", RANDOM_IDENTITIES)
 def test_a_random_name_is_rejected(way: str):
-    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way])
+    world = World.of(
+        "reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way]
+    )
     for second in range(3):
         world.seed, world.now = b"%d" % second, f"2026-01-01T00:00:0{second}Z"
         world.step()
@@ -240,7 +242,9 @@ def test_a_random_name_is_rejected(way: str):
 
 
 def test_random_values_outside_of_the_identity_are_allowed():
-    text = drawn("name: now-{{ metadata.name }}\n  labels: {at: '{{ now() | sha256(8) }}'}", "{% set s = random_password() %}\n")
+    text = drawn(
+        "name: now-{{ metadata.name }}\n  labels: {at: '{{ now() | sha256(8) }}'}", "{% set s = random_password() %}\n"
+    )
     world = one("{strategy: create-only}", text + "stringData: {p: {{ s }}}\n")
     world.settle()
     assert world.names() == ["Secret/now-web"]
@@ -251,7 +255,11 @@ def test_the_length_of_a_password_is_checked(length: object):
     text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{p: '{{{{ random_password({length}) }}}}'}}\n".replace(
         "''a''", '"a"'
     )
-    (problem,) = one("{strategy: create-only}", text.replace("('a')", '("a")').replace("p: '", "p: ").replace("'}", "}")).plan().problems
+    (problem,) = (
+        one("{strategy: create-only}", text.replace("('a')", '("a")').replace("p: '", "p: ").replace("'}", "}"))
+        .plan()
+        .problems
+    )
     assert "random_password takes a length from 1 to 256" in problem.message
 
 
@@ -305,8 +313,14 @@ def test_a_create_only_child_follows_its_deletion_policy():
 def test_lost_metadata_of_a_create_only_child_is_restored():
     world = one("{strategy: create-only}")
     world.settle()
-    references = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}, *world.objects[key("a")]["metadata"]["ownerReferences"]]
-    world.change(key("a"), {"metadata": {"labels": {MANAGED_BY: "Helm", "ruleop.dev/part-of": None}, "ownerReferences": references}})
+    references = [
+        {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"},
+        *world.objects[key("a")]["metadata"]["ownerReferences"],
+    ]
+    world.change(
+        key("a"),
+        {"metadata": {"labels": {MANAGED_BY: "Helm", "ruleop.dev/part-of": None}, "ownerReferences": references}},
+    )
     world.settle()
     metadata = world.objects[key("a")]["metadata"]
     assert metadata["labels"][MANAGED_BY] == "Helm"
@@ -359,8 +373,15 @@ def test_a_replacement_keeps_status_finalizers_and_owners_and_drops_other_fields
     world = one("{strategy: replace}")
     world.settle()
     assert world.plan().quiet
-    references = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"}, *world.objects[key("a")]["metadata"]["ownerReferences"]]
-    more = {"metadata": {"finalizers": ["x/y"], "ownerReferences": references}, "status": {"s": 1}, "data": {"theirs": "1"}}
+    references = [
+        {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"},
+        *world.objects[key("a")]["metadata"]["ownerReferences"],
+    ]
+    more = {
+        "metadata": {"finalizers": ["x/y"], "ownerReferences": references},
+        "status": {"s": 1},
+        "data": {"theirs": "1"},
+    }
     world.change(key("a"), more)
     world.edit({"v": "2"})
     (action,) = world.plan().actions
@@ -411,7 +432,8 @@ stringData: {password: '{{ spec.v }}', user: '{{ spec.v }}'}
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    ("path", "ours"), [("stringData.password", {"cert": "Mg==", "user": "Mg=="}), ("stringData", {"cert": "Mg==", "user": "MQ=="})]
+    ("path", "ours"),
+    [("stringData.password", {"cert": "Mg==", "user": "Mg=="}), ("stringData", {"cert": "Mg==", "user": "MQ=="})],
 )
 def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, str], strategy: str):
     """The server keeps no `stringData`, and that is where the rule has the value."""
@@ -538,7 +560,9 @@ def test_a_crash_between_the_delete_and_the_create_loses_nothing():
 
 
 def test_kinds_with_data_are_recreated_only_if_the_child_itself_allows_it():
-    claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: 'c{{ spec.v }}'}\n"
+    claim = (
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: 'c{{ spec.v }}'}\n"
+    )
     where = key("a", "PersistentVolumeClaim")
     shared = World.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
     immutable(shared, where).step()
@@ -585,7 +609,9 @@ def grown(apply: str = "{}", **more: object) -> World:
     world.settle()
     world.edit({"v": "2Gi", **more})
     mutable = frozenset(re.findall(r"'(\w+)'", DB_SAYS))
-    world.refuse[DB_KEY] = Failed(Failure.IMMUTABLE, DB_SAYS, causes=(Cause("spec", "FieldValueForbidden", DB_SAYS, mutable),))
+    world.refuse[DB_KEY] = Failed(
+        Failure.IMMUTABLE, DB_SAYS, causes=(Cause("spec", "FieldValueForbidden", DB_SAYS, mutable),)
+    )
     world.step()
     return world
 
@@ -599,7 +625,8 @@ def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: s
 
 def test_a_rejected_change_of_a_secret_names_fields_without_values():
     world = immutable(
-        one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"), key("a", "Secret")
+        one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"),
+        key("a", "Secret"),
     )
     assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
 
@@ -610,9 +637,18 @@ def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
     children: {a: {template: a.yaml}}
     """
     world = World.of(
-        body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', p: '{{ s.data.p }}'}\n"
+        body,
+        {"v": "1"},
+        a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', p: '{{ s.data.p }}'}\n",
     )
-    world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"p": "aHVudGVyMg=="}})
+    world.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "s", "namespace": "shop"},
+            "data": {"p": "aHVudGVyMg=="},
+        }
+    )
     world.settle()
     world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
     world.refuse[A_KEY] = Failed(

@@ -63,7 +63,12 @@ def refused(slots: str, spec: dict[str, Any] | None = None) -> str:
 def trusted(ca: str, cert: str, name: str) -> list[x509.Certificate]:
     """The way from a certificate to the authority, as a careful TLS client looks for it."""
     store = Store([x509.load_pem_x509_certificate(ca.encode())])
-    verifier = PolicyBuilder().store(store).time(NOW.replace(tzinfo=None) + timedelta(days=1)).build_server_verifier(x509.DNSName(name))
+    verifier = (
+        PolicyBuilder()
+        .store(store)
+        .time(NOW.replace(tzinfo=None) + timedelta(days=1))
+        .build_server_verifier(x509.DNSName(name))
+    )
     return verifier.verify(x509.load_pem_x509_certificate(cert.encode()), [])
 
 
@@ -267,7 +272,8 @@ def test_hostile_names_are_escaped_in_a_certificate_or_rejected() -> None:
 def test_the_work_of_one_pass_is_limited(call: str) -> None:
     body = "children: {x: {template: x.yaml, forEach: range(40), apply: {strategy: create-only}}}"
     world = World.of(
-        body, x=f"apiVersion: v1\nkind: Secret\nmetadata: {{name: 'x-{{{{ item }}}}'}}\nstringData: {{a: '{{{{ ({call}) | to_json }}}}'}}\n"
+        body,
+        x=f"apiVersion: v1\nkind: Secret\nmetadata: {{name: 'x-{{{{ item }}}}'}}\nstringData: {{a: '{{{{ ({call}) | to_json }}}}'}}\n",
     )
     planned = world.plan()
     assert not planned.actions

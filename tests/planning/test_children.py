@@ -57,7 +57,11 @@ def test_a_when_with_missing_values_changes_nothing():
 
 
 def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
-    world = World.of("children: {a: {template: a.yaml, waitFor: spec.go}}", {"go": False, "v": "1"}, a=plain("a", "{v: '{{ spec.v }}'}"))
+    world = World.of(
+        "children: {a: {template: a.yaml, waitFor: spec.go}}",
+        {"go": False, "v": "1"},
+        a=plain("a", "{v: '{{ spec.v }}'}"),
+    )
     world.settle()
     assert world.names() == []
     assert waits(world) == [("a", "waitFor: spec.go")]
@@ -69,7 +73,10 @@ def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
 
 
 def test_an_error_in_when_or_waitfor_has_its_place():
-    for body in ("children: {a: {template: a.yaml, when: spec.nope}}", "children: {a: {template: a.yaml, waitFor: spec.nope}}"):
+    for body in (
+        "children: {a: {template: a.yaml, when: spec.nope}}",
+        "children: {a: {template: a.yaml, waitFor: spec.nope}}",
+    ):
         (problem,) = World.of(body, a=plain("a")).plan().problems
         assert problem.reason == "RenderFailed"
         assert "spec.nope is not set" in problem.message
@@ -122,13 +129,19 @@ def test_a_child_waits_for_the_values_that_it_uses_and_says_which():
 
 
 def test_children_are_written_in_the_order_of_their_references():
-    world = World.of("children: {z: {template: z.yaml}, a: {template: a.yaml}}", z=plain("z", "{k: '{{ a.metadata.name }}'}"), a=plain("a"))
+    world = World.of(
+        "children: {z: {template: z.yaml}, a: {template: a.yaml}}",
+        z=plain("z", "{k: '{{ a.metadata.name }}'}"),
+        a=plain("a"),
+    )
     assert [action.key.name for action in world.plan().actions] == ["a", "z"]
     assert [action.needs for action in world.plan().actions] == [frozenset(), frozenset({"a"})]
 
 
 def test_live_never_waits_and_includes_the_child_itself():
-    count = plain("a", "{k: \"{{ (live.a.data.k | default('0') | int + 1) if spec.up else live.a.data.k | default('0') }}\"}")
+    count = plain(
+        "a", "{k: \"{{ (live.a.data.k | default('0') | int + 1) if spec.up else live.a.data.k | default('0') }}\"}"
+    )
     world = World.of("children: {a: {template: a.yaml}}", {"up": False}, a=count)
     world.settle()
     assert world.objects[key("a")]["data"] == {"k": "0"}
@@ -233,7 +246,10 @@ def test_a_rejected_child_delays_only_its_readers():
 def test_a_waiting_child_delays_only_readers_of_its_values():
     body = "children: {a: {template: a.yaml, waitFor: spec.go}, b: {template: b.yaml}}"
     world = World.of(
-        body, {"go": True, "w": "1"}, a=plain("a"), b=plain("b", "{k: \"{{ a.metadata.name | default('none') }}\", w: '{{ spec.w }}'}")
+        body,
+        {"go": True, "w": "1"},
+        a=plain("a"),
+        b=plain("b", "{k: \"{{ a.metadata.name | default('none') }}\", w: '{{ spec.w }}'}"),
     )
     world.settle()
     world.edit({"go": False, "w": "2"})
@@ -242,7 +258,11 @@ def test_a_waiting_child_delays_only_readers_of_its_values():
 
 
 def test_values_of_a_rejected_child_are_not_there_yet():
-    world = World.of("children: {a: {template: a.yaml}, b: {template: b.yaml}}", a=plain("a"), b=plain("b", "{k: '{{ a.metadata.name }}'}"))
+    world = World.of(
+        "children: {a: {template: a.yaml}, b: {template: b.yaml}}",
+        a=plain("a"),
+        b=plain("b", "{k: '{{ a.metadata.name }}'}"),
+    )
     world.add(config("a"))
     assert states(world) == {"a": State.REFUSED, "b": State.WAITING}
     assert waits(world) == [("b", "a.metadata.name")]
@@ -263,7 +283,8 @@ def test_two_children_with_the_same_identity_are_both_rejected():
 
 def test_an_identity_does_not_include_the_version():
     one, two = (
-        f"apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: a}}\nspec: {{}}\n" for version in ("v1", "v2")
+        f"apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: a}}\nspec: {{}}\n"
+        for version in ("v1", "v2")
     )
     world = World.of("children: {x: {template: a.yaml}, w: {template: b.yaml}}", a=one, b=two)
     assert "rendered twice" in world.plan().problems[0].message
@@ -285,7 +306,9 @@ def test_each_item_of_a_list_has_an_object_and_a_removed_item_is_pruned():
     assert world.names() == ["ConfigMap/n-b"]
 
 
-@pytest.mark.parametrize("entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"])
+@pytest.mark.parametrize(
+    "entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"]
+)
 def test_foreach_over_a_mapping_has_key_and_value_sorted_by_key(entries: str):
     world = World.of(
         EACH.replace("spec.items", f'"{entries}"') % "",
@@ -298,14 +321,18 @@ def test_foreach_over_a_mapping_has_key_and_value_sorted_by_key(entries: str):
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_foreach_over_a_range_has_its_numbers(count: int):
-    world = World.of("children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}"))
+    world = World.of(
+        "children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}")
+    )
     world.settle()
     assert len(world.objects) == count
     assert world.ready()[0] == "True"
 
 
 def test_an_empty_foreach_creates_nothing():
-    world = World.of(EACH.replace("spec.items", "'{{ spec.items if spec.on }}'") % "", {"items": ["a"], "on": True}, x=NAMED)
+    world = World.of(
+        EACH.replace("spec.items", "'{{ spec.items if spec.on }}'") % "", {"items": ["a"], "on": True}, x=NAMED
+    )
     world.settle()
     world.edit({"items": ["a"], "on": False})
     world.settle()
@@ -314,7 +341,11 @@ def test_an_empty_foreach_creates_nothing():
 
 def test_an_item_may_be_left_out_of_a_list_that_waits_elsewhere_and_a_failed_item_keeps_its_state():
     body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item.go}}"
-    world = World.of(body, {"items": [{"name": "a", "go": True}, {"go": True}, {"name": "c", "go": False}]}, x=plain("{{ item.name }}"))
+    world = World.of(
+        body,
+        {"items": [{"name": "a", "go": True}, {"go": True}, {"name": "c", "go": False}]},
+        x=plain("{{ item.name }}"),
+    )
     assert states(world) == {"x": State.FAILED}
     world.edit({"items": [{"name": "c", "go": False}, {"go": True}]})
     assert states(world) == {"x": State.FAILED}
@@ -329,7 +360,9 @@ def test_foreach_rejects_other_values_than_lists_and_mappings(value: object):
 
 
 def test_an_error_in_a_lazy_filter_is_a_failure_of_the_item():
-    world = World.of("children: {x: {template: x.yaml, forEach: \"spec.items | map('required', 'no')\"}}", {"items": [None]}, x=NAMED)
+    world = World.of(
+        "children: {x: {template: x.yaml, forEach: \"spec.items | map('required', 'no')\"}}", {"items": [None]}, x=NAMED
+    )
     assert world.plan().problems[0].reason == "RenderFailed"
 
 
@@ -374,7 +407,9 @@ def test_every_key_is_evaluated_for_each_item():
 
 
 def test_a_list_with_a_waiting_item_is_not_there_yet():
-    body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
+    body = (
+        "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
+    )
     names = "{k: \"{{ x | map(attribute='metadata.name') | join(',') }}\"}"
     world = World.of(body, {"items": ["a", "b"], "go": False}, x=plain("{{ item }}"), w=plain("w", names))
     world.settle()
@@ -399,7 +434,11 @@ EACH_AND_DB = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach
 
 def each_and_db(items, **spec):
     return World.of(
-        EACH_AND_DB, {"items": items, "v": "1", **spec}, db=plain("db", "{v: '{{ spec.v }}'}"), x=plain("{{ item.name }}"), old=plain("old")
+        EACH_AND_DB,
+        {"items": items, "v": "1", **spec},
+        db=plain("db", "{v: '{{ spec.v }}'}"),
+        x=plain("{{ item.name }}"),
+        old=plain("old"),
     )
 
 
@@ -408,7 +447,9 @@ def test_a_name_of_two_items_fails_only_its_child():
     world.settle()
     world.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
     world.settle()
-    assert world.names() == ["ConfigMap/a", "ConfigMap/c", "ConfigMap/db", "ConfigMap/old"], "not b, and nothing is pruned"
+    assert world.names() == ["ConfigMap/a", "ConfigMap/c", "ConfigMap/db", "ConfigMap/old"], (
+        "not b, and nothing is pruned"
+    )
     assert world.objects[key("db")]["data"] == {"v": "2"}
     assert states(world) == {"db": State.READY, "x": State.FAILED, "old": State.UNWANTED}
     assert world.ready()[:2] == ("False", "RenderFailed")
@@ -495,7 +536,9 @@ metadata: {name: one}
 
 
 def test_an_object_of_a_template_with_several_documents_is_found_by_name():
-    w = plain("w", "{v: \"{{ x['ConfigMap/one'].data.v }}{{ x['Secret/one'].kind }}{{ x | length }}{{ x['one'].kind }}\"}")
+    w = plain(
+        "w", "{v: \"{{ x['ConfigMap/one'].data.v }}{{ x['Secret/one'].kind }}{{ x | length }}{{ x['one'].kind }}\"}"
+    )
     world = World.of(MANY, {"on": True}, x=DOCUMENTS, w=w)
     world.settle()
     assert world.objects[key("w")]["data"] == {"v": "1Secret2ConfigMap"}
@@ -520,7 +563,10 @@ def test_an_empty_template_is_like_a_false_when():
 
 def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
     body = "children: {a: {template: a.yaml, when: spec.on}%s, c: {template: c.yaml}}"
-    b, c = plain("b", "{k: '{{ a.metadata.name }}'}"), plain("c", "{k: \"{{ a.metadata.name | default('no') }}{{ a is defined }}\"}")
+    b, c = (
+        plain("b", "{k: '{{ a.metadata.name }}'}"),
+        plain("c", "{k: \"{{ a.metadata.name | default('no') }}{{ a is defined }}\"}"),
+    )
     world = World.of(body % "", {"on": False}, a=plain("a"), c=c)
     world.settle()
     assert world.objects[key("c")]["data"] == {"k": "nofalse"}
@@ -565,7 +611,9 @@ def test_a_child_in_a_namespace_that_is_not_watched_waits():
 def test_a_missing_permission_in_another_namespace_has_no_effect():
     world = World.of("reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}", a=plain("a"))
     info = world.info(Kind("", "v1", "ConfigMap"))
-    world.infos["ConfigMap"] = replace(info, state=Served.FORBIDDEN, places={"shop": Served.FORBIDDEN, "far": Served.SYNCED})
+    world.infos["ConfigMap"] = replace(
+        info, state=Served.FORBIDDEN, places={"shop": Served.FORBIDDEN, "far": Served.SYNCED}
+    )
     world.settle()
     assert world.names() == ["ConfigMap/a"]
 
@@ -576,12 +624,19 @@ def test_an_optional_child_of_an_unserved_kind_is_not_desired():
       c: {template: c.yaml, optional: true}
       a: {template: a.yaml}
     """
-    world = World.of(body, c=CERTIFICATE, a=plain("a", "{k: \"{{ has_kind('cert-manager.io/v1', 'Certificate') }}{{ c is defined }}\"}"))
+    world = World.of(
+        body,
+        c=CERTIFICATE,
+        a=plain("a", "{k: \"{{ has_kind('cert-manager.io/v1', 'Certificate') }}{{ c is defined }}\"}"),
+    )
     world.served["Certificate"] = Served.UNSERVED
     world.settle()
     assert world.objects[key("a")]["data"] == {"k": "falsefalse"}
     assert world.ready()[0] == "True"
-    assert next(child for child in world.plan().children if child.id == "c").message == "the cluster does not serve its kind"
+    assert (
+        next(child for child in world.plan().children if child.id == "c").message
+        == "the cluster does not serve its kind"
+    )
     world.served.clear()
     world.settle()
     assert world.objects[key("a")]["data"] == {"k": "truetrue"}
@@ -595,7 +650,9 @@ def test_a_forbidden_kind_fails_its_children_and_prunes_nothing():
     assert states(world) == {"a": State.READY, "s": State.FAILED}
     assert world.plan().actions == ()
     world.settle()
-    message = "s: templates/s.yaml:1: cannot list secrets in all namespaces: needs get, list, watch, create, patch, delete"
+    message = (
+        "s: templates/s.yaml:1: cannot list secrets in all namespaces: needs get, list, watch, create, patch, delete"
+    )
     assert world.ready() == ("False", "Forbidden", message)
     assert world.condition("Stalled")["status"] == "True"
 
@@ -613,16 +670,35 @@ def test_observed_resources_are_not_there_yet_before_their_kind_is_listed():
       ip: "{{ one.spec.clusterIP }}"
     """
     world = World.of(body, a=plain("a", "{k: '{{ pods | length }}'}"))
-    for name, labels in {"p2": {"app": "web"}, "p1": {"app": "web"}, "p3": {"app": "x"}, "p4": {"app": "web", "gone": ""}}.items():
-        world.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": labels}})
-    for name, labels in {"n1": {"zone": "a"}, "n2": {"zone": "c"}, "n3": {"zone": "b", "x": "z"}, "n4": {"zone": "b", "x": "w"}}.items():
+    for name, labels in {
+        "p2": {"app": "web"},
+        "p1": {"app": "web"},
+        "p3": {"app": "x"},
+        "p4": {"app": "web", "gone": ""},
+    }.items():
+        world.add(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": labels}}
+        )
+    for name, labels in {
+        "n1": {"zone": "a"},
+        "n2": {"zone": "c"},
+        "n3": {"zone": "b", "x": "z"},
+        "n4": {"zone": "b", "x": "w"},
+    }.items():
         world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
     world.settle()
     assert world.objects[key("a")]["data"] == {"k": "2"}
     assert world.status["pods"] == ["p1", "p2"]
     assert world.status["nodes"] == ["n1", "n4"]
     assert "ip" not in world.status
-    world.add({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": "shop"}, "spec": {"clusterIP": "10.0.0.1"}})
+    world.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "one", "namespace": "shop"},
+            "spec": {"clusterIP": "10.0.0.1"},
+        }
+    )
     world.settle()
     assert world.status["ip"] == "10.0.0.1"
     for state, why in (
@@ -698,7 +774,9 @@ def test_a_failed_ready_when_is_reported_and_not_ready():
 
 def test_a_child_that_failed_for_good_stalls_the_cr_and_still_lets_others_be_pruned():
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}\n"
-    world = World.of("children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a"))
+    world = World.of(
+        "children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a")
+    )
     world.settle()
     world.change(key("j", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
     world.edit({"on": False})
@@ -718,7 +796,9 @@ def test_objects_in_a_namespace_that_is_a_child_wait_for_it():
       inside: {template: inside.yaml, namespace: "{{ metadata.name }}-ns"}
       ns: {template: ns.yaml}
     """
-    world = World.of(body, inside=plain("inside"), ns="apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ metadata.name }}-ns'}\n")
+    world = World.of(
+        body, inside=plain("inside"), ns="apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ metadata.name }}-ns'}\n"
+    )
     planned = world.step()
     assert [action.key.kind for action in planned.actions] == ["App", "Namespace"]
     assert waits(world) == [("inside", "ns to be ready")]

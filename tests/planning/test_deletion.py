@@ -110,7 +110,9 @@ def test_a_failed_finalize_child_stalls_and_is_reported_once():
     world = finalizing()
     world.end()
     world.step()
-    world.change(key("web-last", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+    world.change(
+        key("web-last", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+    )
     world.events.clear()
     world.settle(controllers=False)
     assert world.ready() == ("False", "Finalizing", "last: Job/web-last has failed")
@@ -164,7 +166,10 @@ def test_finalize_children_depend_on_one_another():
     assert "Job/web-second" not in world.names()
     world.settle()
     assert world.resource is None
-    assert [write for write in world.writes if write.startswith("Create Job")] == ["Create Job/web-last", "Create Job/web-second"]
+    assert [write for write in world.writes if write.startswith("Create Job")] == [
+        "Create Job/web-last",
+        "Create Job/web-second",
+    ]
 
 
 def test_children_are_not_rendered_while_the_cr_is_being_deleted():
@@ -239,7 +244,9 @@ def test_a_cr_with_the_orphan_finalizer_releases_every_child():
     assert "ownerReferences" not in world.objects[key("a")]["metadata"]
 
 
-BOTH = "reach: cluster\nchildren: {a: {template: a.yaml%s}, far: {template: far.yaml, namespace: far, deletion: delete}}"
+BOTH = (
+    "reach: cluster\nchildren: {a: {template: a.yaml%s}, far: {template: far.yaml, namespace: far, deletion: delete}}"
+)
 BOTH += "\nfinalize: {last: {template: last.yaml}}"
 
 
@@ -277,7 +284,9 @@ def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
     world.edit({"v": "1", "keep": True})
     world.end()
     world.step()
-    assert "ownerReferences" not in world.objects[key("a")]["metadata"], "before a garbage collector in the foreground comes to it"
+    assert "ownerReferences" not in world.objects[key("a")]["metadata"], (
+        "before a garbage collector in the foreground comes to it"
+    )
     world.settle()
     assert world.resource is None
     assert world.names() == ["ConfigMap/a"]
@@ -320,7 +329,10 @@ def test_forbidden_kinds_keep_the_finalizer_until_a_person_skips_them():
     world.settle()
     assert world.finalizers == [FINALIZER]
     assert world.condition("Stalled")["status"] == "True"
-    assert "cannot list configmaps in all namespaces: needs get, list, watch, create, patch, delete; owned objects" in world.ready()[2]
+    assert (
+        "cannot list configmaps in all namespaces: needs get, list, watch, create, patch, delete; owned objects"
+        in world.ready()[2]
+    )
     world.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
     assert world.plan().actions == (RemoveFinalizer(CR, FINALIZER),)
 

@@ -26,11 +26,17 @@ def found(before: Any, after: Any, shape: Shape | None = None) -> list[tuple[str
 
 
 def test_fields_by_their_paths_in_order() -> None:
-    assert found({"b": {"y": 1, "x": 1}, "c": 1}, {"a": 2, "b": {"y": 2, "x": 1}}) == [("a", "", "2"), ("b.y", "1", "2"), ("c", "1", "")]
+    assert found({"b": {"y": 1, "x": 1}, "c": 1}, {"a": 2, "b": {"y": 2, "x": 1}}) == [
+        ("a", "", "2"),
+        ("b.y", "1", "2"),
+        ("c", "1", ""),
+    ]
 
 
 def test_unusual_names_are_quoted() -> None:
-    assert found({"metadata": {"labels": {}}}, {"metadata": {"labels": {"a/b": "c"}}}) == [("metadata.labels['a/b']", "", "c")]
+    assert found({"metadata": {"labels": {}}}, {"metadata": {"labels": {"a/b": "c"}}}) == [
+        ("metadata.labels['a/b']", "", "c")
+    ]
 
 
 def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
@@ -40,7 +46,11 @@ def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
     assert found({"spec": {"ports": ports}}, {"spec": {"ports": changed}}, shape) == [
         ("spec.ports[port=53,protocol=TCP].targetPort", "", "5353"),
         ("spec.ports[port=80,protocol=TCP]", "", "{port: 80}"),
-        ("spec.ports (order)", '["port=53,protocol=UDP", "port=53,protocol=TCP"]', '["port=53,protocol=TCP", "port=53,protocol=UDP"]'),
+        (
+            "spec.ports (order)",
+            '["port=53,protocol=UDP", "port=53,protocol=TCP"]',
+            '["port=53,protocol=TCP", "port=53,protocol=UDP"]',
+        ),
     ]
 
 
@@ -64,9 +74,9 @@ def test_a_default_of_the_server_is_not_a_difference() -> None:
 
 
 def test_two_items_of_one_name_are_known_by_position() -> None:
-    assert found({"a": [{"name": "x", "v": 1}, {"name": "x", "v": 1}]}, {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}) == [
-        ("a[1].v", "1", "2")
-    ]
+    assert found(
+        {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 1}]}, {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}
+    ) == [("a[1].v", "1", "2")]
 
 
 def test_a_set_gains_and_loses_members() -> None:
@@ -104,7 +114,29 @@ def test_long_text_is_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: b", "- a", "#", "a #b", "{", "[x", "\x7f", "*x", "&x", "", " a", "a ", "1e3", "no", "~", "a\nb", "a:", "'", "0x1f", "-> "]
+    "text",
+    [
+        "a: b",
+        "- a",
+        "#",
+        "a #b",
+        "{",
+        "[x",
+        "\x7f",
+        "*x",
+        "&x",
+        "",
+        " a",
+        "a ",
+        "1e3",
+        "no",
+        "~",
+        "a\nb",
+        "a:",
+        "'",
+        "0x1f",
+        "-> ",
+    ],
 )
 def test_strings_that_yaml_would_read_differently_are_quoted(text: str) -> None:
     assert flow(text).startswith('"')

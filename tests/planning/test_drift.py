@@ -184,9 +184,15 @@ def test_a_new_conflict_is_noticed_once():
 
 # -- what actions say ---------------------------------------------------------------------------------------------------------------------
 
-LIVE = {"kind": "Deployment", "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"}, "spec": {"replicas": 5, "theirs": 1}}
+LIVE = {
+    "kind": "Deployment",
+    "metadata": {"name": "web", "uid": "u", "resourceVersion": "7"},
+    "spec": {"replicas": 5, "theirs": 1},
+}
 WANTED = {**LIVE, "spec": {"replicas": 2, "theirs": 1}}
-PATCH = Patch(KEY, "web", {"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"replicas": 2}}, LIVE, WANTED, "a")
+PATCH = Patch(
+    KEY, "web", {"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"replicas": 2}}, LIVE, WANTED, "a"
+)
 
 
 def test_fields_of_corrections():
@@ -207,12 +213,17 @@ def test_fields_of_corrections():
 def test_an_answer_that_is_not_what_was_sent():
     assert not is_altered(PATCH, WANTED, REPLICAS)
     assert is_altered(PATCH, {**WANTED, "spec": {"replicas": 3, "theirs": 1}}, REPLICAS)
-    assert not is_altered(PATCH, {**WANTED, "spec": {"replicas": 2, "theirs": 9}}, REPLICAS), "another field is another matter"
+    assert not is_altered(PATCH, {**WANTED, "spec": {"replicas": 2, "theirs": 9}}, REPLICAS), (
+        "another field is another matter"
+    )
 
 
 def test_messages():
     create = Create(KEY, "web", LIVE, "a")
-    assert conflict_message(create, [], [], by_server=False) == "Deployment/web is repeatedly deleted; backing off before recreating it"
+    assert (
+        conflict_message(create, [], [], by_server=False)
+        == "Deployment/web is repeatedly deleted; backing off before recreating it"
+    )
     assert conflict_message(PATCH, ["spec.replicas"], ["kubectl", "scaler"], by_server=False) == (
         "Deployment/web: spec.replicas is repeatedly changed by kubectl and scaler; backing off before reverting it"
     )
@@ -241,9 +252,21 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
         ([entry("ruleop", {"f:spec": {"f:paused": {}}}), entry("injector", CONTAINER)], ["injector"]),
         ([entry("b", {"f:spec": {"f:replicas": {}}}), entry("a", CONTAINER)], ["a", "b"]),
         # What was removed is owned by nobody: the last to write is the likeliest.
-        ([entry("early", {}, "2026-01-01T00:00:00Z"), entry("late", {"f:spec": {"f:paused": {}}}, "2026-02-01T00:00:00Z")], ["late"]),
+        (
+            [
+                entry("early", {}, "2026-01-01T00:00:00Z"),
+                entry("late", {"f:spec": {"f:paused": {}}}, "2026-02-01T00:00:00Z"),
+            ],
+            ["late"],
+        ),
         # ... but not who only reports.
-        ([entry("early", {}), {**entry("reporter", {"f:status": {}}, "2026-02-01T00:00:00Z"), "subresource": "status"}], ["early"]),
+        (
+            [
+                entry("early", {}),
+                {**entry("reporter", {"f:status": {}}, "2026-02-01T00:00:00Z"), "subresource": "status"},
+            ],
+            ["early"],
+        ),
         # A value under our name that we do not want: there are two of us.
         ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop or a webhook"]),
         ([entry("ruleop", {"f:spec": {"f:paused": {}}})], []),

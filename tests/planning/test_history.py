@@ -7,7 +7,19 @@ from dataclasses import replace
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.planning import Condition, Conditions, Create, Delete, Failed, Failure, FixedObjects, History, Outcome, Patch, Plan
+from ruleop.planning import (
+    Condition,
+    Conditions,
+    Create,
+    Delete,
+    Failed,
+    Failure,
+    FixedObjects,
+    History,
+    Outcome,
+    Patch,
+    Plan,
+)
 from ruleop.planning.actions import ChildReport, FieldConflict, ObjectReport, State
 from ruleop.planning.drift import ENOUGH, Reverted
 from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
@@ -111,7 +123,9 @@ def test_a_conflicting_object_is_read_less_and_less_often():
     history = history.with_conflicting(A, found.unread("no answer", 250.0))
     assert history.conflicting[A].due == 250.0 + CONFLICT_CAP, "nor does one that cannot be read"
     history = after(history, conflicting={A: obj("met again")}, now=300.0)
-    assert history.conflicting[A] == ConflictingObject(obj("met again"), 360.0, CONFLICT_CAP), "meeting it again does not hurry"
+    assert history.conflicting[A] == ConflictingObject(obj("met again"), 360.0, CONFLICT_CAP), (
+        "meeting it again does not hurry"
+    )
 
 
 def test_what_could_be_written_or_is_in_the_cache_conflicts_with_nothing():
@@ -122,7 +136,9 @@ def test_what_could_be_written_or_is_in_the_cache_conflicts_with_nothing():
 
 def test_nothing_is_kept_of_objects_that_are_no_longer_desired():
     history = after(History.NONE, written={A: (obj("1000m"), obj("1")), B: (obj("1000m", B), obj("1", B))})
-    history = after(history, patch(A), patch(B), failed={A: IMMUTABLE, B: IMMUTABLE}, conflicting={A: obj("x"), B: obj("x", B)})
+    history = after(
+        history, patch(A), patch(B), failed={A: IMMUTABLE, B: IMMUTABLE}, conflicting={A: obj("x"), B: obj("x", B)}
+    )
     history = replace(history, recreated={A: "digest", B: "digest"})
     kept = concluded(history, B)
     assert [set(part) for part in (kept.learned, kept.conflicting, kept.refusals, kept.recreated)] == [{B}] * 4

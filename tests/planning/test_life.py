@@ -48,7 +48,10 @@ def test_children_are_created_then_the_status_then_nothing_is_written():
 def test_creating_costs_one_write_a_child():
     world = two()
     world.settle()
-    assert [write for write in world.writes if write != "status"] == ["Create ConfigMap/web-config", "Create Deployment/web"]
+    assert [write for write in world.writes if write != "status"] == [
+        "Create ConfigMap/web-config",
+        "Create Deployment/web",
+    ]
 
 
 def test_a_change_of_the_spec_is_one_patch():

@@ -88,7 +88,9 @@ def test_without_own_the_items_of_others_stay(strategy: str) -> None:
 
 
 def test_own_of_a_watch_applies_to_its_children() -> None:
-    world = World.of("apply: {own: [spec.ports]}\nchildren: {db: {template: db.yaml}}", {"ports": [POSTGRES]}, db=SERVICE)
+    world = World.of(
+        "apply: {own: [spec.ports]}\nchildren: {db: {template: db.yaml}}", {"ports": [POSTGRES]}, db=SERVICE
+    )
     world.settle()
     by_hand(world, METRICS, POSTGRES)
     world.settle()
@@ -99,7 +101,10 @@ def test_own_of_a_watch_applies_to_its_children() -> None:
 
 SAYS = 'patch services shop/db: Service "db" is invalid: spec.ports[1].name: Duplicate value: "postgres" (422 Invalid)'
 MANAGED = (
-    {"manager": "kubectl-patch", "fieldsV1": {"f:spec": {"f:ports": {'k:{"port":6000,"protocol":"TCP"}': {".": {}, "f:name": {}}}}}},
+    {
+        "manager": "kubectl-patch",
+        "fieldsV1": {"f:spec": {"f:ports": {'k:{"port":6000,"protocol":"TCP"}': {".": {}, "f:name": {}}}}},
+    },
     {"manager": "ruleop", "fieldsV1": {"f:spec": {"f:ports": {'k:{"port":6000,"protocol":"TCP"}': {}}}}},
     {"manager": "other", "fieldsV1": {"f:spec": {"f:ports": {'k:{"port":7000,"protocol":"TCP"}': {}}}}},
 )
@@ -124,7 +129,10 @@ def test_a_rejected_duplicate_names_the_live_item_and_both_remedies(strategy: st
 
 def test_an_unknown_manager_of_an_item_is_not_named() -> None:
     world = refused(service(), {**POSTGRES, "port": 6000}, managed=())
-    assert "; spec.ports[port=6000,protocol=TCP] has the same name as spec.ports[port=5432,protocol=TCP]: " in world.ready()[2]
+    assert (
+        "; spec.ports[port=6000,protocol=TCP] has the same name as spec.ports[port=5432,protocol=TCP]: "
+        in world.ready()[2]
+    )
 
 
 def test_two_ports_without_names_are_reported() -> None:
@@ -153,7 +161,9 @@ def test_a_plan_predicts_a_rejected_duplicate() -> None:
     world.change(KEY, {"metadata": {"annotations": {APPLIED: None}}})
     report = world.plan().children[0].objects[0]
     assert report.state is State.PROGRESSING
-    assert report.message.startswith("is about to be changed, and the API server is expected to reject that: spec.ports[port=6000,")
+    assert report.message.startswith(
+        "is about to be changed, and the API server is expected to reject that: spec.ports[port=6000,"
+    )
     assert report.message.endswith(OUT)
 
 

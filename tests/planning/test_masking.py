@@ -31,7 +31,9 @@ def test_another_object_is_left_as_it_is() -> None:
 
 
 def test_what_differs_still_differs_and_what_is_the_same_still_is() -> None:
-    before, after = masked_pair(secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"}))
+    before, after = masked_pair(
+        secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"})
+    )
     assert before["data"] == {"a": "***", "b": "*** (before)", "c": "*** (before)"}
     assert after["data"] == {"a": "***", "b": "*** (after)", "d": "*** (after)"}
 
@@ -50,7 +52,9 @@ def test_kubectls_last_applied_annotation_is_masked() -> None:
 
 
 @given(VALUES, VALUES)
-def test_no_value_is_in_a_patch_and_its_operations_are_those_of_the_real_one(before: dict[str, str], after: dict[str, str]) -> None:
+def test_no_value_is_in_a_patch_and_its_operations_are_those_of_the_real_one(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
     patch = json_patch(secret(data=before), secret(data=after))
     text = str([operation.get("value") for operation in patch])
     assert not any(value in text for value in {*before.values(), *after.values()})

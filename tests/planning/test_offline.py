@@ -125,7 +125,9 @@ def test_uids_are_the_same_each_time_and_differ_between_objects(project: Project
 
 
 def test_a_cluster_scoped_resource_has_no_namespace(project: Project) -> None:
-    resource, findings = prepare(project, {"apiVersion": "example.com/v1", "kind": "Zone", "metadata": {"name": "eu", "namespace": "x"}})
+    resource, findings = prepare(
+        project, {"apiVersion": "example.com/v1", "kind": "Zone", "metadata": {"name": "eu", "namespace": "x"}}
+    )
     assert findings == []
     assert "namespace" not in resource["metadata"]
 
@@ -183,17 +185,26 @@ def test_objects_from_files_get_server_metadata(project: Project) -> None:
 
 def test_a_status_without_a_generation_counts_as_current(project: Project) -> None:
     (obj,) = as_live(
-        [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 1}}], OfflineKinds(project)
+        [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": {"replicas": 1}}],
+        OfflineKinds(project),
     )
     assert "generation" not in obj["metadata"]
 
 
 def test_a_resource_gets_uid_and_status_of_the_live_one(project: Project) -> None:
     kinds = OfflineKinds(project)
-    theirs = {**site(page="old"), "metadata": {"name": "blog", "uid": "u", "generation": 4, "finalizers": ["f"]}, "status": {"a": 1}}
+    theirs = {
+        **site(page="old"),
+        "metadata": {"name": "blog", "uid": "u", "generation": 4, "finalizers": ["f"]},
+        "status": {"a": 1},
+    }
     (live,) = as_live([theirs], kinds)
     found = identified(site(page="new"), [live], kinds)
-    assert (found["metadata"]["uid"], found["metadata"]["generation"], found["metadata"]["finalizers"]) == ("u", 5, ["f"])
+    assert (found["metadata"]["uid"], found["metadata"]["generation"], found["metadata"]["finalizers"]) == (
+        "u",
+        5,
+        ["f"],
+    )
     assert (found["spec"], found["status"]) == ({"page": "new"}, {"a": 1})
     assert identified(site(page="old"), [live], kinds)["metadata"]["generation"] == 4
 

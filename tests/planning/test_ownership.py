@@ -77,7 +77,10 @@ def test_drift_of_ruleops_managed_by_label_is_reverted():
 
 def test_a_template_may_set_managed_by():
     world = World.of(
-        ONE % "", a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace("{{ spec.v }}", "1")
+        ONE % "",
+        a=A.replace("name: a}", "name: a, labels: {app.kubernetes.io/managed-by: platform}}").replace(
+            "{{ spec.v }}", "1"
+        ),
     )
     world.settle()
     assert owned(world)["labels"][MANAGED_BY] == "platform"
@@ -189,12 +192,22 @@ FOREIGN = {
     "a plain object": ({}, ""),
     "another controller's": ({"ownerReferences": [other_owner(controller=True)]}, " (it belongs to Pod/boss)"),
     "the CR's namesake of before": (
-        {"ownerReferences": [{"apiVersion": "example.com/v1", "kind": "App", "name": "web", "uid": "cr-0", "controller": True}]},
+        {
+            "ownerReferences": [
+                {"apiVersion": "example.com/v1", "kind": "App", "name": "web", "uid": "cr-0", "controller": True}
+            ]
+        },
         " (it belongs to App/web)",
     ),
     "another CR's by annotation": ({"annotations": annotation_of()}, " (it belongs to App/other)"),
-    "the CR's namesake's by annotation": ({"annotations": annotation_of("cr-0", name="web")}, " (it belongs to App/web)"),
-    "a copy of ours under another name": ({"annotations": annotation_of("cr-1", of="ConfigMap./shop/b", name="web")}, ""),
+    "the CR's namesake's by annotation": (
+        {"annotations": annotation_of("cr-0", name="web")},
+        " (it belongs to App/web)",
+    ),
+    "a copy of ours under another name": (
+        {"annotations": annotation_of("cr-1", of="ConfigMap./shop/b", name="web")},
+        "",
+    ),
     "one with our label only": ({"labels": {PART_OF: Owner.of(app()).part_of}}, ""),
     "one with half a reference to us": ({"ownerReferences": [other_owner(uid="cr-1")]}, ""),
     "one with an annotation that cannot be read": ({"annotations": {OWNER: "{"}}, ""),
@@ -213,7 +226,9 @@ def test_a_name_conflict_is_reported_and_the_conflicting_object_is_not_touched(t
     message = f'Resource "a" already exists and is not managed by App{whose}'
     assert world.objects == before
     assert world.ready() == ("False", "ErrResourceExists", message)
-    assert [(event.type, event.reason, event.message) for event in world.events] == [("Warning", "ErrResourceExists", message)]
+    assert [(event.type, event.reason, event.message) for event in world.events] == [
+        ("Warning", "ErrResourceExists", message)
+    ]
     assert world.plan().requeue_after.seconds == 60.0
     assert world.plan().children[0].state is State.REFUSED
 
@@ -256,7 +271,9 @@ def test_an_adopted_object_keeps_its_record():
     assert adopter.objects[key("a")]["data"] == {"left": "1", "v": "2"}
 
 
-@pytest.mark.parametrize("title", [title for title, (metadata, whose) in FOREIGN.items() if whose or "ownerReferences" in metadata])
+@pytest.mark.parametrize(
+    "title", [title for title, (metadata, whose) in FOREIGN.items() if whose or "ownerReferences" in metadata]
+)
 def test_an_object_with_an_owner_is_never_adopted(title: str):
     world = one(", adopt: orphans")
     world.add(config("a", {}, **FOREIGN[title][0]))
@@ -277,7 +294,13 @@ def test_a_terminating_object_is_not_adopted_but_waited_for():
 def test_a_cr_without_uid_owns_nothing():
     world = one()
     del world.resource["metadata"]["uid"]
-    world.add(config("a", {}, ownerReferences=[{"apiVersion": "example.com/v1", "kind": "App", "name": "web", "controller": True}]))
+    world.add(
+        config(
+            "a",
+            {},
+            ownerReferences=[{"apiVersion": "example.com/v1", "kind": "App", "name": "web", "controller": True}],
+        )
+    )
     assert world.plan().problems[0].reason == "ErrResourceExists"
 
 

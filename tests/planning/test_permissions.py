@@ -40,7 +40,9 @@ def test_a_missing_permission_is_forbidden_and_lists_all_needed_verbs(verb: str)
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_forbidden_deletion_is_reported_and_retried(known: bool):
-    world = World.of("children: {a: {template: a.yaml, when: spec.on}, d: {template: d.yaml}}", {"v": "1", "on": True}, a=A, d=D)
+    world = World.of(
+        "children: {a: {template: a.yaml, when: spec.on}, d: {template: d.yaml}}", {"v": "1", "on": True}, a=A, d=D
+    )
     world.settle()
     world.refuse[key("a")] = denied("delete")
     if known:
@@ -97,7 +99,10 @@ def test_resources_are_named_with_their_group_and_cluster_scoped_ones_without_a_
     world = World.of("children: {d: {template: d.yaml}}", d=D)
     world.served["Deployment"] = Served.FORBIDDEN
     assert world.plan().problems[0].message == f"cannot list deployments.apps in all namespaces: needs {ALL}"
-    world = World.of("reach: cluster\nchildren: {home: {template: n.yaml}}", n="apiVersion: v1\nkind: Namespace\nmetadata: {name: tools}\n")
+    world = World.of(
+        "reach: cluster\nchildren: {home: {template: n.yaml}}",
+        n="apiVersion: v1\nkind: Namespace\nmetadata: {name: tools}\n",
+    )
     world.served["Namespace"] = Served.FORBIDDEN
     assert world.plan().problems[0].message == f"cannot list namespaces: needs {ALL}"
 
@@ -117,7 +122,10 @@ def test_items_with_the_same_missing_permission_are_reported_once():
     world = World.of(body, a=A.replace("name: a", "name: 'a{{ item }}'").replace("spec.v", "other.type"))
     world.served["Secret"] = Served.FORBIDDEN
     (problem,) = world.plan().problems
-    assert (problem.reason, problem.message) == ("Forbidden", "cannot list secrets in all namespaces: needs get, list, watch")
+    assert (problem.reason, problem.message) == (
+        "Forbidden",
+        "cannot list secrets in all namespaces: needs get, list, watch",
+    )
 
 
 def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
@@ -132,12 +140,19 @@ def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
 
 
 def test_a_validation_over_a_forbidden_kind_is_forbidden_and_changes_nothing():
-    body = ONE + "observe: {other: {version: v1, kind: Secret, name: other}}\nvalidate: [{rule: other.type == 'x', message: broken}]"
+    body = (
+        ONE
+        + "observe: {other: {version: v1, kind: Secret, name: other}}\nvalidate: [{rule: other.type == 'x', message: broken}]"
+    )
     world = World.of(body, {"v": "1"}, a=A)
     world.served["Secret"] = Served.FORBIDDEN
     world.settle()
     assert world.objects == {}
-    assert world.ready() == ("False", "Forbidden", "spec: watches.yaml:6:21: cannot list secrets in all namespaces: needs get, list, watch")
+    assert world.ready() == (
+        "False",
+        "Forbidden",
+        "spec: watches.yaml:6:21: cannot list secrets in all namespaces: needs get, list, watch",
+    )
 
 
 def test_children_that_do_not_need_a_forbidden_kind_are_created():
@@ -193,7 +208,9 @@ def test_a_condition_over_something_else_is_not_affected(status: str):
 
 def test_a_condition_over_an_undesired_child_of_a_forbidden_kind_is_known():
     world = World.of(
-        ONE.replace("a.yaml", "a.yaml, when: spec.on") + "conditions: [{type: Seen, status: a is defined}]", {"v": "1", "on": False}, a=A
+        ONE.replace("a.yaml", "a.yaml, when: spec.on") + "conditions: [{type: Seen, status: a is defined}]",
+        {"v": "1", "on": False},
+        a=A,
     )
     world.served["ConfigMap"] = Served.FORBIDDEN
     world.settle()

@@ -73,7 +73,9 @@ status:
 """
 PROJECTS = {
     (strategy, final): project(
-        BODY.replace("STRATEGY", strategy).replace("FINALIZE", "finalize: {last: {template: last.yaml}}" if final else "vars: {}"),
+        BODY.replace("STRATEGY", strategy).replace(
+            "FINALIZE", "finalize: {last: {template: last.yaml}}" if final else "vars: {}"
+        ),
         **{name: text for name, text in FILES.items() if final or name != "last"},
     )
     for strategy in ("merge", "server-side", "replace")
@@ -117,7 +119,9 @@ def touched(planned: Plan) -> set[Any]:
 
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 3), st.integers(0, 3))
-def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(start: Any, spec: Any, foreign: int, passes: int):
+def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(
+    start: Any, spec: Any, foreign: int, passes: int
+):
     world = world_of(*start, foreign)
     for _ in range(passes):
         world.controllers()
@@ -127,7 +131,9 @@ def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(start: 
     first, second = world.plan(), world.plan()
     assert as_bytes(first) == as_bytes(second)
     assert (world.resource, world.objects) == before
-    other = World(world.project, shuffled(world.resource), {key_: shuffled(obj) for key_, obj in reversed(world.objects.items())})
+    other = World(
+        world.project, shuffled(world.resource), {key_: shuffled(obj) for key_, obj in reversed(world.objects.items())}
+    )
     other.history = world.history
     assert as_bytes(other.plan()) == as_bytes(first)
 
@@ -193,5 +199,7 @@ def test_a_changed_cr_ends_in_the_same_state_as_a_new_one(start: Any, spec: Any)
     for world in (there, here):
         world.pop("the CR")
         for obj in world.values():
-            del obj["metadata"]["annotations"][APPLIED]  # it also says which maps we made, and the record itself makes one
+            del obj["metadata"]["annotations"][
+                APPLIED
+            ]  # it also says which maps we made, and the record itself makes one
     assert there == here

@@ -45,7 +45,9 @@ def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_versi
 
 def test_the_child_sets_the_propagation_of_its_deletes():
     assert (
-        next(each for each in renamed(world(", propagation: foreground")).plan().actions if isinstance(each, Delete)).propagation
+        next(
+            each for each in renamed(world(", propagation: foreground")).plan().actions if isinstance(each, Delete)
+        ).propagation
         == "foreground"
     )
 
@@ -66,7 +68,13 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
     ],
 )
 def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(said: str):
-    found = World.of(BODY % ("", "") + "\n" + said, {"name": "a", "v": "1", "go": True, "nope": "1"}, a=A, b=B, s="x: {{ spec.nope }}\n")
+    found = World.of(
+        BODY % ("", "") + "\n" + said,
+        {"name": "a", "v": "1", "go": True, "nope": "1"},
+        a=A,
+        b=B,
+        s="x: {{ spec.nope }}\n",
+    )
     found.settle()
     renamed(found)
     assert deletes(found) == []
@@ -79,7 +87,9 @@ def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_thou
 
 
 def test_a_status_that_only_waits_holds_no_pruning_up():
-    found = World.of(BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B)
+    found = World.of(
+        BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B
+    )
     found.settle()
     assert deletes(renamed(found)) == ["a"]
 
@@ -183,12 +193,18 @@ def left_behind(found: World, obj: dict, id_: str = "") -> None:
     """An object of the CR, recorded for this id."""
     model = found.objects[key("b")]["metadata"]
     notes = {"annotations": {APPLIED: encode(Record(id_, FieldSet()))}} if id_ else {}
-    obj["metadata"] |= {"ownerReferences": model["ownerReferences"], "labels": {PART_OF: model["labels"][PART_OF]}, **notes}
+    obj["metadata"] |= {
+        "ownerReferences": model["ownerReferences"],
+        "labels": {PART_OF: model["labels"][PART_OF]},
+        **notes,
+    }
     found.add(obj)
 
 
 def test_a_waiting_child_with_a_new_id_keeps_its_object():
-    claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
+    claim = (
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
+    )
     found = World.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
     found.settle()
     uid = found.objects[key("data", "PersistentVolumeClaim")]["metadata"]["uid"]
@@ -240,7 +256,9 @@ def test_a_removed_id_is_pruned_by_the_policy_on_its_object():
 
 def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
     found = World.of(
-        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "orphan"}, a=A
+        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
+        {"name": "a", "on": True, "keep": "orphan"},
+        a=A,
     )
     found.settle()
     found.edit({"name": "a", "on": False})
@@ -250,7 +268,9 @@ def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
 
 def test_the_policy_of_the_last_rules_counts_when_a_child_is_removed():
     found = World.of(
-        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}", {"name": "a", "on": True, "keep": "delete"}, a=A
+        "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
+        {"name": "a", "on": True, "keep": "delete"},
+        a=A,
     )
     found.settle()
     found.edit({"name": "a", "on": False, "keep": "orphan"})

@@ -30,10 +30,22 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a deployment in full", obj("Deployment", {"replicas": 3}, FULL), ""),
     ("a deployment that nobody has seen", obj("Deployment", {"replicas": 3}), NOT_SEEN),
     ("a deployment changed since", obj("Deployment", {"replicas": 3}, FULL | {"observedGeneration": 1}), NOT_SEEN),
-    ("a deployment of one by default", obj("Deployment", {}, SEEN | {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}), ""),
+    (
+        "a deployment of one by default",
+        obj("Deployment", {}, SEEN | {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}),
+        "",
+    ),
     ("a deployment of none", obj("Deployment", {"replicas": 0}, SEEN), ""),
-    ("a deployment on its way", obj("Deployment", {"replicas": 3}, FULL | {"updatedReplicas": 1}), "1 of 3 replicas are updated"),
-    ("a deployment with old pods", obj("Deployment", {"replicas": 3}, FULL | {"replicas": 4}), "old replicas still exist"),
+    (
+        "a deployment on its way",
+        obj("Deployment", {"replicas": 3}, FULL | {"updatedReplicas": 1}),
+        "1 of 3 replicas are updated",
+    ),
+    (
+        "a deployment with old pods",
+        obj("Deployment", {"replicas": 3}, FULL | {"replicas": 4}),
+        "old replicas still exist",
+    ),
     (
         "a deployment whose pods are not up",
         obj("Deployment", {"replicas": 3}, FULL | {"availableReplicas": 2}),
@@ -48,7 +60,11 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a deployment with strange numbers", obj("Deployment", {"replicas": True}, FULL), ""),
     ("a stateful set in full", obj("StatefulSet", {"replicas": 3}, FULL | REVISION), ""),
     ("a stateful set changed since", obj("StatefulSet", {"replicas": 3}, {}), NOT_SEEN),
-    ("a stateful set on its way", obj("StatefulSet", {"replicas": 3}, FULL | {"readyReplicas": 1}), "1 of 3 replicas are ready"),
+    (
+        "a stateful set on its way",
+        obj("StatefulSet", {"replicas": 3}, FULL | {"readyReplicas": 1}),
+        "1 of 3 replicas are ready",
+    ),
     ("a stateful set with too many", obj("StatefulSet", {"replicas": 2}, FULL), "surplus replicas still exist"),
     (
         "a stateful set rolling",
@@ -57,17 +73,29 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "a stateful set updated by hand",
-        obj("StatefulSet", {"replicas": 3, "updateStrategy": {"type": "OnDelete"}}, FULL | {"currentRevision": "a", "updateRevision": "b"}),
+        obj(
+            "StatefulSet",
+            {"replicas": 3, "updateStrategy": {"type": "OnDelete"}},
+            FULL | {"currentRevision": "a", "updateRevision": "b"},
+        ),
         "",
     ),
     (
         "a stateful set updated in part",
-        obj("StatefulSet", {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}, FULL | {"updatedReplicas": 1}),
+        obj(
+            "StatefulSet",
+            {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}},
+            FULL | {"updatedReplicas": 1},
+        ),
         "",
     ),
     (
         "a stateful set not yet updated in part",
-        obj("StatefulSet", {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}, FULL | {"updatedReplicas": 0}),
+        obj(
+            "StatefulSet",
+            {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}},
+            FULL | {"updatedReplicas": 0},
+        ),
         "0 of 1 replicas are updated",
     ),
     (
@@ -100,7 +128,11 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a bound claim", obj("PersistentVolumeClaim", {}, {"phase": "Bound"}, CORE), ""),
     ("a claim", obj("PersistentVolumeClaim", {}, {"phase": "Pending"}, CORE), "is not bound"),
     ("a service", obj("Service", {"type": "ClusterIP"}, {}, CORE), ""),
-    ("a balancer with an address", obj("Service", {"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"ip": "1"}]}}, CORE), ""),
+    (
+        "a balancer with an address",
+        obj("Service", {"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"ip": "1"}]}}, CORE),
+        "",
+    ),
     ("a balancer without", obj("Service", {"type": "LoadBalancer"}, {"loadBalancer": {}}, CORE), "has no address yet"),
     ("a namespace", obj("Namespace", {}, {"phase": "Active"}, CORE), ""),
     ("a namespace that is not there", obj("Namespace", {}, {}, CORE), "is not active"),
@@ -123,30 +155,50 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a config map", obj("ConfigMap", None, None, CORE), ""),
     ("a custom object that is ready", obj("Certificate", {}, when("Ready"), THING), ""),
     ("one that is not", obj("Certificate", {}, when("Ready", "False"), THING), "its condition Ready is False"),
-    ("one that does not know", obj("Certificate", {}, {"conditions": [{"type": "Ready"}]}, THING), "its condition Ready is Unknown"),
+    (
+        "one that does not know",
+        obj("Certificate", {}, {"conditions": [{"type": "Ready"}]}, THING),
+        "its condition Ready is Unknown",
+    ),
     ("one that is available", obj("Thing", {}, when("Available"), THING), ""),
     ("one that is ready but for an older spec", obj("Thing", {}, when("Ready", observedGeneration=1), THING), NOT_SEEN),
     ("one that is ready for this spec", obj("Thing", {}, when("Ready", observedGeneration=2), THING), ""),
-    ("one whose status is of an older spec", obj("Thing", {}, when("Ready") | {"observedGeneration": 1}, THING), NOT_SEEN),
+    (
+        "one whose status is of an older spec",
+        obj("Thing", {}, when("Ready") | {"observedGeneration": 1}, THING),
+        NOT_SEEN,
+    ),
     (
         "one whose status is of this spec as text",
         obj("Thing", {}, when("Ready", observedGeneration="2") | {"observedGeneration": "2"}, THING),
         "",
     ),
     ("one whose status is of an older spec as text", obj("Thing", {}, {"observedGeneration": "1"}, THING), NOT_SEEN),
-    ("one with a condition of an older spec as text", obj("Thing", {}, when("Ready", observedGeneration="1"), THING), NOT_SEEN),
+    (
+        "one with a condition of an older spec as text",
+        obj("Thing", {}, when("Ready", observedGeneration="1"), THING),
+        NOT_SEEN,
+    ),
     ("one with a strange text for a generation", obj("Thing", {}, {"observedGeneration": "9" * 5000}, THING), NOT_SEEN),
     ("one with other conditions", obj("Thing", {}, when("Synced", "False"), THING), ""),
     ("one with strange conditions", obj("Thing", {}, {"conditions": ["x"]}, THING), ""),
     ("one without conditions", obj("Thing", {}, {}, THING), ""),
-    ("anything that is going", obj("ConfigMap", None, None, CORE, deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
+    (
+        "anything that is going",
+        obj("ConfigMap", None, None, CORE, deletionTimestamp="2026-01-01T00:00:00Z"),
+        "is being deleted",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("live", "message"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_readiness_of_each_kind_follows_its_status(live: dict[str, Any], message: str):
     found = readiness(live)
-    assert (found.ready, found.message, found.failed) == (message == "", message.removeprefix("! "), message.startswith("!"))
+    assert (found.ready, found.message, found.failed) == (
+        message == "",
+        message.removeprefix("! "),
+        message.startswith("!"),
+    )
 
 
 def test_a_custom_kind_with_conditions_is_not_ready_before_its_controller_reports():

@@ -53,7 +53,10 @@ def test_another_namespace_needs_reach():
 @pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
 def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
-    assert message == f"the ConfigMap 'a': {namespace!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`"
+    assert (
+        message
+        == f"the ConfigMap 'a': {namespace!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`"
+    )
 
 
 def test_a_cluster_scoped_object_needs_reach():
@@ -87,7 +90,9 @@ WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-s
 def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespace: str):
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
     observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
-    world = World.of(f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}"))
+    world = World.of(
+        f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}")
+    )
     del world.resource["metadata"]["namespace"]
     world.resource["kind"] = "Global"
     world.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"))
@@ -102,8 +107,14 @@ def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespa
 REFUSED = {
     "generateName": ("x-", "metadata.generateName, which is not allowed: set metadata.name"),
     "ownerReferences": ([], "metadata.ownerReferences, which is not allowed: ruleop writes the owner itself"),
-    "finalizers": (["x/y"], "metadata.finalizers, which is not allowed: only the controller that removes a finalizer may set it"),
-    **{field: ("x", f"metadata.{field}, which is not allowed: the API server sets it; remove it") for field in sorted(SERVER_METADATA)},
+    "finalizers": (
+        ["x/y"],
+        "metadata.finalizers, which is not allowed: only the controller that removes a finalizer may set it",
+    ),
+    **{
+        field: ("x", f"metadata.{field}, which is not allowed: the API server sets it; remove it")
+        for field in sorted(SERVER_METADATA)
+    },
     "labels": ({"ruleop.dev/part-of": "x"}, "the label ruleop.dev/part-of: ruleop.dev/ is reserved for ruleop"),
     "annotations": ({"ruleop.dev/owner": "x"}, "the annotation ruleop.dev/owner: ruleop.dev/ is reserved for ruleop"),
 }
@@ -153,7 +164,9 @@ def test_rbac_kinds_allow_more_names_but_no_slashes():
 
 
 def test_a_kind_that_the_template_does_not_declare_is_rejected():
-    child = rule("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").children["a"]
+    child = rule(
+        "children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    ).children["a"]
     child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
     world = only(MAP, metadata={"name": "a"})
     world.project = replace(world.project, rules=(replace(world.rule, children={"a": child}),))
@@ -162,14 +175,20 @@ def test_a_kind_that_the_template_does_not_declare_is_rejected():
 
 def test_the_kind_is_declared_by_the_branch_that_is_rendered():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-    world = only("{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False)
+    world = only(
+        "{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False
+    )
     world.settle()
     assert world.names() == ["Secret/a"]
 
 
 def test_a_rendered_value_that_is_not_an_object_is_rejected():
-    assert "has no apiVersion or no kind" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n")
-    assert "a template must render objects" in problem("{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n")
+    assert "has no apiVersion or no kind" in problem(
+        "{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n"
+    )
+    assert "a template must render objects" in problem(
+        "{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n"
+    )
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------------------------------
@@ -204,7 +223,14 @@ def secretive(**texts: str) -> World:
         "direct": reading("direct", "{{ source.data.p }}"),
     }
     world = World.of(SECRETS, {"v": "1"}, **{**files, **texts})
-    world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "source", "namespace": "shop"}, "data": {"p": "YzRuNHJ5"}})
+    world.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "source", "namespace": "shop"},
+            "data": {"p": "YzRuNHJ5"},
+        }
+    )
     return world
 
 
@@ -253,7 +279,10 @@ children:
 READERS = {
     "a let": ("  bye: {template: bye.yaml}", "{{ twice }}"),
     "forEach over a child": ("  bye: {template: bye.yaml, forEach: s.data}", "{{ item.value }}"),
-    "forEach over what exists": ("  bye: {template: bye.yaml, forEach: 'live.s.data | default({})'}", "{{ item.value }}"),
+    "forEach over what exists": (
+        "  bye: {template: bye.yaml, forEach: 'live.s.data | default({})'}",
+        "{{ item.value }}",
+    ),
     "a finalize child over a child": ("finalize: {bye: {template: bye.yaml}}", "{{ s.data.p }}"),
     "a finalize child over what exists": ("finalize: {bye: {template: bye.yaml}}", "{{ live.s.data.p }}"),
     "a finalize child over a child that reads it": ("finalize: {bye: {template: bye.yaml}}", "{{ mid.data.v }}"),

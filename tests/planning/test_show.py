@@ -74,7 +74,10 @@ def test_a_plan_without_changes_prints_nothing_to_do() -> None:
 def test_children_are_a_tree_with_states_and_messages() -> None:
     children = (
         ChildReport(
-            "db", State.READY, "templates/db.yaml.j2", objects=(ObjectReport(ObjectKey("apps", "StatefulSet", "shop", "db"), State.READY),)
+            "db",
+            State.READY,
+            "templates/db.yaml.j2",
+            objects=(ObjectReport(ObjectKey("apps", "StatefulSet", "shop", "db"), State.READY),),
         ),
         ChildReport(
             "web",
@@ -120,10 +123,12 @@ def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
 
 def test_a_patch_is_followed_by_what_changes_field_by_field() -> None:
     before = deployment(
-        replicas=2, template={"spec": {"containers": [{"name": "web", "image": "nginx:1", "env": [{"name": "A", "value": "1"}]}]}}
+        replicas=2,
+        template={"spec": {"containers": [{"name": "web", "image": "nginx:1", "env": [{"name": "A", "value": "1"}]}]}},
     )
     after = deployment(
-        replicas=3, template={"spec": {"containers": [{"name": "web", "image": "nginx:2", "env": [{"name": "B", "value": "1"}]}]}}
+        replicas=3,
+        template={"spec": {"containers": [{"name": "web", "image": "nginx:2", "env": [{"name": "B", "value": "1"}]}]}},
     )
     assert shown(replace(PLAN, actions=(patch(before, after),))) == (
         "~ patch Deployment/web\n"
@@ -181,7 +186,9 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
     foreign = {**adopted, "metadata": {**adopted["metadata"], "ownerReferences": [{**owner, "uid": "other"}]}}
     assert "metadata.ownerReferences[uid=other]" in shown(replace(PLAN, actions=(patch(adopted, foreign),)))
     both = {**adopted, "spec": {"replicas": 2}}
-    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(replace(PLAN, actions=(patch(live, both),)))
+    assert "      spec.replicas: 1 -> 2\n      and ruleop's own metadata\n" in shown(
+        replace(PLAN, actions=(patch(live, both),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,18 +198,30 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
             Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
             "~ replace Deployment/web\n      spec.a: 1 -> 2\n\n1 to change.",
         ),
-        (ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""), "+ create Deployment/web  by server-side apply\n\n1 to create."),
+        (
+            ServerSideApply(DEPLOYMENT, "web", deployment(a=2), None, ""),
+            "+ create Deployment/web  by server-side apply\n\n1 to create.",
+        ),
         (
             ServerSideApply(DEPLOYMENT, "web", deployment(a=2), deployment(a=1, b=1), ""),
             "~ apply Deployment/web  server-side\n      spec.a: 1 -> 2\n\n1 to change.",
         ),
-        (Delete(DEPLOYMENT, "web", {}, "pruned"), "- delete Deployment/web  no longer part of the desired state\n\n1 to delete."),
+        (
+            Delete(DEPLOYMENT, "web", {}, "pruned"),
+            "- delete Deployment/web  no longer part of the desired state\n\n1 to delete.",
+        ),
         (
             Delete(DEPLOYMENT, "web", {}, "recreate", "foreground"),
             "- delete Deployment/web  an immutable field changed; will be recreated, foreground\n\n1 to delete.",
         ),
-        (AddFinalizer(KEY, "ruleop.dev/x"), "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do except finalizers."),
-        (RemoveFinalizer(KEY, "ruleop.dev/x"), "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do except finalizers."),
+        (
+            AddFinalizer(KEY, "ruleop.dev/x"),
+            "+ add the finalizer ruleop.dev/x to App/web\n\nNothing to do except finalizers.",
+        ),
+        (
+            RemoveFinalizer(KEY, "ruleop.dev/x"),
+            "- remove the finalizer ruleop.dev/x from App/web\n\nNothing to do except finalizers.",
+        ),
     ],
 )
 def test_each_action_is_shown_in_its_form(action: Any, said: str) -> None:
@@ -241,7 +260,13 @@ def test_status_conditions_and_events_are_shown() -> None:
         "conditions": [Condition("Ready", "False", "Progressing", "wait").as_json()],
         "observedGeneration": 1,
     }
-    new = {"replicas": 2, "theirs": "x", "url": "https://a", "conditions": [each.as_json() for each in conditions], "observedGeneration": 2}
+    new = {
+        "replicas": 2,
+        "theirs": "x",
+        "url": "https://a",
+        "conditions": [each.as_json() for each in conditions],
+        "observedGeneration": 2,
+    }
     plan = replace(
         PLAN,
         status=StatusWrite(new, {"status": {}}),
@@ -277,7 +302,10 @@ def test_spans_have_tones() -> None:
 
 
 def test_json_of_a_patch_is_rfc_6902_and_leads_from_live_to_merged() -> None:
-    before, after = deployment(replicas=2, args=["a", "b"], gone={"x": 1}), deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2})
+    before, after = (
+        deployment(replicas=2, args=["a", "b"], gone={"x": 1}),
+        deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2}),
+    )
     (action,) = as_json(replace(PLAN, actions=(patch(before, after),)), APP)["actions"]
     assert jsonpatch.apply_patch(before, action["patch"]) == after
 
@@ -315,7 +343,11 @@ def test_json_holds_everything_and_nothing_but_json() -> None:
         "addFinalizer",
         "removeFinalizer",
     ]
-    assert document["status"] == {"value": {"a": 1}, "patch": [{"op": "replace", "path": "/status/a", "value": 1}], "subresource": True}
+    assert document["status"] == {
+        "value": {"a": 1},
+        "patch": [{"op": "replace", "path": "/status/a", "value": 1}],
+        "subresource": True,
+    }
     assert document["requeueAfter"] == {"seconds": 60.0, "reason": "x"}
     assert document["quiet"] is False
 
@@ -333,7 +365,9 @@ def test_values_of_secrets_are_masked_in_creates_and_patches() -> None:
     def secret(value: str) -> dict[str, Any]:
         return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": value}}
 
-    plan = replace(PLAN, actions=(Create(key, "s", secret("b25l"), ""), Patch(key, "s", {}, secret("b25l"), secret("dHdv"), "")))
+    plan = replace(
+        PLAN, actions=(Create(key, "s", secret("b25l"), ""), Patch(key, "s", {}, secret("b25l"), secret("dHdv"), ""))
+    )
     both = shown(plan) + orjson.dumps(as_json(plan, APP)).decode()
     assert not any(value in both for value in ("b25l", "dHdv"))
     assert "      data.password: *** (before) -> *** (after)\n" in both

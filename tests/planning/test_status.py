@@ -26,7 +26,10 @@ def with_status(text: str, spec: dict[str, Any] | None = None, more: str = "", *
 
 def with_schema(world: World, **status: Any) -> World:
     """The kind with this schema of status."""
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, **status}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, **status},
+    }
     world.infos["App"] = replace(world.info(world.rule.kind), status_schema=schema)
     return world
 
@@ -51,7 +54,9 @@ def test_a_whole_number_is_written_as_an_integer(text: str):
     world.settle()
     found = {name: world.status[name] for name in ("ratio", "l")}
     assert same(found, {"ratio": 50, "l": [{"whole": 2}, 0.5]})
-    world.resource = orjson.loads(orjson.dumps(world.resource).replace(b"50.0", b"50").replace(b"2.0", b"2"))  # as Go writes them
+    world.resource = orjson.loads(
+        orjson.dumps(world.resource).replace(b"50.0", b"50").replace(b"2.0", b"2")
+    )  # as Go writes them
     assert world.plan().quiet
 
 
@@ -87,7 +92,13 @@ def test_nulls_inside_a_field_are_written_once():
 
 def test_other_fields_and_conditions_of_the_status_are_not_touched():
     world = with_status("{x: '{{ spec.v }}'}")
-    theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    theirs = {
+        "type": "Theirs",
+        "status": "True",
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
     world.resource["status"] = {"theirs": {"deep": 1}, "conditions": [theirs, "rubbish"]}
     world.settle()
     assert world.status["theirs"] == {"deep": 1}
@@ -156,7 +167,9 @@ CONDITIONS = {
     "type": "array",
     "items": {
         "type": "object",
-        "properties": {name: {"type": "string"} for name in ("type", "status", "reason", "message", "lastTransitionTime")},
+        "properties": {
+            name: {"type": "string"} for name in ("type", "status", "reason", "message", "lastTransitionTime")
+        },
     },
 }
 
@@ -180,7 +193,9 @@ def test_no_status_is_written_if_the_schema_has_none():
 
 
 def test_without_conditions_in_the_schema_fields_and_events_are_still_written():
-    world = with_schema(with_status("{x: '{{ spec.v }}'}"), status={"type": "object", "properties": {"x": {"type": "string"}}})
+    world = with_schema(
+        with_status("{x: '{{ spec.v }}'}"), status={"type": "object", "properties": {"x": {"type": "string"}}}
+    )
     world.settle()
     world.edit({})
     for _ in range(4):
@@ -286,7 +301,9 @@ def test_custom_conditions_follow_their_expressions():
 
 def test_messages_are_bounded():
     world = World.of(
-        "children: {a: {template: a.yaml, forEach: range(30)}}", {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}-{{ 'x' * 200 }}'")
+        "children: {a: {template: a.yaml, forEach: range(30)}}",
+        {"v": "1"},
+        a=A.replace("name: a", "name: 'a{{ item }}-{{ 'x' * 200 }}'"),
     )
     world.step()
     world.change(next(iter(world.objects)), {"data": {"v": "9"}})
@@ -304,9 +321,7 @@ def test_messages_are_bounded():
 
 
 def test_messages_contain_no_counters():
-    text = (
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
-    )
+    text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
     world = World.of(CHILD, a=text)
     world.settle(controllers=False)
     said = world.ready()
@@ -328,7 +343,11 @@ status: {name: "{{ a.metadata.name }}", ready: "{{ ready.a }}"}
 
 
 def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
-    world = World.of(CHILD.replace("a.yaml}", "a.yaml, readyWhen: this.data.v == '1'}") + OTHER + VALIDATE, {"v": "1", "look": False}, a=A)
+    world = World.of(
+        CHILD.replace("a.yaml}", "a.yaml, readyWhen: this.data.v == '1'}") + OTHER + VALIDATE,
+        {"v": "1", "look": False},
+        a=A,
+    )
     world.settle()
     world.events.clear()
     world.edit({"v": "bad", "look": False})
@@ -336,7 +355,9 @@ def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
     assert world.objects[key("a")]["data"] == {"v": "1"}
     assert world.ready() == ("False", "Invalid", "v is bad")
     assert world.condition("Stalled")["status"] == "True"
-    assert [(event.type, event.reason, event.message) for event in world.events] == [("Warning", "InvalidSpec", "v is bad")]
+    assert [(event.type, event.reason, event.message) for event in world.events] == [
+        ("Warning", "InvalidSpec", "v is bad")
+    ]
     assert (world.status["name"], world.status["ready"]) == ("a", True)
     world.change(key("a"), {"data": {"v": "2"}})
     world.settle()
@@ -350,7 +371,11 @@ def test_a_validation_with_missing_values_waits_and_a_failed_one_has_its_place()
     world = World.of(CHILD + OTHER + VALIDATE, {"v": "1", "look": True}, a=A)
     world.settle()
     assert world.names() == []
-    assert world.ready() == ("False", "Waiting", "other (ConfigMap/shop/other) is not there yet, and validation needs it")
+    assert world.ready() == (
+        "False",
+        "Waiting",
+        "other (ConfigMap/shop/other) is not there yet, and validation needs it",
+    )
     assert world.events == []
     assert world.plan().actions == ()
     world.add(config("other", {"x": "1"}))
@@ -363,7 +388,11 @@ def test_a_validation_with_missing_values_waits_and_a_failed_one_has_its_place()
 
 
 def test_ready_when_that_fails_while_the_cr_is_invalid_is_not_ready():
-    world = World.of(CHILD.replace("a.yaml}", "a.yaml, readyWhen: spec.nope == 1}") + OTHER + VALIDATE, {"v": "1", "look": False}, a=A)
+    world = World.of(
+        CHILD.replace("a.yaml}", "a.yaml, readyWhen: spec.nope == 1}") + OTHER + VALIDATE,
+        {"v": "1", "look": False},
+        a=A,
+    )
     world.settle()
     world.edit({"v": "bad", "look": False})
     world.settle()
@@ -372,7 +401,11 @@ def test_ready_when_that_fails_while_the_cr_is_invalid_is_not_ready():
 
 def test_a_list_of_children_is_a_list_while_the_cr_is_invalid():
     body = "children: {a: {template: a.yaml, forEach: range(2), readyWhen: item == 7}}\nstatus: {names: \"{{ a | map(attribute='metadata.name') }}\", ready: '{{ ready.a }}'}\n"
-    world = World.of(body + "validate: [{rule: spec.v == '1', message: bad}]", {"v": "1"}, a=A.replace("name: a", "name: 'a{{ item }}'"))
+    world = World.of(
+        body + "validate: [{rule: spec.v == '1', message: bad}]",
+        {"v": "1"},
+        a=A.replace("name: a", "name: 'a{{ item }}'"),
+    )
     world.settle()
     world.edit({"v": "2"})
     world.settle()
@@ -553,7 +586,9 @@ kind: ConfigMap
 metadata: {name: web}
 data: {checksum: "{{ credentials.data | sha256(8) }}"}
 """
-GENERATED_AND_READ = "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
+GENERATED_AND_READ = (
+    "children: {credentials: {template: s.yaml, apply: {strategy: create-only}}, web: {template: w.yaml}}"
+)
 
 
 def test_synced_is_sent_after_the_child_that_waits_for_a_secret_is_written():
@@ -570,7 +605,9 @@ def test_synced_is_sent_after_the_child_that_waits_for_a_secret_is_written():
 
 def test_synced_is_sent_after_a_recreation_and_not_between_delete_and_create():
     body = "children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}"
-    world = World.of(body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n")
+    world = World.of(
+        body, {"v": "1"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
+    )
     world.settle()
     world.refuse[key("a")] = Failed(Failure.IMMUTABLE, "patch configmaps shop/a: data: field is immutable")
     world.edit({"v": "2"})

@@ -56,7 +56,9 @@ def test_a_field_conflict_is_reverted_and_reported_after_backoff():
     assert [each.key for each in planned.actions] == [key("a")]
     world.execute(planned.actions)
     settled = world.plan(replace(history, writes=Writes()))
-    assert settled.conditions.ready.reason == "FieldConflict", "a condition that turns with each correction would be written each time"
+    assert settled.conditions.ready.reason == "FieldConflict", (
+        "a condition that turns with each correction would be written each time"
+    )
 
 
 def test_a_deleted_child_is_not_recreated_during_backoff():
@@ -131,7 +133,12 @@ def test_conditions_of_old_rules_are_removed_and_those_of_others_stay():
     world.resource["status"]["conditions"] += [theirs, old]
     assert world.plan().status.patch is None
     planned = world.plan(retired=frozenset({"Old", "Ready"}))
-    assert [each["type"] for each in planned.status.patch["status"]["conditions"]] == ["Reconciling", "Stalled", "Theirs", "Ready"]
+    assert [each["type"] for each in planned.status.patch["status"]["conditions"]] == [
+        "Reconciling",
+        "Stalled",
+        "Theirs",
+        "Ready",
+    ]
 
 
 def deleted(name, why, namespace="shop"):
@@ -156,7 +163,9 @@ def test_one_event_covers_all_objects_of_an_action():
     assert list(done(actions, "shop")) == [
         Event("Normal", "Adopted", "Adopted ConfigMap/theirs: had no owner"),
         Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's own metadata"),
-        Event("Normal", "Pruned", "Deleted ConfigMap/old, ConfigMap/elsewhere/older: no longer part of the desired state"),
+        Event(
+            "Normal", "Pruned", "Deleted ConfigMap/old, ConfigMap/elsewhere/older: no longer part of the desired state"
+        ),
         Event("Normal", "Recreated", "Deleted ConfigMap/job: an immutable field changed; will be recreated"),
     ]
 

@@ -56,7 +56,9 @@ def test_a_child_with_a_too_deeply_nested_value_fails_before_it_is_sent(levels: 
     assert world.plan().actions == ()
     _, reason, message = said(world)
     assert reason == "RenderFailed"
-    assert re.search(r"deep: watches.yaml:\d+:\d+: the Other 'deep' cannot be written as JSON \(Recursion limit reached\)", message)
+    assert re.search(
+        r"deep: watches.yaml:\d+:\d+: the Other 'deep' cannot be written as JSON \(Recursion limit reached\)", message
+    )
 
 
 @pytest.mark.parametrize("status", ['{z: "{{ spec.deep }}"}', '{fine: "{{ spec.v }}", z: {inner: "{{ spec.deep }}"}}'])

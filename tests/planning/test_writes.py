@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
 from ruleop.planning.differences import NOTHING, Difference
-from ruleop.planning.writes import MAX_FIELDS, MAX_PATH, Verb, changes, desired, field_paths, is_mark, reason_for, verb_of
+from ruleop.planning.writes import (
+    MAX_FIELDS,
+    MAX_PATH,
+    Verb,
+    changes,
+    desired,
+    field_paths,
+    is_mark,
+    reason_for,
+    verb_of,
+)
 from tests.planning.test_show import BuiltIn
 
 KEY = ObjectKey("", "Secret", "shop", "s")

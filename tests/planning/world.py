@@ -58,7 +58,11 @@ def project(body: str, head: str = HEAD, **files: str) -> Project:
     """A watch of App with this body. `files` are templates: config="..." is templates/config.yaml."""
     templates = {f"templates/{name}.yaml": textwrap.dedent(text).lstrip("\n") for name, text in files.items()}
     watches = head + textwrap.indent(textwrap.dedent(body).strip("\n"), "  ") + "\n"
-    return build_project({"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates}, root="/p", environ={})
+    return build_project(
+        {"watches.yaml": watches, "crds/apps.yaml": APP, "crds/globals.yaml": GLOBAL, **templates},
+        root="/p",
+        environ={},
+    )
 
 
 def rule(body: str, **files: str) -> Rule:
@@ -70,7 +74,14 @@ def app(spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any
     return {
         "apiVersion": "example.com/v1",
         "kind": "App",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "cr-1", "resourceVersion": "1", "generation": 1, **metadata},
+        "metadata": {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "cr-1",
+            "resourceVersion": "1",
+            "generation": 1,
+            **metadata,
+        },
         "spec": dict(spec or {}),
     }
 
@@ -186,7 +197,9 @@ class World:
             if controllers:
                 self.controllers()
             planned = self.step()
-            if self.resource is None or (planned.quiet and not (planned.requeue_after and planned.requeue_after.seconds == 0)):
+            if self.resource is None or (
+                planned.quiet and not (planned.requeue_after and planned.requeue_after.seconds == 0)
+            ):
                 return number
         raise AssertionError(f"still busy after {passes} passes: {planned.actions} {planned.status}")
 
@@ -201,7 +214,9 @@ class World:
             problem = self.do(action)
             if problem is not None:
                 assert not isinstance(action, FinalizerAction)
-                outcome.failed[action.key] = replace(problem, wanted="" if isinstance(action, Delete) else action.wanted)
+                outcome.failed[action.key] = replace(
+                    problem, wanted="" if isinstance(action, Delete) else action.wanted
+                )
                 broken.add(action.child)
                 continue
             outcome.done.append(action)
@@ -237,7 +252,9 @@ class World:
             self.put(action.object, fresh=True)
             return None
         assert live is not None
-        assert self.claim(action.key).ours or (isinstance(action, Patch) and action.why == "adopted"), f"{action.key} is not ours"
+        assert self.claim(action.key).ours or (isinstance(action, Patch) and action.why == "adopted"), (
+            f"{action.key} is not ours"
+        )
         match action:
             case Patch():
                 assert action.patch["metadata"]["uid"] == live["metadata"]["uid"]
@@ -368,7 +385,9 @@ class World:
             if obj["kind"] == "Deployment":
                 wanted = obj.get("spec", {}).get("replicas", 1)
                 generation = obj["metadata"]["generation"]
-                status = {"observedGeneration": generation} | dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), wanted)
+                status = {"observedGeneration": generation} | dict.fromkeys(
+                    ("replicas", "updatedReplicas", "availableReplicas"), wanted
+                )
             if status is not None and obj.get("status") != status:
                 self.put({**obj, "status": status})
 
@@ -421,7 +440,9 @@ def repr_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [repr_of(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: repr_of(getattr(value, name)) for name in value.__dataclass_fields__} | {"is": type(value).__name__}
+        return {name: repr_of(getattr(value, name)) for name in value.__dataclass_fields__} | {
+            "is": type(value).__name__
+        }
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 

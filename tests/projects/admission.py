@@ -25,7 +25,11 @@ def without_nothing(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {name: without_nothing(each) for name, each in value.items()}
         drop = {"labels", "annotations", "data", "env", "finalizers", "ownerReferences"}
-        return {name: each for name, each in kept.items() if each is not None and each != [] and not (name in drop and not each)}
+        return {
+            name: each
+            for name, each in kept.items()
+            if each is not None and each != [] and not (name in drop and not each)
+        }
     return [without_nothing(item) for item in value] if isinstance(value, list) else value
 
 
@@ -52,7 +56,11 @@ def _pod(pod: dict[str, Any]) -> None:
 
 def _quantity(amount: str) -> str:
     """1000m is 1."""
-    whole = f"{int(amount[:-1]) // 1000}" if isinstance(amount, str) and re.fullmatch(r"[0-9]+000m", amount) else str(amount)
+    whole = (
+        f"{int(amount[:-1]) // 1000}"
+        if isinstance(amount, str) and re.fullmatch(r"[0-9]+000m", amount)
+        else str(amount)
+    )
     assert quantity_equal(str(amount), whole)
     return whole
 
@@ -117,7 +125,10 @@ def _service(obj: dict[str, Any]) -> None:
 def _secret(obj: dict[str, Any]) -> None:
     plain = obj.pop("stringData", {})
     if plain:
-        obj["data"] = {**obj.get("data", {}), **{name: base64.b64encode(text.encode()).decode() for name, text in plain.items()}}
+        obj["data"] = {
+            **obj.get("data", {}),
+            **{name: base64.b64encode(text.encode()).decode() for name, text in plain.items()},
+        }
     obj.setdefault("type", "Opaque")
 
 
@@ -167,10 +178,14 @@ def settled(obj: dict[str, Any]) -> dict[str, Any] | None:
     spec, status = obj.get("spec", {}), obj.get("status", {})
     match obj["kind"]:
         case "Deployment":
-            counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), spec["replicas"])
+            counts = dict.fromkeys(
+                ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), spec["replicas"]
+            )
             return {"observedGeneration": generation, **counts, "conditions": [{"type": "Available", "status": "True"}]}
         case "StatefulSet":
-            counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), spec["replicas"])
+            counts = dict.fromkeys(
+                ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), spec["replicas"]
+            )
             return {"observedGeneration": generation, **counts, "currentRevision": "r", "updateRevision": "r"}
         case "Job":
             done = [{"type": "Complete", "status": "True"}]
@@ -181,7 +196,13 @@ def settled(obj: dict[str, Any]) -> dict[str, Any] | None:
             address = obj["metadata"]["uid"].removeprefix("uid-")
             return status or {"loadBalancer": {"ingress": [{"ip": f"192.0.2.{address}"}]}}
         case "PodDisruptionBudget":
-            return {"observedGeneration": generation, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": 0}
+            return {
+                "observedGeneration": generation,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+                "disruptionsAllowed": 0,
+            }
         case "Certificate":
             ready = [{"type": "Ready", "status": "True", "observedGeneration": generation}]
             return {"notAfter": "2026-04-01T00:00:00Z", "conditions": ready}

@@ -34,7 +34,12 @@ LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
 
 IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
     "Deployment": (("spec", "selector"),),
-    "StatefulSet": (("spec", "selector"), ("spec", "serviceName"), ("spec", "volumeClaimTemplates"), ("spec", "podManagementPolicy")),
+    "StatefulSet": (
+        ("spec", "selector"),
+        ("spec", "serviceName"),
+        ("spec", "volumeClaimTemplates"),
+        ("spec", "podManagementPolicy"),
+    ),
     "Job": (("spec", "template"), ("spec", "completions")),
     "PersistentVolumeClaim": (("spec", "accessModes"), ("spec", "storageClassName")),
     "RoleBinding": (("roleRef",),),
@@ -58,7 +63,9 @@ class Happened(NamedTuple):
 
 
 class Cluster:
-    def __init__(self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()) -> None:
+    def __init__(
+        self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()
+    ) -> None:
         """`home`: the namespace that names leave out. `unserved`: kinds that the cluster does not have, beside those that it never had."""
         self.project = loaded(folder)
         self.home = home
@@ -178,7 +185,9 @@ class Cluster:
                 for each in self._dependents(metadata["uid"]):
                     theirs = self.objects[each]["metadata"]
                     rest = [reference for reference in theirs["ownerReferences"] if reference["uid"] != metadata["uid"]]
-                    self._store(each, without_nothing({**self.objects[each], "metadata": {**theirs, "ownerReferences": rest}}))
+                    self._store(
+                        each, without_nothing({**self.objects[each], "metadata": {**theirs, "ownerReferences": rest}})
+                    )
                 self._finalizers(key, [each for each in metadata["finalizers"] if each != "orphan"])
                 continue
             owners = metadata.get("ownerReferences") or []
@@ -187,12 +196,17 @@ class Cluster:
         return (len(self.objects), self._versions) != before
 
     def _dependents(self, uid: str) -> list[ObjectKey]:
-        return [key for key, obj in self.objects.items() if any(each["uid"] == uid for each in obj["metadata"].get("ownerReferences", ()))]
+        return [
+            key
+            for key, obj in self.objects.items()
+            if any(each["uid"] == uid for each in obj["metadata"].get("ownerReferences", ()))
+        ]
 
     def _sees(self, key: ObjectKey, reference: Mapping[str, Any]) -> bool:
         """An owner is looked for in the object's own namespace, or among what has none."""
         return any(
-            obj["metadata"]["uid"] == reference["uid"] and other.namespace in {"", key.namespace} for other, obj in self.objects.items()
+            obj["metadata"]["uid"] == reference["uid"] and other.namespace in {"", key.namespace}
+            for other, obj in self.objects.items()
         )
 
     # -- the API server ------------------------------------------------------------------------------------------------------------------
@@ -271,7 +285,9 @@ class Cluster:
         as_kept(obj)
         for path in IMMUTABLE.get(kind.kind, ()) if old is not None else ():
             if _at(obj, path) != _at(old, path):
-                raise Refused(Failure.IMMUTABLE, f"{kind.kind} {obj['metadata']['name']!r}: {'.'.join(path)}: field is immutable")
+                raise Refused(
+                    Failure.IMMUTABLE, f"{kind.kind} {obj['metadata']['name']!r}: {'.'.join(path)}: field is immutable"
+                )
         return obj
 
     def _store(self, key: ObjectKey, obj: dict[str, Any]) -> dict[str, Any]:
@@ -306,8 +322,14 @@ class Cluster:
             self._remove(key)
         elif not obj["metadata"].get("deletionTimestamp"):
             phase = {"status": {"phase": "Terminating"}} if key.kind == "Namespace" else {}
-            metadata = {**obj["metadata"], "deletionTimestamp": self._now(), "generation": obj["metadata"]["generation"] + 1}
-            self._store(key, {**obj, **phase, "metadata": {**metadata, **({"finalizers": finalizers} if finalizers else {})}})
+            metadata = {
+                **obj["metadata"],
+                "deletionTimestamp": self._now(),
+                "generation": obj["metadata"]["generation"] + 1,
+            }
+            self._store(
+                key, {**obj, **phase, "metadata": {**metadata, **({"finalizers": finalizers} if finalizers else {})}}
+            )
 
     def _finalizers(self, key: ObjectKey, finalizers: list[str], *, version: str = "") -> None:
         obj = self.objects[key]

@@ -23,7 +23,10 @@ def sample(project: str, name: str) -> dict[str, Any]:
 def foreign(kind: str, name: str, **more: Any) -> dict[str, Any]:
     """Somebody else's object."""
     api_version = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "CronJob": "batch/v1"}.get(kind, "v1")
-    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Always"}}
+    pod = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Always"},
+    }
     spec: dict[str, Any] = {"ConfigMap": {}, "Secret": {}, "Service": {"spec": {"ports": [{"port": 1}]}}}.get(
         kind, {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod}}
     )

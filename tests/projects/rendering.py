@@ -28,7 +28,9 @@ def loaded(folder: Path) -> Project:
     return load_project(folder, environ={})
 
 
-def planned(project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False) -> Plan:
+def planned(
+    project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False
+) -> Plan:
     """`served`: kinds beyond the built-in ones. With `final`, the CR is being deleted. What exists under the name of a child is that child."""
     project = loaded(project_dir)
     kinds = OfflineKinds(project, frozenset(served))
@@ -41,8 +43,12 @@ def planned(project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, s
     found = {ObjectKey.of(obj): obj for obj in as_live(existing, kinds)}
     owned: set[ObjectKey] = set()
     while True:
-        made = plan(rule, resource, Observed(FixedObjects(found.values()), kinds, now="2026-01-01T00:00:00Z", seed=b"snapshot"))
-        ours = {ObjectKey.of(obj): child for child, _, obj in made.rendered if ObjectKey.of(obj) in found.keys() - owned}
+        made = plan(
+            rule, resource, Observed(FixedObjects(found.values()), kinds, now="2026-01-01T00:00:00Z", seed=b"snapshot")
+        )
+        ours = {
+            ObjectKey.of(obj): child for child, _, obj in made.rendered if ObjectKey.of(obj) in found.keys() - owned
+        }
         if not ours:
             return made
         found |= {key: _marked(found[key], child, Owner.of(resource)) for key, child in ours.items()}
@@ -86,7 +92,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
 )
 
 

@@ -46,7 +46,12 @@ LIVES: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = 
         "app",
         "default",
         (),
-        [{"deployment": {"replicas": 5}}, {"deployment": {"name": "other"}}, {"service": {"name": "s"}}, {"deployment": {"image": "n:2"}}],
+        [
+            {"deployment": {"replicas": 5}},
+            {"deployment": {"name": "other"}},
+            {"service": {"name": "s"}},
+            {"deployment": {"image": "n:2"}},
+        ],
     ),
     "wordpress": (
         "examples/wordpress",
@@ -58,7 +63,12 @@ LIVES: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = 
             {"debug": True},
             {"debug": False},
             {"extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
-            {"extraEnv": [{"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "A", "value": "1"}]},
+            {
+                "extraEnv": [
+                    {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                    {"name": "A", "value": "1"},
+                ]
+            },
             {"extraEnv": []},
             {"extraLabels": {"team": None, "x": "y"}},
             {"passwordSecret": "mine"},
@@ -224,7 +234,9 @@ def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: i
     settled(world)
     fresh.delete(resource)
     settled(fresh)
-    assert [name for name in world.names if not name.startswith(STAY)] == [name for name in fresh.names if not name.startswith(STAY)]
+    assert [name for name in world.names if not name.startswith(STAY)] == [
+        name for name in fresh.names if not name.startswith(STAY)
+    ]
 
 
 def drift(world: World, name: str, draw: random.Random) -> None:
@@ -242,7 +254,9 @@ def drift(world: World, name: str, draw: random.Random) -> None:
         for step in path[:-1]:
             here = here[step]
         value = here[path[-1]]
-        here[path[-1]] = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
+        here[path[-1]] = (
+            (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
+        )
 
     with contextlib.suppress(Refused, KeyError, IndexError, AssertionError):  # where the server takes no such value
         world.change(name, change)

@@ -46,7 +46,10 @@ def test_a_job_is_never_changed_once_it_runs() -> None:
 def test_the_history_is_that_of_all_runs() -> None:
     world = backup()
     labels = {"name": "pg-1", "labels": {"backup": "pg"}}
-    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    pod = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
+    }
     world.add({"apiVersion": "batch/v1", "kind": "Job", "metadata": labels, "spec": {"template": pod}})
     assert world.rest() == []
     history = {each["job"]: each for each in world.fields(PG)["history"]}

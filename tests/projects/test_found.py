@@ -58,7 +58,9 @@ def test_a_restart_changes_nothing(project: str) -> None:
     before = {name: world[name] for name in world.names}
     world._histories.clear()
     writes = world.rest()
-    assert not [each for each in writes if ":" in each], "a write may be sent, to learn from its answer, but changes nothing"
+    assert not [each for each in writes if ":" in each], (
+        "a write may be sent, to learn from its answer, but changes nothing"
+    )
     assert {name: world[name] for name in world.names} == before
     assert world.rest() == []
 
@@ -70,7 +72,13 @@ def test_what_others_say_in_the_status_stays(project: str) -> None:
     obj = sample(folder, cr)
     resource = f"{obj['kind']}/{obj['metadata']['name']}"
     before = world[resource]["status"]
-    theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    theirs = {
+        "type": "Theirs",
+        "status": "True",
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
     world.status(resource, {**before, "conditions": [theirs, *before["conditions"]]})
     assert world.rest() == []
     assert theirs in world[resource]["status"]["conditions"]
@@ -100,7 +108,9 @@ def test_deleted_and_made_again_before_the_collector_came(project: str) -> None:
     assert world.names == names
     assert world.ready(resource) == READY
     assert all(
-        each["uid"] == world[resource]["metadata"]["uid"] for name in names for each in world[name]["metadata"].get("ownerReferences", ())
+        each["uid"] == world[resource]["metadata"]["uid"]
+        for name in names
+        for each in world[name]["metadata"].get("ownerReferences", ())
     )
 
 
@@ -139,7 +149,10 @@ def test_two_blogs_are_strangers_to_each_other() -> None:
     world.delete(BLOG)
     world.rest()
     assert {name: world[name] for name in world.names if "second" in name} == before
-    assert [name for name in world.names if "second" not in name] == ["PersistentVolumeClaim/blog-uploads", "Secret/blog-db"]
+    assert [name for name in world.names if "second" not in name] == [
+        "PersistentVolumeClaim/blog-uploads",
+        "Secret/blog-db",
+    ]
 
 
 def test_a_finalizer_that_nobody_needs_any_more_goes() -> None:
@@ -280,7 +293,10 @@ def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> No
         world,
         tmp_path,
         "examples/myapp",
-        ("template: myapp/deployment.yaml.j2", f"template: myapp/deployment.yaml.j2\n      apply: {{strategy: {strategy}}}"),
+        (
+            "template: myapp/deployment.yaml.j2",
+            f"template: myapp/deployment.yaml.j2\n      apply: {{strategy: {strategy}}}",
+        ),
     )
     world.rest()
     assert world.bare("Deployment/myapp-sample") == before
@@ -310,7 +326,8 @@ def elsewhere(folder: Path, deletion: str = "delete") -> World:
   status:"""
     text = rules.read_text(encoding="utf-8").replace("\n  status:", notes)
     rules.write_text(
-        text.replace("  kind: MyApp\n", "  kind: MyApp\n  reach: cluster\n  vars: {places: [default, one, two]}\n"), encoding="utf-8"
+        text.replace("  kind: MyApp\n", "  kind: MyApp\n  reach: cluster\n  vars: {places: [default, one, two]}\n"),
+        encoding="utf-8",
     )
     world = World(folder, namespaces=["one", "two"])
     world.add(sample("examples/myapp", "myapp"))
@@ -330,7 +347,10 @@ def test_children_elsewhere_are_made_after_the_finalizer_and_go_with_the_cr(tmp_
     assert world.rest() == []
     assert world.ready(CR) == READY
     world.edit(CR, {"spec": {"image": "n:2"}})
-    assert [each.split(":")[0] for each in world.rest()] == ["patch Deployment/myapp-sample", *(f"patch {name}" for name in NOTES)]
+    assert [each.split(":")[0] for each in world.rest()] == [
+        "patch Deployment/myapp-sample",
+        *(f"patch {name}" for name in NOTES),
+    ]
     world.delete(NOTES[2])
     assert world.rest() == [f"create {NOTES[2]}"]
     world.delete(CR)
@@ -345,7 +365,14 @@ def test_orphans_elsewhere_stay(tmp_path: Path) -> None:
     world.rest()
     assert world.names == NOTES
     for name in NOTES:
-        assert world[name]["metadata"].keys() <= {"name", "namespace", "uid", "generation", "creationTimestamp", "resourceVersion"}
+        assert world[name]["metadata"].keys() <= {
+            "name",
+            "namespace",
+            "uid",
+            "generation",
+            "creationTimestamp",
+            "resourceVersion",
+        }
 
 
 def test_a_cr_of_that_name_elsewhere_is_another_one(tmp_path: Path) -> None:
@@ -433,7 +460,10 @@ def test_a_foreign_object_takes_the_place_of_a_child() -> None:
 def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
     world = any_of("shop")
     container = "spec.template.spec.containers[app]"
-    world.change("Deployment/shop", lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["ports"].append({"containerPort": 9999}))
+    world.change(
+        "Deployment/shop",
+        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["ports"].append({"containerPort": 9999}),
+    )
     assert world.rest() == []
     world.edit("App/shop", {"spec": {"port": 9090}})
     [patch] = world.rest()
@@ -450,7 +480,10 @@ def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
         ({"dbHost": "h"}, ["patch Deployment/shop: spec.template.spec.containers[app].env[DSN].value"]),
         (
             {"settings": {"region": "us"}},
-            ["patch ConfigMap/shop-settings: data.region", "patch Deployment/shop: spec.template.metadata.annotations[checksum/settings]"],
+            [
+                "patch ConfigMap/shop-settings: data.region",
+                "patch Deployment/shop: spec.template.metadata.annotations[checksum/settings]",
+            ],
         ),
         ({"autoscaling": {"max": 4, "cpu": 50}}, ["patch HorizontalPodAutoscaler/shop: spec.maxReplicas spec.metrics"]),
         ({"credentialsSecret": "late"}, []),
@@ -484,7 +517,14 @@ def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go(
     world.edit(BLOG, {"spec": {"extraEnv": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}})
     assert len(world.rest()) == 1
     assert [each for each in names() if each != "THEIRS"] == [*ours, "B", "A"]
-    world.edit(BLOG, {"spec": {"extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}})
+    world.edit(
+        BLOG,
+        {
+            "spec": {
+                "extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]
+            }
+        },
+    )
     assert len(world.rest()) == 1
     assert [each for each in names() if each != "THEIRS"] == [*ours, "A", "B"]
     env = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]}
@@ -505,7 +545,9 @@ def test_what_is_said_in_a_life() -> None:
     world.rest()
     world.settle()
     world.rest()
-    assert [(each.type, each.reason, each.message) for each in world.events] == [("Normal", "Synced", "App synced successfully")]
+    assert [(each.type, each.reason, each.message) for each in world.events] == [
+        ("Normal", "Synced", "App synced successfully")
+    ]
 
 
 def test_a_refusal_is_remembered_while_other_things_are_written() -> None:

@@ -76,7 +76,9 @@ def test_the_status_has_room_in_the_schema(case: Case) -> None:
 # -- what Kubernetes takes -----------------------------------------------------------------------------------------------------------------
 
 OBJECTS = [
-    pytest.param(obj, id=f"{title(case)}:{obj['kind']}/{obj['metadata']['name']}") for case in CASES for _, _, obj in case.plan().rendered
+    pytest.param(obj, id=f"{title(case)}:{obj['kind']}/{obj['metadata']['name']}")
+    for case in CASES
+    for _, _, obj in case.plan().rendered
 ]
 
 
@@ -116,7 +118,11 @@ def test_a_service_finds_pods_and_the_ports_that_it_names(case: Case) -> None:
     for service in (obj for obj in made if obj["kind"] == "Service"):
         if "statefulset.kubernetes.io/pod-name" in service["spec"]["selector"]:
             continue
-        found = [obj for obj in workloads if service["spec"]["selector"].items() <= obj["spec"]["template"]["metadata"]["labels"].items()]
+        found = [
+            obj
+            for obj in workloads
+            if service["spec"]["selector"].items() <= obj["spec"]["template"]["metadata"]["labels"].items()
+        ]
         assert len(found) == 1 or service["spec"].get("clusterIP") == "None"
         named = {
             port.get("name")
@@ -125,7 +131,11 @@ def test_a_service_finds_pods_and_the_ports_that_it_names(case: Case) -> None:
             for container in pod["containers"]
             for port in container.get("ports", ())
         }
-        assert not found or {port["targetPort"] for port in service["spec"]["ports"] if isinstance(port.get("targetPort"), str)} <= named
+        assert (
+            not found
+            or {port["targetPort"] for port in service["spec"]["ports"] if isinstance(port.get("targetPort"), str)}
+            <= named
+        )
 
 
 def pods_of(obj: Object) -> Iterator[tuple[dict[str, Any], set[str]]]:

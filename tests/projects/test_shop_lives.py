@@ -32,7 +32,11 @@ def test_a_shop_gathers_what_others_bring_piece_by_piece() -> None:
     assert world.rest() == []
     assert world.ready("App/shop") == READY
     assert world.conditions("App/shop")["CertificateReady"] == ("True", "Issuance", "")
-    assert world.fields("App/shop") == {"domain": "example.com", "replicas": 2, "certificateExpires": "2026-04-01T00:00:00Z"}
+    assert world.fields("App/shop") == {
+        "domain": "example.com",
+        "replicas": 2,
+        "certificateExpires": "2026-04-01T00:00:00Z",
+    }
     world.delete("App/shop")
     assert world.rest() == []
     assert world.names == ["ConfigMap/platform/platform-defaults", "Secret/shop-db", "Secret/shop-tls"]

@@ -18,10 +18,16 @@ SMALL = [
     pytest.param("", "app", "App/app-sample", "Deployment/app-deployment", id="App"),
     pytest.param("", "memcached", "Memcached/memcached-sample", "Deployment/memcached-sample", id="Memcached"),
     pytest.param(
-        "examples/memcached-v1", "memcached", "Memcached/memcached-sample", "Deployment/memcached-sample-deployment", id="memcached-v1"
+        "examples/memcached-v1",
+        "memcached",
+        "Memcached/memcached-sample",
+        "Deployment/memcached-sample-deployment",
+        id="memcached-v1",
     ),
     pytest.param("examples/myapp", "myapp", "MyApp/myapp-sample", "Deployment/myapp-sample", id="myapp"),
-    pytest.param("examples/crontab", "crontab", "CronTab/my-new-cron-object", "CronJob/my-new-cron-object", id="crontab"),
+    pytest.param(
+        "examples/crontab", "crontab", "CronTab/my-new-cron-object", "CronJob/my-new-cron-object", id="crontab"
+    ),
 ]
 
 
@@ -37,10 +43,16 @@ class TestSmall:
         assert world.ready(resource) == READY
         assert world[resource]["status"]["observedGeneration"] == 1
         assert "finalizers" not in world[resource]["metadata"]
-        owner = {"name": world[resource]["metadata"]["name"], "uid": world[resource]["metadata"]["uid"], "controller": True}
+        owner = {
+            "name": world[resource]["metadata"]["name"],
+            "uid": world[resource]["metadata"]["uid"],
+            "controller": True,
+        }
         assert owner.items() <= world[workload]["metadata"]["ownerReferences"][0].items()
 
-    def test_what_others_add_stays_and_what_they_change_is_put_back(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_what_others_add_stays_and_what_they_change_is_put_back(
+        self, project: str, cr: str, resource: str, workload: str
+    ) -> None:
         world = started(project, cr)
 
         def meddle(obj: dict[str, Any]) -> None:
@@ -56,7 +68,11 @@ class TestSmall:
         [name] = [each["name"] for each in containers(world[workload]) if each["name"] != "sidecar"]
         assert world.rest() == [f"patch {workload}: {place}.spec.containers[{name}].image"]
         assert [each["name"] for each in containers(world[workload])] == [name, "sidecar"]
-        assert world[workload]["metadata"]["labels"]["team"] == world[workload]["metadata"]["annotations"]["example.com/note"] == "theirs"
+        assert (
+            world[workload]["metadata"]["labels"]["team"]
+            == world[workload]["metadata"]["annotations"]["example.com/note"]
+            == "theirs"
+        )
 
     def test_what_is_deleted_is_made_again(self, project: str, cr: str, resource: str, workload: str) -> None:
         world = started(project, cr)
@@ -77,7 +93,9 @@ class TestSmall:
         assert labels.items() <= world[workload]["metadata"]["labels"].items()
         assert "ruleop.dev/applied" in world[workload]["metadata"]["annotations"]
 
-    def test_a_foreign_object_in_the_way_is_left_alone_until_it_is_gone(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_a_foreign_object_in_the_way_is_left_alone_until_it_is_gone(
+        self, project: str, cr: str, resource: str, workload: str
+    ) -> None:
         world = World(ROOT / project)
         kind, name = workload.split("/")
         world.add(foreign(kind, name))
@@ -102,7 +120,9 @@ class TestSmall:
         assert world.rest() == []
         assert world.names == []
 
-    def test_deleted_as_an_orphan_maker_it_leaves_its_children(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_deleted_as_an_orphan_maker_it_leaves_its_children(
+        self, project: str, cr: str, resource: str, workload: str
+    ) -> None:
         world = started(project, cr)
         kept = [name for name in world.names if name != resource]
         world.delete(resource, propagation="orphan")
@@ -110,7 +130,9 @@ class TestSmall:
         assert world.names == kept
         assert "ownerReferences" not in world[workload]["metadata"]
 
-    def test_paused_nothing_is_written_but_the_status(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_paused_nothing_is_written_but_the_status(
+        self, project: str, cr: str, resource: str, workload: str
+    ) -> None:
         world = started(project, cr)
         world.edit(resource, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
         world.delete(workload)
@@ -122,13 +144,33 @@ class TestSmall:
 
 EDITS = [
     ("", "app", {"deployment": {"replicas": 5}}, ["patch Deployment/app-deployment: spec.replicas"]),
-    ("", "app", {"deployment": {"image": "n:2"}}, ["patch Deployment/app-deployment: spec.template.spec.containers[app-deployment].image"]),
+    (
+        "",
+        "app",
+        {"deployment": {"image": "n:2"}},
+        ["patch Deployment/app-deployment: spec.template.spec.containers[app-deployment].image"],
+    ),
     ("", "app", {"service": {"name": "other"}}, ["create Service/other", "delete Service/app-service: pruned"]),
-    ("", "app", {"deployment": {"name": "other"}}, ["create Deployment/other", "delete Deployment/app-deployment: pruned"]),
+    (
+        "",
+        "app",
+        {"deployment": {"name": "other"}},
+        ["create Deployment/other", "delete Deployment/app-deployment: pruned"],
+    ),
     ("", "memcached", {"size": 1}, ["patch Deployment/memcached-sample: spec.replicas"]),
-    ("examples/memcached-v1", "memcached", {"size": 1}, ["patch Deployment/memcached-sample-deployment: spec.replicas"]),
+    (
+        "examples/memcached-v1",
+        "memcached",
+        {"size": 1},
+        ["patch Deployment/memcached-sample-deployment: spec.replicas"],
+    ),
     ("examples/myapp", "myapp", {"replicas": 0}, ["patch Deployment/myapp-sample: spec.replicas"]),
-    ("examples/myapp", "myapp", {"image": "n:2"}, ["patch Deployment/myapp-sample: spec.template.spec.containers[app].image"]),
+    (
+        "examples/myapp",
+        "myapp",
+        {"image": "n:2"},
+        ["patch Deployment/myapp-sample: spec.template.spec.containers[app].image"],
+    ),
     ("examples/crontab", "crontab", {"cronSpec": "@daily"}, ["patch CronJob/my-new-cron-object: spec.schedule"]),
     (
         "examples/crontab",
@@ -146,7 +188,9 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("project", "cr", "spec", "writes"), EDITS)
-def test_an_edit_changes_what_it_means_and_nothing_else(project: str, cr: str, spec: dict[str, Any], writes: list[str]) -> None:
+def test_an_edit_changes_what_it_means_and_nothing_else(
+    project: str, cr: str, spec: dict[str, Any], writes: list[str]
+) -> None:
     world = started(project, cr)
     obj = sample(project, cr)
     resource = f"{obj['kind']}/{obj['metadata']['name']}"
@@ -163,7 +207,10 @@ def test_the_app_is_half_there_while_its_deployment_is_not_available() -> None:
     world.add(sample("", "app"))
     world.rest()
     assert world.fields("App/app-sample") == {"availableReplicas": 0}
-    world.status("Deployment/app-deployment", {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1})
+    world.status(
+        "Deployment/app-deployment",
+        {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1},
+    )
     assert world.rest() == []
     assert world.fields("App/app-sample") == {"availableReplicas": 1}
     assert world.ready("App/app-sample") == PROGRESSING
@@ -193,7 +240,9 @@ def test_the_nodes_of_a_memcached_are_its_pods() -> None:
     world = started("", "memcached")
     for name, labels in (("b", "memcached-sample"), ("a", "memcached-sample"), ("c", "other")):
         pod = {"labels": {"app": "memcached", "memcached_cr": labels}, "name": name}
-        world.add({"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        world.add(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
     assert world.rest() == []
     assert world.fields("Memcached/memcached-sample") == {"nodes": ["a", "b"]}
     world.delete("Pod/a")

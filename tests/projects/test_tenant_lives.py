@@ -49,12 +49,15 @@ def test_nothing_is_made_in_a_namespace_that_is_not_there_yet() -> None:
 
 def test_users_and_shared_namespaces_come_and_go() -> None:
     world = started(TENANT, "acme", **SHARED)
-    world.edit(ACME, {"spec": {"admins": ["alice@example.com"], "members": {"carol@example.com": None, "eve": "admin"}}})
+    world.edit(
+        ACME, {"spec": {"admins": ["alice@example.com"], "members": {"carol@example.com": None, "eve": "admin"}}}
+    )
     writes = world.rest()
     eve = next(name for name in world.names if "member-eve" in name)
     assert writes[:2] == ["patch RoleBinding/acme/tenant-admins: -subjects[oidc:bob]", f"create {eve}"]
     assert sorted(writes[2:]) == [
-        f"delete {name}: pruned" for name in (f"RoleBinding/acme/{CAROL}", f"RoleBinding/monitoring/{BOB}", f"RoleBinding/tools/{BOB}")
+        f"delete {name}: pruned"
+        for name in (f"RoleBinding/acme/{CAROL}", f"RoleBinding/monitoring/{BOB}", f"RoleBinding/tools/{BOB}")
     ]
     assert world.fields(ACME)["members"] == ["dave@example.com", "eve"]
     world.edit(ACME, {"spec": {"sharedNamespaces": ["tools"]}})
@@ -85,13 +88,24 @@ def test_a_role_cannot_change_so_its_binding_is_made_again() -> None:
 def test_quota_and_labels_of_a_tenant() -> None:
     world = started(TENANT, "acme", **SHARED)
     world.edit(
-        ACME, {"spec": {"size": "large", "quota": {"pods": "60", "requests.cpu": "12000m"}, "labels": {"cost-center": None, "a": "b"}}}
+        ACME,
+        {
+            "spec": {
+                "size": "large",
+                "quota": {"pods": "60", "requests.cpu": "12000m"},
+                "labels": {"cost-center": None, "a": "b"},
+            }
+        },
     )
     assert world.rest() == [
         "patch Namespace/acme: -metadata.labels[cost-center] +metadata.labels.a",
         "patch ResourceQuota/acme/tenant: spec.hard[requests.cpu] spec.hard[requests.memory] spec.hard.pods",
     ]
-    assert world["ResourceQuota/acme/tenant"]["spec"]["hard"] == {"requests.cpu": "12", "requests.memory": "64Gi", "pods": "60"}
+    assert world["ResourceQuota/acme/tenant"]["spec"]["hard"] == {
+        "requests.cpu": "12",
+        "requests.memory": "64Gi",
+        "pods": "60",
+    }
     assert world["Namespace/acme"]["metadata"]["labels"]["kubernetes.io/metadata.name"] == "acme"
 
 
@@ -116,7 +130,10 @@ def test_a_namespace_that_is_deleted_is_made_again_with_all_in_it() -> None:
 
 def test_a_foreign_namespace_is_left_alone_and_nothing_is_put_into_it() -> None:
     world = World(ROOT / TENANT, **SHARED)
-    world.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "acme", "labels": {"theirs": "1"}}}, sample(TENANT, "acme"))
+    world.add(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "acme", "labels": {"theirs": "1"}}},
+        sample(TENANT, "acme"),
+    )
     world.rest()
     assert world.ready(ACME) == EXISTS
     assert world["Namespace/acme"]["metadata"]["labels"] == {"theirs": "1", "kubernetes.io/metadata.name": "acme"}

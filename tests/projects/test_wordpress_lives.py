@@ -94,7 +94,9 @@ def test_a_user_brings_the_passwords_later() -> None:
     assert world.waits == {"app": "credentials (Secret/default/mine)"}
     assert [each.split(":")[0] for each in writes] == ["patch StatefulSet/blog-db", "release Secret/blog-db"]
     world.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
-    assert world.rest() == [f"patch Deployment/blog: {POD}[checksum/credentials] {ENV}[WORDPRESS_DB_PASSWORD].valueFrom.secretKeyRef.name"]
+    assert world.rest() == [
+        f"patch Deployment/blog: {POD}[checksum/credentials] {ENV}[WORDPRESS_DB_PASSWORD].valueFrom.secretKeyRef.name"
+    ]
     world.settle()
     assert world.rest() == []
     assert world.ready(BLOG) == READY
@@ -145,20 +147,32 @@ ENV = "spec.template.spec.containers[wordpress].env"
             {"extraLabels": {"team": None}},
             ["patch Deployment/blog: -metadata.labels.team -spec.template.metadata.labels.team"],
         ),
-        ({"php": {"uploadMax": "1G"}}, ["patch ConfigMap/blog-config: data[custom.ini]", f"patch Deployment/blog: {CHECKSUM}"]),
-        ({"php": {"ini": {"memory_limit": None}}}, ["patch ConfigMap/blog-config: data[custom.ini]", f"patch Deployment/blog: {CHECKSUM}"]),
+        (
+            {"php": {"uploadMax": "1G"}},
+            ["patch ConfigMap/blog-config: data[custom.ini]", f"patch Deployment/blog: {CHECKSUM}"],
+        ),
+        (
+            {"php": {"ini": {"memory_limit": None}}},
+            ["patch ConfigMap/blog-config: data[custom.ini]", f"patch Deployment/blog: {CHECKSUM}"],
+        ),
         ({"db": {"maxConnections": 200}}, ["patch StatefulSet/blog-db: spec.template.spec.containers[mysql].args"]),
         (
             {"db": {"resources": {"requests": {"cpu": "2000m"}}}},
             ["patch StatefulSet/blog-db: +spec.template.spec.containers[mysql].resources.requests"],
         ),
-        ({"persistence": {"size": "9Gi"}}, ["patch PersistentVolumeClaim/blog-uploads: spec.resources.requests.storage"]),
+        (
+            {"persistence": {"size": "9Gi"}},
+            ["patch PersistentVolumeClaim/blog-uploads: spec.resources.requests.storage"],
+        ),
         ({"persistence": {"keep": False}}, None),
         ({"ingress": {"host": "b.example.com"}}, ["patch Ingress/blog: spec.tls[0].hosts spec.rules[0].host"]),
         ({"ingress": {"tls": False}}, ["patch Ingress/blog: -spec.tls"]),
         ({"ingress": {"className": None}}, ["patch Ingress/blog: -spec.ingressClassName"]),
         ({"ingress": {"annotations": {"a": "b"}}}, ["patch Ingress/blog: +metadata.annotations.a"]),
-        ({"ingress": None}, ["patch Service/blog: spec.type +spec.ports[http].nodePort", "delete Ingress/blog: pruned"]),
+        (
+            {"ingress": None},
+            ["patch Service/blog: spec.type +spec.ports[http].nodePort", "delete Ingress/blog: pruned"],
+        ),
     ],
     ids=str,
 )
@@ -218,21 +232,29 @@ def test_without_persistence_kept_uploads_are_released() -> None:
     world = blog()
     world.edit(BLOG, {"spec": {"persistence": {"enabled": False}}})
     writes = world.rest()
-    assert [each.split(":")[0] for each in writes] == ["patch Deployment/blog", "release PersistentVolumeClaim/blog-uploads"]
+    assert [each.split(":")[0] for each in writes] == [
+        "patch Deployment/blog",
+        "release PersistentVolumeClaim/blog-uploads",
+    ]
     volumes = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
     assert volumes["uploads"] == {"name": "uploads", "emptyDir": {}}
     world.settle()
     assert world.rest() == []
     world.edit(BLOG, {"spec": {"persistence": {"enabled": True}}})
     writes = world.rest()
-    assert [each.split(":")[0] for each in writes] == ["adopt PersistentVolumeClaim/blog-uploads", "patch Deployment/blog"]
+    assert [each.split(":")[0] for each in writes] == [
+        "adopt PersistentVolumeClaim/blog-uploads",
+        "patch Deployment/blog",
+    ]
     volumes = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
     assert volumes["uploads"] == {"name": "uploads", "persistentVolumeClaim": {"claimName": "blog-uploads"}}
 
 
 def test_an_invalid_blog_stays_as_it_is() -> None:
     world = blog()
-    world.edit(BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteOnce"}, "ingress": None, "php": {"uploadMax": "2G"}}})
+    world.edit(
+        BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteOnce"}, "ingress": None, "php": {"uploadMax": "2G"}}}
+    )
     assert world.rest() == []
     assert world.ready(BLOG) == ("False", "Invalid")
     assert "Ingress/blog" in world
@@ -268,7 +290,10 @@ def test_somebody_scales_the_database_and_breaks_a_service() -> None:
     world = blog()
     world.edit("StatefulSet/blog-db", {"spec": {"replicas": 3}})
     world.edit("Service/blog", {"spec": {"selector": {"app.kubernetes.io/name": "else", "more": "x"}}})
-    assert world.rest() == [
-        "patch StatefulSet/blog-db: spec.replicas",
-        "patch Service/blog: spec.selector[app.kubernetes.io/name] -spec.selector.more",  # the API takes a selector as a whole
-    ]
+    assert (
+        world.rest()
+        == [
+            "patch StatefulSet/blog-db: spec.replicas",
+            "patch Service/blog: spec.selector[app.kubernetes.io/name] -spec.selector.more",  # the API takes a selector as a whole
+        ]
+    )

@@ -129,7 +129,9 @@ class World(Cluster):
             assert guards["resourceVersion"] == live["metadata"]["resourceVersion"]
             wanted = patched(live.get("status", {}), status.patch["status"])
             assert wanted == status.status
-            assert self._admitted(Kind.of(live), {**live, "status": wanted}, None)["status"] == wanted, "the server would drop a part of it"
+            assert self._admitted(Kind.of(live), {**live, "status": wanted}, None)["status"] == wanted, (
+                "the server would drop a part of it"
+            )
             self._store(key, {**live, "status": wanted})
         # A write that failed is tried again with backoff, which is no work while nothing changes.
         return wrote or any(action.key not in outcome.failed for action in first.actions)
@@ -148,7 +150,9 @@ class World(Cluster):
             except Refused as refused:
                 assert not isinstance(action, FinalizerAction)
                 broken.add(action.child)
-                outcome.failed[action.key] = Failed(refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted)
+                outcome.failed[action.key] = Failed(
+                    refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted
+                )
                 self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
             else:
                 outcome.done.append(action)
@@ -162,13 +166,22 @@ class World(Cluster):
             case Patch():
                 before, guards = self.objects[action.key], action.patch["metadata"]
                 assert {"uid", "resourceVersion"} <= guards.keys()
-                answer = self._update(action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"])
+                answer = self._update(
+                    action.key, patched(before, action.patch), uid=guards["uid"], version=guards["resourceVersion"]
+                )
                 if action.sent is not None:
                     outcome.written[action.key] = (action.sent, answer)
-                self._note({"changed": "patch", "adopted": "adopt", "released": "release"}[action.why], action.key, before, answer)
+                self._note(
+                    {"changed": "patch", "adopted": "adopt", "released": "release"}[action.why],
+                    action.key,
+                    before,
+                    answer,
+                )
             case Replace():
                 before, guards = self.objects[action.key], action.object["metadata"]
-                answer = self._update(action.key, dict(action.object), uid=guards["uid"], version=guards["resourceVersion"])
+                answer = self._update(
+                    action.key, dict(action.object), uid=guards["uid"], version=guards["resourceVersion"]
+                )
                 outcome.written[action.key] = (action.object, answer)
                 self._note("replace", action.key, before, answer)
             case ServerSideApply():

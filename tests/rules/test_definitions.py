@@ -191,7 +191,9 @@ def with_anchors() -> str:
     """App's definition as a tool writes it that repeats a value by its anchor."""
     found = yaml.safe_load(definition())
     version = found["spec"]["versions"][0]
-    version["schema"]["openAPIV3Schema"]["properties"]["status"] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    version["schema"]["openAPIV3Schema"]["properties"]["status"] = version["schema"]["openAPIV3Schema"]["properties"][
+        "spec"
+    ]
     text = yaml.safe_dump(found)
     assert "&id001" in text
     return text

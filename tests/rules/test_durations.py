@@ -8,7 +8,8 @@ from ruleop.rules import parse_duration
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("10h", 36000), ("0s", 0), ("1h30m", 5400), ("1.5h", 5400), ("90s", 90), ("250ms", 0.25), ("2m3s", 123)]
+    ("text", "seconds"),
+    [("10h", 36000), ("0s", 0), ("1h30m", 5400), ("1.5h", 5400), ("90s", 90), ("250ms", 0.25), ("2m3s", 123)],
 )
 def test_a_duration_is_numbers_with_units(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds

@@ -86,14 +86,19 @@ def value(text: str, **environ: str) -> object:
         ("plain", {}, "plain"),
     ],
 )
-def test_a_value_is_text_unless_its_default_is_a_bare_number_or_boolean(text: str, environ: dict[str, str], expected: object) -> None:
+def test_a_value_is_text_unless_its_default_is_a_bare_number_or_boolean(
+    text: str, environ: dict[str, str], expected: object
+) -> None:
     found = value(text, **environ)
     assert found == expected
     assert type(found) is type(expected)
 
 
 def test_values_deep_inside_are_read_and_other_types_left_alone() -> None:
-    assert rule("vars: {a: [1, {b: '${A}', c: null}], d: 2.5}", environ={"A": "x"}).vars == {"a": [1, {"b": "x", "c": None}], "d": 2.5}
+    assert rule("vars: {a: [1, {b: '${A}', c: null}], d: 2.5}", environ={"A": "x"}).vars == {
+        "a": [1, {"b": "x", "c": None}],
+        "d": 2.5,
+    }
 
 
 def test_the_value_of_a_variable_is_never_shown() -> None:

@@ -47,7 +47,9 @@ def refused(root: Path) -> list[str]:
 
 
 def test_a_folder_is_loaded_as_its_files_in_memory_are(root: Path) -> None:
-    in_memory = build_project({"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD}, root=str(root), environ={})
+    in_memory = build_project(
+        {"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD}, root=str(root), environ={}
+    )
     found = load(root)
     assert (found.digest, found.root, dict(found.templates)) == (in_memory.digest, str(root), {"a.yaml": SERVICE})
     assert load_project(str(root), environ={}).digest == found.digest
@@ -74,13 +76,17 @@ def test_hidden_files_and_what_editors_leave_behind_are_not_read(root: Path) -> 
 def test_only_yaml_and_json_files_directly_in_crds_are_read(root: Path) -> None:
     write(root, {"crds/README.md": "{", "crds/old/x.yaml": "{"})
     write(root, {"crds/more.yml": CRD.replace("apps", "bpps").replace("kind: App", "kind: Bpp")})
-    write(root, {"crds/z.json": json.dumps(yaml.safe_load(CRD.replace("apps", "cpps").replace("kind: App", "kind: Cpp")))})
+    write(
+        root, {"crds/z.json": json.dumps(yaml.safe_load(CRD.replace("apps", "cpps").replace("kind: App", "kind: Cpp")))}
+    )
     assert [crd.kind for crd in load(root).crds] == ["App", "Bpp", "Cpp"]
 
 
 def test_a_template_with_a_strange_name_is_refused(root: Path) -> None:
     write(root, {"templates/a b.yaml": "x"})
-    assert refused(root) == ["templates/a b.yaml: the name of a template may only contain letters, digits and . _ -: rename it"]
+    assert refused(root) == [
+        "templates/a b.yaml: the name of a template may only contain letters, digits and . _ -: rename it"
+    ]
 
 
 @pytest.mark.parametrize("path", ["templates/out.yaml", "crds/out.yaml", "rules/out.yaml"])
@@ -107,13 +113,17 @@ def test_watches_yaml_itself_may_not_be_a_link_out(root: Path) -> None:
 def test_a_link_to_a_folder_outside_is_refused(root: Path) -> None:
     write(root.parent, {"elsewhere/x.yaml": "x"})
     (root / "templates/more").symlink_to(root.parent / "elsewhere")
-    assert refused(root) == ["templates/more: this link points outside of the project folder: only files inside are read"]
+    assert refused(root) == [
+        "templates/more: this link points outside of the project folder: only files inside are read"
+    ]
 
 
 def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
     write(root, {"templates-old/x.yaml": "x"})
     (root / "templates/x.yaml").symlink_to(root / "templates-old/x.yaml")
-    assert refused(root) == ["templates/x.yaml: this link points outside of the project folder: only files inside are read"]
+    assert refused(root) == [
+        "templates/x.yaml: this link points outside of the project folder: only files inside are read"
+    ]
 
 
 def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
@@ -129,7 +139,9 @@ def test_a_link_to_nothing_is_refused(root: Path) -> None:
     assert refused(root) == ["templates/x.yaml: this link is broken"]
 
 
-@pytest.mark.parametrize("path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"])
+@pytest.mark.parametrize(
+    "path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"]
+)
 def test_links_in_a_circle_lead_nowhere(root: Path, path: str) -> None:
     write(root, {"watches.yaml": "include: [rules.yaml]\nwatches:\n" + USES_A})
     link = root / path
@@ -158,7 +170,9 @@ def test_templates_may_itself_be_a_link(root: Path) -> None:
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/pipe", "crds/pipe.yaml", "rules/pipe.yaml"])
 def test_only_regular_files_are_opened(root: Path, path: str) -> None:
-    write(root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
+    write(
+        root, {"watches.yaml": "include: ['rules/*']\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")}
+    )
     (root / path).unlink(missing_ok=True)
     os.mkfifo(root / path)
     assert f"{path}: cannot be read: it is not a regular file" in refused(root)
@@ -183,10 +197,14 @@ def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkey
 
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/a.yaml", "rules/x.yaml"])
 @pytest.mark.parametrize(
-    ("data", "message"), [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")]
+    ("data", "message"),
+    [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")],
 )
 def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, data: bytes, message: str) -> None:
-    write(root, {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")})
+    write(
+        root,
+        {"watches.yaml": "include: [rules/x.yaml]\nwatches:\n" + USES_A, "rules/x.yaml": watch("selector: {a: x}")},
+    )
     (root / path).write_bytes(data)
     assert [line for line in refused(root) if "there is no" in line or path in line] == [path + message]
 
@@ -222,13 +240,26 @@ def unlistable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_a_folder_that_cannot_be_listed_is_not_as_empty(root: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Its watches and templates are not gone: taken to be, they would be let go of."""
     write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml']\nwatches:\n" + USES_A})
-    write(root, {"templates/deep/x.yaml": "x", "rules/x.yaml": watch("selector: {a: x}"), "more/rules/y.yaml": watch("selector: {a: y}")})
+    write(
+        root,
+        {
+            "templates/deep/x.yaml": "x",
+            "rules/x.yaml": watch("selector: {a: x}"),
+            "more/rules/y.yaml": watch("selector: {a: y}"),
+        },
+    )
     unlistable(monkeypatch, path.rpartition("/")[2])
     assert f"{path}: cannot be read: Permission denied" in refused(root)
 
 
 def test_folders_that_are_not_there_hold_nothing(root: Path) -> None:
-    write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml', 'a file/*.yaml']\nwatches:\n" + watch(), "a file": "x"})
+    write(
+        root,
+        {
+            "watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml', 'a file/*.yaml']\nwatches:\n" + watch(),
+            "a file": "x",
+        },
+    )
     shutil.rmtree(root / "templates")
     shutil.rmtree(root / "crds")
     (root / "crds").write_text("x")
@@ -271,7 +302,9 @@ def test_hidden_folders_are_included_only_by_their_name(root: Path) -> None:
 
 
 def test_a_dot_in_a_path_means_nothing(root: Path) -> None:
-    write(root, {"watches.yaml": "include: [./rules/x.yaml, rules//x.yaml, './rules/./*.yaml']\n", "rules/x.yaml": USES_A})
+    write(
+        root, {"watches.yaml": "include: [./rules/x.yaml, rules//x.yaml, './rules/./*.yaml']\n", "rules/x.yaml": USES_A}
+    )
     assert [rule.kind.kind for rule in load(root).rules] == ["App"]
 
 

@@ -23,7 +23,14 @@ CHILD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: "
 def observed(template="x", files=None, **watch):
     """Which of the two are read as metadata only."""
     sources = {"templates/c.yaml": CHILD + template, **(files or {})}
-    rule = {"group": "example.com", "version": "v1", "kind": "App", "observe": OBSERVE, "children": {"c": {"template": "c.yaml"}}, **watch}
+    rule = {
+        "group": "example.com",
+        "version": "v1",
+        "kind": "App",
+        "observe": OBSERVE,
+        "children": {"c": {"template": "c.yaml"}},
+        **watch,
+    }
     project = build_project({"watches.yaml": json.dumps([rule]), **sources}, root="rules", environ={})
     return {name for name, each in project.rules[0].observe.items() if each.metadata_only}
 
@@ -81,7 +88,9 @@ def test_what_is_read_by_its_metadata_is_watched_as_metadata(template):
     assert observed(template) == {"one", "many"}
 
 
-@pytest.mark.parametrize(("name", "template"), [(name, template) for name, templates in WHOLE.items() for template in templates])
+@pytest.mark.parametrize(
+    ("name", "template"), [(name, template) for name, templates in WHOLE.items() for template in templates]
+)
 def test_what_may_be_read_beyond_is_watched_whole(name, template):
     assert observed(template, PART) == {"one", "many"} - {name}
 
@@ -113,7 +122,13 @@ def test_reading_another_field_of_a_metadata_only_object_is_an_internal_error():
 
 def test_planning_asks_for_no_more_than_that():
     """Of a world that has more it takes no more either."""
-    watch = {"group": "example.com", "version": "v1", "kind": "App", "observe": OBSERVE, "children": {"c": {"template": "c.yaml"}}}
+    watch = {
+        "group": "example.com",
+        "version": "v1",
+        "kind": "App",
+        "observe": OBSERVE,
+        "children": {"c": {"template": "c.yaml"}},
+    }
     sources = {"watches.yaml": json.dumps([watch]), "templates/c.yaml": CHILD + "'{{ one.metadata.uid }}'"}
     (rule,) = build_project(sources, root="rules", environ={}).rules
     asked = []

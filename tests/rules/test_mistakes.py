@@ -1087,7 +1087,9 @@ def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(wa
 
 def test_an_explicit_empty_list_of_watches_is_allowed() -> None:
     """As before an operator is uninstalled."""
-    assert said("watches: []\n") == ["watches.yaml:1:10: warning: the project has no watches: no custom resources are managed"]
+    assert said("watches: []\n") == [
+        "watches.yaml:1:10: warning: the project has no watches: no custom resources are managed"
+    ]
     assert load("watches: []\n").rules == ()
 
 
@@ -1151,7 +1153,10 @@ def test_mistakes_are_in_the_order_of_files_and_lines() -> None:
         "rules/b.yaml": watch("y2: 1\nx: 1\nname: b\nselector: {a: c}"),
         "templates/a.yaml": SERVICE + "{{ nobody }}: 1\n",
     }
-    lines = said("include: [rules/*.yaml]\nwatches:\n" + watch("name: top\nselector: {a: d}\nchildren: {a: {template: a.yaml}}"), files)
+    lines = said(
+        "include: [rules/*.yaml]\nwatches:\n" + watch("name: top\nselector: {a: d}\nchildren: {a: {template: a.yaml}}"),
+        files,
+    )
     places = [line.split(": ")[0] for line in lines]
     assert [place.split(":")[0] for place in places] == sorted(place.split(":")[0] for place in places)
     assert places == ["rules/a.yaml:4:3", "rules/b.yaml:4:3", "rules/b.yaml:5:3", "templates/a.yaml:4:4"]

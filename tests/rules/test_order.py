@@ -83,8 +83,14 @@ def orders(body: str) -> tuple[str, ...]:
 
 
 def test_what_is_mentioned_or_depended_on_comes_first_and_else_the_file_decides() -> None:
-    assert orders("children:\n  c: {template: a.yaml}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == ("c", "b", "a")
-    assert orders("children:\n  c: {template: a.yaml, dependsOn: [a]}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == ("b", "a", "c")
+    assert orders("children:\n  c: {template: a.yaml}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == (
+        "c",
+        "b",
+        "a",
+    )
+    assert orders(
+        "children:\n  c: {template: a.yaml, dependsOn: [a]}\n  b: {template: a.yaml}\n  a: {template: a.yaml}"
+    ) == ("b", "a", "c")
     assert orders(
         "children:\n  c: {template: a.yaml, waitFor: ready.b}\n  b: {template: a.yaml, waitFor: a.x}\n  a: {template: a.yaml}"
     ) == (
@@ -95,7 +101,9 @@ def test_what_is_mentioned_or_depended_on_comes_first_and_else_the_file_decides(
 
 
 def test_live_orders_nothing() -> None:
-    found = rule("children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}")
+    found = rule(
+        "children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}"
+    )
     assert found.order == ("a", "b")
     assert found.children["a"].mentions == frozenset()
 
@@ -167,7 +175,9 @@ def test_ties_are_in_the_order_of_the_file(graph: dict[str, list[str]]) -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(graphs())
 def test_a_cycle_is_found_if_and_only_if_there_is_one_and_its_links_are_real(graph: dict[str, list[str]]) -> None:
-    body = "children:\n" + "".join(f"  {name}: {{template: a.yaml, dependsOn: {targets}}}\n" for name, targets in graph.items())
+    body = "children:\n" + "".join(
+        f"  {name}: {{template: a.yaml, dependsOn: {targets}}}\n" for name, targets in graph.items()
+    )
     lines = said(watch(body.replace("'", "")))
     assert bool(lines) == (len(topological(graph)) < len(graph))
     on_a_cycle = {name for name in graph if name in reachable(graph, graph[name])}

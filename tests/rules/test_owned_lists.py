@@ -7,7 +7,13 @@ import pytest
 from tests.definitions import definition
 from tests.rules.projects import said, watch
 
-KINDS = {"Service": "v1", "Deployment": "apps/v1", "Ingress": "networking.k8s.io/v1", "ConfigMap": "v1", "Job": "batch/v1"}
+KINDS = {
+    "Service": "v1",
+    "Deployment": "apps/v1",
+    "Ingress": "networking.k8s.io/v1",
+    "ConfigMap": "v1",
+    "Job": "batch/v1",
+}
 CUSTOM = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -81,8 +87,16 @@ def test_lists_that_are_merged_item_by_item_can_be_owned(kind: str, path: str) -
             "metadata.finalizers",
             "the lists of metadata, such as finalizers, are shared with the API server and other controllers",
         ),
-        ("Deployment", "spec.template.spec.containers.env", '"env" follows a list: select one of its items, like [name=...]'),
-        ("Ingress", "spec.rules[host=a].http.paths", "this is inside a list or map that Ingress replaces as a whole: remove the path"),
+        (
+            "Deployment",
+            "spec.template.spec.containers.env",
+            '"env" follows a list: select one of its items, like [name=...]',
+        ),
+        (
+            "Ingress",
+            "spec.rules[host=a].http.paths",
+            "this is inside a list or map that Ingress replaces as a whole: remove the path",
+        ),
         ("Table", "spec.plain", "Table replaces this list as a whole already: remove the path"),
         ("ConfigMap", "data", "this is not a list in ConfigMap"),
         (

@@ -116,7 +116,10 @@ def test_spoiled_rules_end_in_a_project_or_in_mistakes(value: Any) -> None:
 @given(st.text(alphabet="-: {}[]%\n\"'#|>&*!?,.abspecx0\t", max_size=60))
 def test_any_text_ends_in_a_project_or_in_mistakes(text: str) -> None:
     mistakes(text, FILES)
-    mistakes("- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml}}}\n", {"templates/a.yaml": SERVICE + text})
+    mistakes(
+        "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml}}}\n",
+        {"templates/a.yaml": SERVICE + text},
+    )
     mistakes("- {group: example.com, version: v1, kind: App}\n", {"crds/apps.yaml": CRD + text})
 
 

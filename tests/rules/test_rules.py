@@ -34,7 +34,12 @@ def test_what_a_watch_leaves_out_is_as_the_model_has_it() -> None:
 
 def test_what_a_child_leaves_out_is_as_the_model_has_it() -> None:
     plain = child("{template: a.yaml}")
-    assert (plain.id, str(plain.site), plain.kinds, plain.many) == ("a", "watches.yaml:5:5", {Kind("", "v1", "Service")}, False)
+    assert (plain.id, str(plain.site), plain.kinds, plain.many) == (
+        "a",
+        "watches.yaml:5:5",
+        {Kind("", "v1", "Service")},
+        False,
+    )
     for field in dataclasses.fields(Child):
         if field.name not in ("id", "site", "body", "kinds", "many", "reads_cr_only"):
             assert getattr(plain, field.name) == default_of(Child, field.name), field.name
@@ -61,7 +66,9 @@ def test_every_key_of_a_watch_reaches_the_rule() -> None:
     assert list(found.let) == ["first", "second"]
     assert found.let["second"].evaluate({"first": 7}) == 7
     assert {label: value.constant for label, value in found.selector.match_labels.items()} == {"size": "small"}
-    assert [(one.key, one.operator, [value.constant for value in one.values]) for one in found.selector.match_expressions] == [
+    assert [
+        (one.key, one.operator, [value.constant for value in one.values]) for one in found.selector.match_expressions
+    ] == [
         ("tier", "NotIn", ["gold", "silver"]),
         ("x", "Exists", []),
     ]
@@ -120,7 +127,11 @@ def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
         )
     )
     inherits, says = project.rules[0].children["inherits"].apply, project.rules[0].children["says"].apply
-    assert (inherits.strategy, inherits.on_immutable, inherits.on_immutable_explicit) == ("server-side", "recreate", False)
+    assert (inherits.strategy, inherits.on_immutable, inherits.on_immutable_explicit) == (
+        "server-side",
+        "recreate",
+        False,
+    )
     assert (says.strategy, says.on_immutable, says.on_immutable_explicit) == ("merge", "fail", True)
     assert [str(ignored.path) for ignored in says.ignore] == ["spec.file", "spec.watch", "spec.child"]
     assert inherits.ignore[0].path == parse_path("spec.file")
@@ -131,7 +142,9 @@ def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
 def test_owned_lists_are_joined_from_the_file_the_watch_and_the_child() -> None:
     project = load(
         "apply: {own: [spec.ports]}\nwatches:\n"
-        + watch("apply: {own: [spec.template.spec.containers]}\nchildren: {a: {template: a.yaml}, d: {template: d.yaml}}"),
+        + watch(
+            "apply: {own: [spec.template.spec.containers]}\nchildren: {a: {template: a.yaml}, d: {template: d.yaml}}"
+        ),
         {"templates/d.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"},
     )
     for child in project.rules[0].children.values():
@@ -145,7 +158,11 @@ def test_values_of_the_watch_override_shared_values() -> None:
     )
     (only,) = project.rules
     assert only.vars == {"a": "shared", "b": "own", "c": "own"}
-    assert {name: tree.evaluate({"x": "X", "w": "W"}) for name, tree in only.let.items()} == {"x": "own", "w": "X", "z": "W"}
+    assert {name: tree.evaluate({"x": "X", "w": "W"}) for name, tree in only.let.items()} == {
+        "x": "own",
+        "w": "X",
+        "z": "W",
+    }
     assert list(only.let) == ["x", "w", "z"]
 
 
@@ -156,7 +173,9 @@ def test_included_files_follow_and_are_shared_with_each_of_their_own() -> None:
         "rules/deeper/c.yaml": watch("name: c"),
         "other.yaml": watch("name: other\nselector: {a: o}"),
     }
-    top = "vars: {x: outer, w: outer}\ninclude: [other.yaml, rules/*.yaml, rules/a.yaml]\nwatches:\n" + watch("name: top\nselector: {a: t}")
+    top = "vars: {x: outer, w: outer}\ninclude: [other.yaml, rules/*.yaml, rules/a.yaml]\nwatches:\n" + watch(
+        "name: top\nselector: {a: t}"
+    )
     project = load(top, files)
     assert [(rule.name, rule.vars) for rule in project.rules] == [
         ("top", {"x": "outer", "w": "outer"}),
@@ -198,7 +217,11 @@ def test_conditions_validations_and_status() -> None:
     )
     assert found.status.evaluate({"spec": {"size": 3}}) == {"size": 3}
     fine, bare = found.conditions
-    assert (fine.type, fine.reason.constant, fine.message.evaluate({"spec": {"why": "so"}})) == ("example.com/Fine", "Because", "so")
+    assert (fine.type, fine.reason.constant, fine.message.evaluate({"spec": {"why": "so"}})) == (
+        "example.com/Fine",
+        "Because",
+        "so",
+    )
     assert isinstance(bare, Condition)
     assert (bare.reason, bare.message) == (None, None)
     (validation,) = found.validate
@@ -247,7 +270,9 @@ def test_the_project_contains_its_templates_and_crds() -> None:
 
 def test_the_digest_covers_every_file_and_every_variable_that_was_read() -> None:
     def digest(
-        watches: str = watch("vars: {a: '${A:-}'}"), files: dict[str, str] | None = None, environ: dict[str, str] | None = None
+        watches: str = watch("vars: {a: '${A:-}'}"),
+        files: dict[str, str] | None = None,
+        environ: dict[str, str] | None = None,
     ) -> str:
         return load(watches, files, environ).digest
 
@@ -298,7 +323,9 @@ def test_a_project_without_watches_yaml_is_an_error() -> None:
 
 
 def test_a_mistake_in_a_shared_template_is_reported_once() -> None:
-    two = watch("name: a\nselector: {a: b}\nchildren: {a: {template: a.yaml}}") + watch("name: b\nchildren: {a: {template: a.yaml}}")
+    two = watch("name: a\nselector: {a: b}\nchildren: {a: {template: a.yaml}}") + watch(
+        "name: b\nchildren: {a: {template: a.yaml}}"
+    )
     assert said(two, {"templates/a.yaml": SERVICE + "x: {{ nobody }}\n"}) == [
         'templates/a.yaml:4:7: "nobody" is not known in the child "a"'
     ]

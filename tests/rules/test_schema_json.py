@@ -168,7 +168,11 @@ def test_the_list_of_structural_mistakes_is_of_rows_that_are_there() -> None:
 
 
 OTHERS = [test_names, test_order, test_secrets, test_randomness, test_watches, test_definitions, test_env_vars]
-STRUCTURAL_TOO = {"hidden by namespaces", "hidden by selector", "kinds that Kubernetes does not have"}  # y is a boolean; a kind is missing
+STRUCTURAL_TOO = {
+    "hidden by namespaces",
+    "hidden by selector",
+    "kinds that Kubernetes does not have",
+}  # y is a boolean; a kind is missing
 
 
 @table(*(row for module in OTHERS for row in module.ROWS if row.title not in STRUCTURAL_TOO))

@@ -59,4 +59,6 @@ def test_a_whole_secret_cannot_be_spread_beside_a_harmless_use_of_it():
 
 def test_a_file_that_is_named_in_a_key_is_used():
     body = OBJECT.replace("{name: a}", "{name: a, labels: {\"{{ file('labels.yaml') | from_yaml }}\": }}")
-    assert [str(each) for each in load(watch(body), {"templates/labels.yaml": "a: b\n"}).warnings if "labels" in str(each)] == []
+    assert [
+        str(each) for each in load(watch(body), {"templates/labels.yaml": "a: b\n"}).warnings if "labels" in str(each)
+    ] == []

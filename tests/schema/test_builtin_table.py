@@ -52,10 +52,17 @@ def at(kind: Kind, *path: str) -> Shape:
         (DEPLOYMENT, ("status", "conditions"), ("type",), {}),
         (Kind("", "v1", "ServiceAccount"), ("secrets",), ("name",), {}),
         (Kind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), ("webhooks",), ("name",), {}),
-        (Kind("resource.k8s.io", "v1", "ResourceClaim"), ("status", "devices"), ("driver", "device", "pool", "shareID"), {}),
+        (
+            Kind("resource.k8s.io", "v1", "ResourceClaim"),
+            ("status", "devices"),
+            ("driver", "device", "pool", "shareID"),
+            {},
+        ),
     ],
 )
-def test_these_lists_are_maps_by_all_their_keys(kind: Kind, path: tuple[str, ...], keys: tuple[str, ...], defaults: dict[str, str]):
+def test_these_lists_are_maps_by_all_their_keys(
+    kind: Kind, path: tuple[str, ...], keys: tuple[str, ...], defaults: dict[str, str]
+):
     shape = at(kind, *path)
     assert (shape.type, shape.list_type, shape.keys, dict(shape.key_defaults)) == ("list", "map", keys, defaults)
 
@@ -65,7 +72,11 @@ def test_these_lists_are_maps_by_all_their_keys(kind: Kind, path: tuple[str, ...
     [
         (SERVICE, ("spec", "ports"), (Unique("name", required=True), Unique("nodePort", sharing=("port",)))),
         (DEPLOYMENT, (*CONTAINER, "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
-        (STATEFUL_SET, (*POD_SPEC, "initContainers", "ports"), (Unique("name"), Unique("hostPort", within=("protocol", "hostIP")))),
+        (
+            STATEFUL_SET,
+            (*POD_SPEC, "initContainers", "ports"),
+            (Unique("name"), Unique("hostPort", within=("protocol", "hostIP"))),
+        ),
         (DEPLOYMENT, (*CONTAINER, "volumeDevices"), (Unique("name"),)),
         (DEPLOYMENT, (*CONTAINER, "volumeMounts"), ()),
         (DEPLOYMENT, CONTAINER, ()),
@@ -190,7 +201,9 @@ def test_scalars_know_their_type_unless_several_are_welcome():
 
 
 def test_a_schema_may_contain_itself():
-    schema = at(Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "spec", "versions", "schema", "openAPIV3Schema")
+    schema = at(
+        Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "spec", "versions", "schema", "openAPIV3Schema"
+    )
     assert schema.fields["properties"].values is schema
     assert schema.fields["not"] is schema
     assert schema.fields["allOf"].items is schema
@@ -252,7 +265,9 @@ def test_of_two_versions_the_server_prefers_one():
     assert builtin_resource(Kind("autoscaling", "v1", "HorizontalPodAutoscaler")) is not None
 
 
-@pytest.mark.parametrize("name", ["DeploymentList", "DeleteOptions", "WatchEvent", "Scale", "Eviction", "Status", "APIGroup"])
+@pytest.mark.parametrize(
+    "name", ["DeploymentList", "DeleteOptions", "WatchEvent", "Scale", "Eviction", "Status", "APIGroup"]
+)
 def test_lists_options_and_subresources_are_not_kinds_of_objects(name: str):
     assert name not in {kind.kind for kind in builtin_kinds()}
 

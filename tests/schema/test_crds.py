@@ -38,8 +38,16 @@ SCHEMA: dict[str, Any] = {
                 },
                 "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
                 "args": {"type": "array", "items": {"type": "string"}},
-                "selector": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
-                "template": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+                "selector": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "additionalProperties": {"type": "string"},
+                },
+                "template": {
+                    "type": "object",
+                    "x-kubernetes-embedded-resource": True,
+                    "x-kubernetes-preserve-unknown-fields": True,
+                },
                 "values": {"x-kubernetes-preserve-unknown-fields": True},
             },
         },
@@ -62,9 +70,17 @@ CRD: dict[str, Any] = {
                 "storage": True,
                 "schema": {"openAPIV3Schema": SCHEMA},
                 "subresources": {"status": {}},
-                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}],
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}
+                ],
             },
-            {"name": "v1alpha0", "served": False, "storage": False, "deprecated": True, "schema": {"openAPIV3Schema": SCHEMA}},
+            {
+                "name": "v1alpha0",
+                "served": False,
+                "storage": False,
+                "deprecated": True,
+                "schema": {"openAPIV3Schema": SCHEMA},
+            },
         ],
     },
 }
@@ -106,7 +122,12 @@ def found_in_spec(spec: dict[str, Any]) -> list[str]:
 
 def test_a_crd_has_the_names_and_versions_of_its_kind():
     crd = parse_crd(CRD)
-    assert (crd.group, crd.kind, crd.plural, crd.name) == ("cache.example.com", "Memcached", "memcacheds", "memcacheds.cache.example.com")
+    assert (crd.group, crd.kind, crd.plural, crd.name) == (
+        "cache.example.com",
+        "Memcached",
+        "memcacheds",
+        "memcacheds.cache.example.com",
+    )
     assert (crd.singular, crd.list_kind) == ("memcached", "MemcachedList"), "as the server fills them in"
     assert (crd.short_names, crd.categories, crd.namespaced) == (("mc",), ("all",), True)
     version = crd.version("v1alpha1")
@@ -144,7 +165,9 @@ def test_only_served_versions_are_resources():
 def test_a_column_without_a_priority_is_always_shown():
     columns = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
     crd = parse_crd(changed("spec", "versions", 0, "additionalPrinterColumns", to=columns))
-    assert crd.versions[0].printer_columns == (PrinterColumn("Size", "integer", ".spec.size", description="", format="", priority=0),)
+    assert crd.versions[0].printer_columns == (
+        PrinterColumn("Size", "integer", ".spec.size", description="", format="", priority=0),
+    )
 
 
 def test_scope_and_subresources():
@@ -196,9 +219,18 @@ def test_a_version_without_a_schema_has_the_shape_of_any_resource():
         (changed("spec", "versions", to={}), "spec.versions: must be a list with at least one version"),
         (changed("spec", "versions", 1, to="v1"), "spec.versions[1]: must be a mapping"),
         (changed("spec", "versions", 1, "name", to=...), "spec.versions[1].name: is required, and must be a string"),
-        (changed("spec", "versions", 0, "schema", to=[1]), "spec.versions[0].schema.openAPIV3Schema: must be a mapping"),
-        (changed("spec", "versions", 0, "schema", "openAPIV3Schema", to=[]), "spec.versions[0].schema.openAPIV3Schema: must be a mapping"),
-        (changed("spec", "versions", 0, "subresources", to=["status"]), "spec.versions[0].subresources: must be a mapping"),
+        (
+            changed("spec", "versions", 0, "schema", to=[1]),
+            "spec.versions[0].schema.openAPIV3Schema: must be a mapping",
+        ),
+        (
+            changed("spec", "versions", 0, "schema", "openAPIV3Schema", to=[]),
+            "spec.versions[0].schema.openAPIV3Schema: must be a mapping",
+        ),
+        (
+            changed("spec", "versions", 0, "subresources", to=["status"]),
+            "spec.versions[0].subresources: must be a mapping",
+        ),
         (
             changed("spec", "versions", 0, "additionalPrinterColumns", to={"a": 1}),
             "spec.versions[0].additionalPrinterColumns: must be a list of mappings",
@@ -224,23 +256,44 @@ def test_a_good_crd_has_no_findings():
     [
         (
             changed("metadata", "name", to="memcached.cache.example.com"),
-            ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not 'memcached.cache.example.com'"],
+            [
+                "metadata.name: must be memcacheds.cache.example.com, the plural and the group, not 'memcached.cache.example.com'"
+            ],
         ),
-        (changed("metadata", to=None), ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None"]),
-        (changed("spec", "versions", 0, "storage", to=False), ["spec.versions: exactly one version must have storage: true, not 0"]),
-        (changed("spec", "versions", 1, "storage", to=True), ["spec.versions: exactly one version must have storage: true, not 2"]),
+        (
+            changed("metadata", to=None),
+            ["metadata.name: must be memcacheds.cache.example.com, the plural and the group, not None"],
+        ),
+        (
+            changed("spec", "versions", 0, "storage", to=False),
+            ["spec.versions: exactly one version must have storage: true, not 0"],
+        ),
+        (
+            changed("spec", "versions", 1, "storage", to=True),
+            ["spec.versions: exactly one version must have storage: true, not 2"],
+        ),
         (changed("spec", "versions", 1, "name", to="v1alpha1"), ["spec.versions[1].name: v1alpha1 is a duplicate"]),
-        (changed("spec", "versions", 1, "name", to="1.0"), ["spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'"]),
+        (
+            changed("spec", "versions", 1, "name", to="1.0"),
+            ["spec.versions[1].name: must be a version such as v1 or v1alpha1, not '1.0'"],
+        ),
         (
             changed("spec", "preserveUnknownFields", to=True),
-            ["spec.preserveUnknownFields: must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it"],
+            [
+                "spec.preserveUnknownFields: must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it"
+            ],
         ),
         (
             changed("spec", "names", "shortNames", to=["mc", "M_C"]),
-            ["spec.names.shortNames[1]: must consist of letters, digits and dashes and start with a letter (upper case only in kinds)"],
+            [
+                "spec.names.shortNames[1]: must consist of letters, digits and dashes and start with a letter (upper case only in kinds)"
+            ],
         ),
         (changed("spec", "names", "listKind", to="Memcached"), ["spec.names.listKind: must differ from kind"]),
-        (changed("spec", "versions", 0, "schema", to=...), [f"{ROOT}: is required: without a schema the API server drops all fields"]),
+        (
+            changed("spec", "versions", 0, "schema", to=...),
+            [f"{ROOT}: is required: without a schema the API server drops all fields"],
+        ),
         (
             changed("spec", "versions", 0, "additionalPrinterColumns", to=[{"type": "int", "jsonPath": "spec.size"}]),
             [
@@ -277,16 +330,26 @@ def test_a_group_is_a_domain_name():
     [
         ({"properties": {"spec": {"type": "string"}}}, ["type: must be object at the root"]),
         ({"type": "object", "nullable": True}, ["nullable: must not be used at the root"]),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, ["additionalProperties: must not be used at the root"]),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            ["additionalProperties: must not be used at the root"],
+        ),
         (
             {
                 "type": "object",
-                "properties": {"metadata": {"type": "object", "required": ["name"], "properties": {"labels": {"type": "object"}}}},
+                "properties": {
+                    "metadata": {"type": "object", "required": ["name"], "properties": {"labels": {"type": "object"}}}
+                },
             },
             ["properties.metadata: may restrict only name and generateName, not labels, required"],
         ),
         (
-            {"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}},
+            {
+                "type": "object",
+                "properties": {
+                    "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}
+                },
+            },
             [],
         ),
         ({"type": "object", "required": ["metadata", "spec"], "properties": {"spec": {"type": "object"}}}, []),
@@ -295,7 +358,10 @@ def test_a_group_is_a_domain_name():
         (
             {
                 "type": "object",
-                "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}, "list": {"type": "string"}},
+                "properties": {
+                    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+                    "list": {"type": "string"},
+                },
                 "not": {
                     "properties": {
                         "spec": {"properties": {"size": {"minimum": 1}, "sice": {"minimum": 1}}},
@@ -334,18 +400,29 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
             {"type": "array", "items": [{"type": "string"}]},
             ["items: must be one schema, not a list of them", "items: is required: the schema of the list's items"],
         ),
-        ({"type": "object", "additionalProperties": {}}, ["additionalProperties.type: is required in a structural schema"]),
+        (
+            {"type": "object", "additionalProperties": {}},
+            ["additionalProperties.type: is required in a structural schema"],
+        ),
         ({"type": "object", "additionalProperties": True}, []),
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
             ["additionalProperties: cannot be combined with properties"],
         ),
-        ({"type": "objekt"}, ["type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)"]),
+        (
+            {"type": "objekt"},
+            [
+                "type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)"
+            ],
+        ),
         ({"type": "null"}, ["type: must not be null; nullable: true beside the type allows it"]),
         ({"type": "object", "$ref": "#/x"}, ["$ref: is not supported in a CRD"]),
         ({"type": "object", "patternProperties": {}}, []),
         ({"type": "object", "patternProperties": {"a": {}}}, ["patternProperties: is not supported in a CRD"]),
-        ({"type": "object", "requred": ["a"]}, ["requred: is not a keyword of a CRD's schema (did you mean required?)"]),
+        (
+            {"type": "object", "requred": ["a"]},
+            ["requred: is not a keyword of a CRD's schema (did you mean required?)"],
+        ),
         (
             {"type": "string", "pattern": "(?=a)"},
             ["pattern: is not a valid regular expression (RE2): invalid perl operator: (?="],
@@ -369,7 +446,9 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
         ({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}, []),
         (
             {"type": "object", "x-kubernetes-embedded-resource": True},
-            ["properties: is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true"],
+            [
+                "properties: is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true"
+            ],
         ),
         (
             {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
@@ -385,10 +464,16 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
     ("spec", "expected"),
     [
         (map_list(ITEM, "name"), []),
-        (map_list(ITEM, "nane"), ["x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)"]),
+        (
+            map_list(ITEM, "nane"),
+            ["x-kubernetes-list-map-keys[0]: nane is not a property of the items (did you mean name?)"],
+        ),
         (map_list(ITEM, "name", "name"), ["x-kubernetes-list-map-keys[1]: name is a duplicate"]),
         (map_list(ITEM), ["x-kubernetes-list-map-keys: is required with x-kubernetes-list-type: map"]),
-        (map_list(ITEM, "n"), ["items.properties.n: must be required or have a default, because it is a key of the list"]),
+        (
+            map_list(ITEM, "n"),
+            ["items.properties.n: must be required or have a default, because it is a key of the list"],
+        ),
         (map_list({"type": "string"}, "name"), ["items.type: must be object in a list of type map"]),
         (map_list({**ITEM, "nullable": True}, "name"), ["items.nullable: must not be used in a list of type map"]),
         (
@@ -407,7 +492,10 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
             ["x-kubernetes-list-type: must be atomic, set or map, not 'Set'"],
         ),
         ({"type": "object", "x-kubernetes-list-type": "set"}, ["x-kubernetes-list-type: needs type: array"]),
-        ({"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"}, ["items: must be scalar or atomic in a list of type set"]),
+        (
+            {"type": "array", "items": ITEM, "x-kubernetes-list-type": "set"},
+            ["items: must be scalar or atomic in a list of type set"],
+        ),
         ({"type": "array", "items": {**ITEM, "x-kubernetes-map-type": "atomic"}, "x-kubernetes-list-type": "set"}, []),
         (
             {
@@ -417,7 +505,10 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
             },
             ["items: must be scalar or atomic in a list of type set"],
         ),
-        ({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}, []),
+        (
+            {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}},
+            [],
+        ),
         (
             {"type": "object", "x-kubernetes-map-type": "set"},
             ["x-kubernetes-map-type: must be atomic or granular, not 'set'"],
@@ -433,14 +524,22 @@ def test_mistakes_in_how_lists_and_maps_merge(spec: dict[str, Any], expected: li
     ("schema", "expected"),
     [
         ({"type": "integer", "default": "3"}, ['default: does not match its own schema: must be an integer, not "3"']),
-        ({"type": "integer", "default": 0, "minimum": 1}, ["default: does not match its own schema: must be at least 1, not 0"]),
+        (
+            {"type": "integer", "default": 0, "minimum": 1},
+            ["default: does not match its own schema: must be at least 1, not 0"],
+        ),
         ({"type": "object", "default": {"a": 1}}, ["default: has fields that the schema does not declare"]),
         (
             {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string"}}},
             ["default.a: does not match its own schema: is required"],
         ),
         (
-            {"type": "object", "default": {}, "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}},
+            {
+                "type": "object",
+                "default": {},
+                "required": ["a"],
+                "properties": {"a": {"type": "string", "default": "x"}},
+            },
             ["default.a: does not match its own schema: is required"],
         ),
         ({"type": "boolean", "default": False}, []),
@@ -463,14 +562,29 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
             [],
         ),
         (
-            {"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"properties": {"a": {"type": "string"}}}]},
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}},
+                "oneOf": [{"properties": {"a": {"type": "string"}}}],
+            },
             ["oneOf[0].properties.a.type: is not allowed inside oneOf in a structural schema"],
         ),
         (
-            {"type": "object", "properties": {"size": {"type": "string"}}, "allOf": [{"properties": {"sizes": {"minLength": 1}}}]},
+            {
+                "type": "object",
+                "properties": {"size": {"type": "string"}},
+                "allOf": [{"properties": {"sizes": {"minLength": 1}}}],
+            },
             [],
         ),
-        ({"type": "object", "additionalProperties": {"type": "string"}, "not": {"properties": {"a": {"minLength": 1}}}}, []),
+        (
+            {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "not": {"properties": {"a": {"minLength": 1}}},
+            },
+            [],
+        ),
         (
             {"type": "object", "not": {"default": {}, "nullable": True, "description": "x"}},
             [
@@ -481,7 +595,10 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         ),
         ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, []),
         (
-            {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"pattern": "a"}]},
+            {
+                "x-kubernetes-int-or-string": True,
+                "allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"pattern": "a"}],
+            },
             [],
         ),
         (
@@ -509,7 +626,10 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         ),
         (
             {"type": "object", "anyOf": [{"not": {"$ref": "#/x", "type": "object"}}]},
-            ["anyOf[0].not.$ref: is not supported in a CRD", "anyOf[0].not.type: is not allowed inside not in a structural schema"],
+            [
+                "anyOf[0].not.$ref: is not supported in a CRD",
+                "anyOf[0].not.type: is not allowed inside not in a structural schema",
+            ],
         ),
     ],
 )
@@ -518,6 +638,17 @@ def test_all_of_and_its_like_only_narrow(spec: dict[str, Any], expected: list[st
 
 
 def test_several_mistakes_are_found_at_once():
-    crd = changed("spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "size", to={"type": "int"})
+    crd = changed(
+        "spec",
+        "versions",
+        0,
+        "schema",
+        "openAPIV3Schema",
+        "properties",
+        "spec",
+        "properties",
+        "size",
+        to={"type": "int"},
+    )
     crd["metadata"]["name"] = "x"
     assert len(found(crd)) == 3, "the second version has the same schema as before"

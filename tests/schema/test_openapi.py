@@ -33,7 +33,15 @@ def ref(name: str) -> dict[str, Any]:
 
 def test_a_kind_is_found_by_its_group_version_and_kind():
     api = OpenApi(
-        document(**{"com.example.Widget": {"type": "object", "properties": {"a": {}}, "x-kubernetes-group-version-kind": gvk(WIDGET)}})
+        document(
+            **{
+                "com.example.Widget": {
+                    "type": "object",
+                    "properties": {"a": {}},
+                    "x-kubernetes-group-version-kind": gvk(WIDGET),
+                }
+            }
+        )
     )
     shape = api.shape(WIDGET)
     assert shape is not None
@@ -48,7 +56,10 @@ def test_a_document_without_types_has_no_kinds(empty: dict[str, Any]):
 
 
 def test_a_type_that_contains_itself_is_one_shape():
-    node = {"type": "object", "properties": {"next": ref("Node"), "all": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}}}
+    node = {
+        "type": "object",
+        "properties": {"next": ref("Node"), "all": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}},
+    }
     shape = shape_of({"$ref": "#/components/schemas/Node"}, Node=node)
     assert shape.fields["next"] is shape
     assert shape.fields["all"].items is shape
@@ -61,7 +72,10 @@ def test_a_type_that_the_document_lacks_is_anything():
 def test_the_property_wins_over_the_type_it_refers_to():
     reference = {"type": "object", "properties": {"name": {"type": "string"}}, "x-kubernetes-map-type": "atomic"}
     shape = shape_of(
-        {"type": "object", "properties": {"plain": ref("Ref"), "granular": {**ref("Ref"), "x-kubernetes-map-type": "granular"}}},
+        {
+            "type": "object",
+            "properties": {"plain": ref("Ref"), "granular": {**ref("Ref"), "x-kubernetes-map-type": "granular"}},
+        },
         Ref=reference,
     )
     assert shape.fields["plain"].atomic
@@ -72,7 +86,11 @@ def test_the_property_wins_over_the_type_it_refers_to():
 def test_retain_keys_of_a_property_does_not_change_its_type():
     strategy = {"type": "object", "properties": {"type": {"type": "string"}}}
     shape = shape_of(
-        {"type": "object", "properties": {"kept": {**ref("S"), "x-kubernetes-patch-strategy": "retainKeys"}, "other": ref("S")}}, S=strategy
+        {
+            "type": "object",
+            "properties": {"kept": {**ref("S"), "x-kubernetes-patch-strategy": "retainKeys"}, "other": ref("S")},
+        },
+        S=strategy,
     )
     assert shape.fields["kept"].retain_keys
     assert not shape.fields["other"].retain_keys
@@ -80,7 +98,12 @@ def test_retain_keys_of_a_property_does_not_change_its_type():
 
 def test_a_list_with_retain_keys_passes_it_on_to_its_items():
     shape = shape_of(
-        {"type": "array", "items": ref("V"), "x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "name"},
+        {
+            "type": "array",
+            "items": ref("V"),
+            "x-kubernetes-patch-strategy": "merge,retainKeys",
+            "x-kubernetes-patch-merge-key": "name",
+        },
         V={"type": "object", "properties": {"name": {"type": "string"}}},
     )
     assert (shape.list_type, shape.keys) == ("map", ("name",))
@@ -101,7 +124,15 @@ def test_a_list_with_retain_keys_passes_it_on_to_its_items():
         ({"x-kubernetes-patch-strategy": "merge"}, "set", ()),
         ({"x-kubernetes-patch-strategy": "replace"}, "atomic", ()),
         ({"x-kubernetes-patch-strategy": "retainKeys"}, "atomic", ()),
-        ({"x-kubernetes-list-type": "atomic", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "a"}, "atomic", ()),
+        (
+            {
+                "x-kubernetes-list-type": "atomic",
+                "x-kubernetes-patch-strategy": "merge",
+                "x-kubernetes-patch-merge-key": "a",
+            },
+            "atomic",
+            (),
+        ),
         (
             {
                 "x-kubernetes-list-type": "map",
@@ -114,7 +145,9 @@ def test_a_list_with_retain_keys_passes_it_on_to_its_items():
         ),
     ],
 )
-def test_the_list_type_counts_and_the_patch_strategy_only_without_one(extensions: dict[str, Any], list_type: str, keys: tuple[str, ...]):
+def test_the_list_type_counts_and_the_patch_strategy_only_without_one(
+    extensions: dict[str, Any], list_type: str, keys: tuple[str, ...]
+):
     shape = shape_of({"type": "array", "items": {"type": "object", "properties": {"a": {}, "b": {}}}, **extensions})
     assert (shape.type, shape.list_type, shape.keys) == ("list", list_type, keys)
 
@@ -138,7 +171,9 @@ LIST = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map
 def test_a_zero_value_of_a_required_field_is_not_a_default_in_built_in_types():
     """The generator of their documents writes Go's zero value there."""
     spec, item = "io.k8s.api.core.v1.Spec", "io.k8s.api.core.v1.Item"
-    shape = shape_of(ref(spec), **{spec: {"type": "object", "properties": {"l": {**LIST, "items": ref(item)}}}, item: ITEM}).fields["l"]
+    shape = shape_of(
+        ref(spec), **{spec: {"type": "object", "properties": {"l": {**LIST, "items": ref(item)}}}, item: ITEM}
+    ).fields["l"]
     assert shape.items is not None
     assert shape.items.defaults == {"level": "low", "protocol": "TCP", "name": ""}
     assert shape.key_defaults == {"level": "low", "protocol": "TCP", "name": ""}
@@ -159,7 +194,9 @@ def test_a_list_without_a_schema_for_its_items_may_contain_anything(items: Any):
     assert shape.items.type == "any"
 
 
-@pytest.mark.parametrize("int_or_string", [{"x-kubernetes-int-or-string": True}, {"format": "int-or-string", "oneOf": [{}, {}]}])
+@pytest.mark.parametrize(
+    "int_or_string", [{"x-kubernetes-int-or-string": True}, {"format": "int-or-string", "oneOf": [{}, {}]}]
+)
 def test_an_integer_or_string_is_one_scalar(int_or_string: dict[str, Any]):
     shape = shape_of(int_or_string)
     assert (shape.type, shape.format, shape.scalar) == ("scalar", "int-or-string", "")
@@ -189,7 +226,9 @@ def test_open_maps_have_the_shape_of_their_values():
 def test_an_object_that_declares_nothing_is_free_form():
     assert shape_of({"type": "object"}).preserve_unknown
     assert not shape_of({"type": "object", "properties": {"a": {}}}).preserve_unknown
-    assert shape_of({"type": "object", "properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True}).preserve_unknown
+    assert shape_of(
+        {"type": "object", "properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True}
+    ).preserve_unknown
 
 
 def test_without_a_type_anything_may_come():
@@ -201,18 +240,32 @@ def test_without_a_type_anything_may_come():
 def test_an_embedded_resource_has_the_fields_of_every_resource():
     meta = Shape(type="object")
     builder = ShapeBuilder({}, {OBJECT_META: meta})
-    shape = builder.of({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True})
+    shape = builder.of(
+        {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    )
     assert set(shape.fields) == {"apiVersion", "kind", "metadata"}
     assert shape.fields["metadata"] is meta
     assert shape.preserve_unknown
 
 
 def discovered(*resources: dict[str, Any], group: str = "example.com", version: str = "v1") -> dict[str, Any]:
-    return {"items": [{"metadata": {"name": group} if group else {}, "versions": [{"version": version, "resources": list(resources)}]}]}
+    return {
+        "items": [
+            {
+                "metadata": {"name": group} if group else {},
+                "versions": [{"version": version, "resources": list(resources)}],
+            }
+        ]
+    }
 
 
 def resource(kind: str, plural: str, **more: Any) -> dict[str, Any]:
-    return {"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced", **more}
+    return {
+        "resource": plural,
+        "responseKind": {"group": "", "version": "", "kind": kind},
+        "scope": "Namespaced",
+        **more,
+    }
 
 
 def tree(**fields: Any) -> dict[str, Any]:
@@ -227,7 +280,11 @@ TREES = {
         Twin=tree(next=ref("Node"), name={"type": "string"}),
         Different=tree(next=ref("Node"), name={"type": "integer"}),
         Gadget={
-            **tree(node=ref("Different"), list={"type": "array", "items": ref("Node")}, map={"additionalProperties": ref("Node")}),
+            **tree(
+                node=ref("Different"),
+                list={"type": "array", "items": ref("Node")},
+                map={"additionalProperties": ref("Node")},
+            ),
             "x-kubernetes-group-version-kind": gvk(Kind("example.com", "v1", "Gadget")),
         },
     )

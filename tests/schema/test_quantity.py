@@ -89,7 +89,8 @@ def test_anything_else_is_not_a_quantity(text):
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [("1000m", "1"), ("1024Mi", "1Gi"), ("1", 1), ("0.5", "500m"), (1.5, "1500m"), ("1e3", "1k"), ("0", "0Gi")]
+    ("a", "b"),
+    [("1000m", "1"), ("1024Mi", "1Gi"), ("1", 1), ("0.5", "500m"), (1.5, "1500m"), ("1e3", "1k"), ("0", "0Gi")],
 )
 def test_two_spellings_of_one_amount_are_equal(a, b):
     assert quantity_equal(a, b)
@@ -97,7 +98,8 @@ def test_two_spellings_of_one_amount_are_equal(a, b):
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [("1000m", "1001m"), ("1G", "1Gi"), ("1", "x"), ("x", "1"), ("1", "-1"), ("9007199254740993", "9007199254740992")]
+    ("a", "b"),
+    [("1000m", "1001m"), ("1G", "1Gi"), ("1", "x"), ("x", "1"), ("1", "-1"), ("9007199254740993", "9007199254740992")],
 )
 def test_two_amounts_are_not_equal(a, b):
     assert not quantity_equal(a, b)
@@ -121,4 +123,8 @@ def test_equality_is_reflexive_exactly_for_quantities(text):
 
 @given(st.integers(-(10**6), 10**6), st.integers(-9, 9))
 def test_an_exponent_is_a_power_of_ten(number, exponent):
-    assert parse_quantity(f"{number}e{exponent}") == parse_quantity(f"{number}E{exponent:+}") == number * Fraction(10) ** exponent
+    assert (
+        parse_quantity(f"{number}e{exponent}")
+        == parse_quantity(f"{number}E{exponent:+}")
+        == number * Fraction(10) ** exponent
+    )

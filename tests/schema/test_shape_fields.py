@@ -45,8 +45,12 @@ def test_unknown_fields_are_reported_with_the_intended_name():
 
 def test_where_a_kind_is_open_no_field_is_unknown():
     anything = Shape()
-    open_object = Shape(type="object", fields={"a": Shape(type="object", fields={"b": anything})}, preserve_unknown=True)
-    assert unknown_to_shape({"x": {"y": 1}, "a": {"b": {"z": 1}, "c": 2}}, open_object) == [Finding(("a", "c"), "is an unknown field")]
+    open_object = Shape(
+        type="object", fields={"a": Shape(type="object", fields={"b": anything})}, preserve_unknown=True
+    )
+    assert unknown_to_shape({"x": {"y": 1}, "a": {"b": {"z": 1}, "c": 2}}, open_object) == [
+        Finding(("a", "c"), "is an unknown field")
+    ]
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", values=anything)) == []
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", fields={"x": anything})) == []
     assert unknown_to_shape({"x": {"y": 1}}, Shape(type="object", fields={"x": Shape(type="scalar")})) == []

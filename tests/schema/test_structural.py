@@ -55,7 +55,9 @@ def test_an_object_that_declares_nothing_keeps_nothing():
 
 
 def test_an_open_map_keeps_its_keys_and_prunes_its_values():
-    assert pruned({"a": {"b": "1", "c": 2}}, {"type": "object", "additionalProperties": tree(b=STRING)}) == {"a": {"b": "1"}}
+    assert pruned({"a": {"b": "1", "c": 2}}, {"type": "object", "additionalProperties": tree(b=STRING)}) == {
+        "a": {"b": "1"}
+    }
 
 
 def test_additional_properties_true_keeps_scalars_and_empties_what_is_below():
@@ -154,7 +156,9 @@ def test_defaults_are_pruned():
 
 
 def test_a_default_of_false_or_zero_is_one_and_a_default_of_null_is_none():
-    assert defaulted({}, tree(a={"type": "boolean", "default": False}, b={**INTEGER, "default": 0}, c={**STRING, "default": None})) == {
+    assert defaulted(
+        {}, tree(a={"type": "boolean", "default": False}, b={**INTEGER, "default": 0}, c={**STRING, "default": None})
+    ) == {
         "a": False,
         "b": 0,
     }
@@ -215,7 +219,11 @@ def test_there_is_room_where_the_server_would_keep_a_value(path: tuple[str, ...]
 
 
 def test_the_schema_of_a_place():
-    schema = tree(a=listed(tree(b=STRING)), m={"type": "object", "additionalProperties": INTEGER}, t={"additionalProperties": True})
+    schema = tree(
+        a=listed(tree(b=STRING)),
+        m={"type": "object", "additionalProperties": INTEGER},
+        t={"additionalProperties": True},
+    )
     assert schema_at(schema, ()) is schema
     assert schema_at(schema, ("a", 0, "b")) == STRING
     assert schema_at(schema, ("a", "b")) == STRING
@@ -228,7 +236,9 @@ def test_the_schema_of_a_place():
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["", "x"]))
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
+)
 
 
 @st.composite
@@ -268,7 +278,11 @@ def fitting(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
         return [draw(fitting(schema["items"])) for _ in range(draw(st.integers(0, 2)))]
     if kind == "object":
         known = schema.get("properties", {})
-        value = {name: draw(fitting(sub)) if draw(st.booleans()) else None for name, sub in known.items() if draw(st.booleans())}
+        value = {
+            name: draw(fitting(sub)) if draw(st.booleans()) else None
+            for name, sub in known.items()
+            if draw(st.booleans())
+        }
         others = schema.get("additionalProperties")
         if others:
             return {name: draw(fitting(others)) for name in draw(st.sets(NAMES))}
@@ -280,7 +294,9 @@ roots = st.dictionaries(NAMES, schemas(), max_size=3).map(lambda properties: tre
 
 
 @given(schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_pruning_and_defaulting_twice_is_the_same_as_once_and_changes_nothing_given(schema: dict[str, Any], obj: dict[str, Any]):
+def test_pruning_and_defaulting_twice_is_the_same_as_once_and_changes_nothing_given(
+    schema: dict[str, Any], obj: dict[str, Any]
+):
     before = copy.deepcopy((schema, obj))
     once = prune(obj, schema)
     assert prune(once, schema) == once
@@ -310,7 +326,9 @@ def test_pruning_only_takes_fields_away(schema: dict[str, Any], obj: dict[str, A
 
 
 @given(data=st.data(), schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(data: st.DataObject, schema: dict[str, Any], obj: dict[str, Any]):
+def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(
+    data: st.DataObject, schema: dict[str, Any], obj: dict[str, Any]
+):
     for value in (obj, data.draw(fitting(schema)), default(drop_unknown(obj, schema), schema)):
         if is_kept(value, schema):
             assert drop_unknown(value, schema) == value
@@ -318,7 +336,9 @@ def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(data: st.DataObject, 
 
 
 def test_a_glance_sees_what_is_usual():
-    schema = tree(replicas={"type": "integer"}, conditions=listed(tree(type={"type": "string"}, reason={"type": "string"})))
+    schema = tree(
+        replicas={"type": "integer"}, conditions=listed(tree(type={"type": "string"}, reason={"type": "string"}))
+    )
     assert is_kept({"replicas": 2, "conditions": [{"type": "Ready", "reason": "Ready"}]}, schema)
     assert not is_kept({"replicas": None}, schema)
     assert not is_kept({"replicas": 2, "conditions": [{"type": "Ready", "message": ""}]}, schema)

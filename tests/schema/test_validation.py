@@ -45,7 +45,8 @@ def test_a_value_is_of_these_types_and_no_others(value: Any, types: set[str]):
 
 
 @pytest.mark.parametrize(
-    ("value", "accepted"), [(80, True), ("80%", True), (1.0, True), (1.5, False), (True, False), ([], False), (None, False)]
+    ("value", "accepted"),
+    [(80, True), ("80%", True), (1.0, True), (1.5, False), (True, False), ([], False), (None, False)],
 )
 def test_an_int_or_string_is_one_of_the_two(value: Any, accepted: bool):
     assert accepts(value, {"x-kubernetes-int-or-string": True}) is accepted
@@ -56,7 +57,9 @@ def test_null_needs_permission_and_never_fits_an_enum():
     assert accepts(None, {"x-kubernetes-preserve-unknown-fields": True})
     assert accepts(None, {"type": "string", "nullable": True, "minLength": 3})
     assert messages(None, {"type": "string"}) == ["spec: must be a string, not null"]
-    assert messages(None, {"type": "string", "nullable": True, "enum": ["a", None]}) == ['spec: must be one of "a", null, not null']
+    assert messages(None, {"type": "string", "nullable": True, "enum": ["a", None]}) == [
+        'spec: must be one of "a", null, not null'
+    ]
 
 
 def test_messages_have_the_path_and_the_problem():
@@ -66,7 +69,10 @@ def test_messages_have_the_path_and_the_problem():
         "properties": {
             "size": {"type": "integer"},
             "mode": {"enum": ["Always", "Never"]},
-            "ports": {"type": "array", "items": {"type": "object", "properties": {"port": {"type": "integer", "maximum": 65535}}}},
+            "ports": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"port": {"type": "integer", "maximum": 65535}}},
+            },
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},
         },
     }
@@ -193,7 +199,9 @@ def test_limits_of_texts_lists_and_objects(value: Any, limits: dict[str, Any], a
 
 
 def test_a_pattern_that_the_server_could_not_read_is_the_schema_s_mistake():
-    assert messages("abc", {"pattern": "(?=a)"}) == ["spec: the pattern '(?=a)' of the schema is invalid: invalid perl operator: (?="]
+    assert messages("abc", {"pattern": "(?=a)"}) == [
+        "spec: the pattern '(?=a)' of the schema is invalid: invalid perl operator: (?="
+    ]
 
 
 PORTS = {
@@ -221,7 +229,10 @@ def test_fields_are_refused_only_where_the_schema_closes_the_object():
 
 def test_all_any_one_and_not():
     low, high, even = {"minimum": 1}, {"minimum": 10}, {"multipleOf": 2}
-    assert messages(0, {"allOf": [low, high]}) == ["spec: must be at least 1, not 0", "spec: must be at least 10, not 0"]
+    assert messages(0, {"allOf": [low, high]}) == [
+        "spec: must be at least 1, not 0",
+        "spec: must be at least 10, not 0",
+    ]
     assert accepts(5, {"anyOf": [high, low]})
     assert messages(0, {"anyOf": [high, low]}) == [
         "spec: must match at least one of 2 alternatives; the nearest: spec: must be at least 10, not 0"

@@ -24,7 +24,10 @@ def mistakes_of(found: Read) -> list[tuple[int, int, str]]:
 
 
 def scope(names: dict[str, Any]) -> dict[str, Any]:
-    return {name: value if isinstance(value, (Lazy, TemplateFunction)) else view(name, value) for name, value in names.items()}
+    return {
+        name: value if isinstance(value, (Lazy, TemplateFunction)) else view(name, value)
+        for name, value in names.items()
+    }
 
 
 def library(main: str = "", files: dict[str, str] | None = None) -> Library:

@@ -55,7 +55,11 @@ VALUES = {
 def test_what_a_filter_gives(expression):
     found = evaluate(expression, **NAMES)
     assert found == VALUES[expression]
-    assert [type(each) for each in found] == [type(each) for each in VALUES[expression]] if isinstance(found, list) else True
+    assert (
+        [type(each) for each in found] == [type(each) for each in VALUES[expression]]
+        if isinstance(found, list)
+        else True
+    )
     assert type(found) is type(VALUES[expression])
 
 
@@ -92,7 +96,17 @@ def test_a_mistake_has_a_plain_message(expression):
     assert caught.value.message == f"{{{{ {expression} }}}}: {SAYINGS[expression]}"
 
 
-LATER = ("ternary(1, 2)", "bool", "dict2items", "items2dict", "difference([])", "flatten", "zip([])", "basename", "regex_search('a')")
+LATER = (
+    "ternary(1, 2)",
+    "bool",
+    "dict2items",
+    "items2dict",
+    "difference([])",
+    "flatten",
+    "zip([])",
+    "basename",
+    "regex_search('a')",
+)
 
 
 @pytest.mark.parametrize("call", LATER)
@@ -145,7 +159,11 @@ def test_lists_as_sets_obey_the_laws_of_sets(a, b):
 @given(st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=3), max_size=5))
 @settings(deadline=None, max_examples=100)
 def test_entries_make_the_mapping_again(mapping):
-    mapping = {key: value for key, value in mapping.items() if value is not None and (not isinstance(value, int) or abs(value) < 2**63)}
+    mapping = {
+        key: value
+        for key, value in mapping.items()
+        if value is not None and (not isinstance(value, int) or abs(value) < 2**63)
+    }
     assert evaluate("m | dict2items | items2dict", m=mapping) == mapping
     assert evaluate("dict((m.keys() | list) | zip(m.values() | list))", m=mapping) == mapping
 

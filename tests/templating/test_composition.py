@@ -18,9 +18,11 @@ class TestIncludes:
         assert render("a: '{% include 'i' %}'", {"i": "x{{ v }}"}, v=2) == {"a": "x2"}
 
     def test_it_sees_the_names_around_it_and_without_context_none(self):
-        assert render("{% set w = 1 %}\n{% for i in [5] %}\n{% include 'i' %}\n{% endfor %}", {"i": "a: {{ w }}{{ i }}{{ v }}"}, v=3) == {
-            "a": "153"
-        }
+        assert render(
+            "{% set w = 1 %}\n{% for i in [5] %}\n{% include 'i' %}\n{% endfor %}",
+            {"i": "a: {{ w }}{{ i }}{{ v }}"},
+            v=3,
+        ) == {"a": "153"}
         with pytest.raises(RenderError, match="v"):
             render("{% include 'i' without context %}", {"i": "a: {{ v }}"}, v=3)
         assert render("{% include 'i' without context %}", {"i": "a: {{ v | default(1) }}"}, v=3) == {"a": 1}
@@ -28,7 +30,9 @@ class TestIncludes:
     def test_one_may_be_missing_where_that_is_said(self):
         assert render("a: 1\n{% include 'no' ignore missing %}\nb: 2") == {"a": 1, "b": 2}
         assert render("{% include ['no', 'i'] %}", {"i": "a: 1"}) == {"a": 1}
-        with pytest.raises(RuleErrors, match=r"templates/main.j2:2: templates/lables does not exist \(did you mean labels\?\)"):
+        with pytest.raises(
+            RuleErrors, match=r"templates/main.j2:2: templates/lables does not exist \(did you mean labels\?\)"
+        ):
             documents("a: 1\n{% include 'lables' %}", {"labels": ""})
         with pytest.raises(RenderError, match="none of these templates exists"):
             render("a: 1\n{% include ['no', 'nope'] %}")
@@ -103,11 +107,15 @@ class TestMacros:
     def test_call_blocks_with_and_without_arguments(self):
         macro = "{% macro each(l) %}\n{% for i in l %}\n{{ caller(i, loop.index) }}\n{% endfor %}\n{% endmacro %}\n"
         assert render(
-            macro + "a:\n  {% call(item, n) each(v) %}\n  - name: {{ item }}\n    nr: {{ n }}\n  {% endcall %}\n", v=["x", "z"]
+            macro + "a:\n  {% call(item, n) each(v) %}\n  - name: {{ item }}\n    nr: {{ n }}\n  {% endcall %}\n",
+            v=["x", "z"],
         ) == {"a": [{"name": "x", "nr": 1}, {"name": "z", "nr": 2}]}
-        assert render("{% macro box() %}[{{ caller() }}]{% endmacro %}\na: x{% call box() %}b{% endcall %}y") == {"a": "x[b]y"}
+        assert render("{% macro box() %}[{{ caller() }}]{% endmacro %}\na: x{% call box() %}b{% endcall %}y") == {
+            "a": "x[b]y"
+        }
         assert render(
-            "{% import 'm' as m %}\na: {% call m.box() %}b{% endcall %}", {"m": "{% macro box() %}<{{ caller() }}>{% endmacro %}"}
+            "{% import 'm' as m %}\na: {% call m.box() %}b{% endcall %}",
+            {"m": "{% macro box() %}<{{ caller() }}>{% endmacro %}"},
         ) == {"a": "<b>"}
 
     def test_a_macro_in_a_mapping_can_be_called(self):
@@ -123,7 +131,9 @@ class TestInheritance:
 
     def test_a_scoped_block_sees_the_loop(self):
         base = "l:\n{% for i in v %}\n{% block item scoped %}\n- {{ i }}\n{% endblock %}\n{% endfor %}\n"
-        assert render("{% extends 'base' %}\n{% block item %}\n- x{{ i }}\n{% endblock %}", {"base": base}, v=[1, 2]) == {"l": ["x1", "x2"]}
+        assert render(
+            "{% extends 'base' %}\n{% block item %}\n- x{{ i }}\n{% endblock %}", {"base": base}, v=[1, 2]
+        ) == {"l": ["x1", "x2"]}
 
     def test_self_repeats_a_block(self):
         assert render("a: {% block b %}x{{ v }}{% endblock %}\nc: {{ self.b() }}", v=1) == {"a": "x1", "c": "x1"}
@@ -135,7 +145,9 @@ class TestInheritance:
 class TestLoops:
     def test_the_fields_of_loop(self):
         names = ["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"]
-        source = "{% for i in [7, 8] %}\n- [" + ", ".join("{{ loop." + name + " }}" for name in names) + "]\n{% endfor %}"
+        source = (
+            "{% for i in [7, 8] %}\n- [" + ", ".join("{{ loop." + name + " }}" for name in names) + "]\n{% endfor %}"
+        )
         assert render(source) == [[1, 0, 2, 1, True, False, 2, 1, 0], [2, 1, 1, 0, False, True, 2, 1, 0]]
 
     def test_neighbours_cycles_and_changes(self):
@@ -145,7 +157,10 @@ class TestLoops:
     def test_else_filter_and_unpacking(self):
         assert render("{% for i in [] %}\na: 1\n{% else %}\nb: 1\n{% endfor %}") == {"b": 1}
         assert render("{% for i in [1, 2, 3, 4] if i % 2 %}\n- {{ i }}{{ loop.length }}\n{% endfor %}") == ["12", "32"]
-        assert render("{% for k, v in v.items() %}\n{{ k }}: {{ v }}\n{% endfor %}", v={"a": 1, "b": [2]}) == {"a": 1, "b": [2]}
+        assert render("{% for k, v in v.items() %}\n{{ k }}: {{ v }}\n{% endfor %}", v={"a": 1, "b": [2]}) == {
+            "a": 1,
+            "b": [2],
+        }
         assert render("{% for k in v %}\n- {{ k }}\n{% endfor %}", v={"a": 1, "b": 2}) == ["a", "b"]
         assert render("{% for c in 'ab' %}\n- {{ c }}\n{% endfor %}") == ["a", "b"]
         assert render("{% for g, l in v | groupby('k') %}\n{{ g }}: {{ l | map(attribute='n') | list }}\n{% endfor %}", v=[{"k": "a", "n": 1}, {"k": "B", "n": 2}, {"k": "a", "n": 3}]) == {
@@ -157,7 +172,9 @@ class TestLoops:
         source = "{% for i in v recursive %}\n- name: {{ i.n }}\n  {% if i.c is defined %}\n  c:\n    {{ loop(i.c) }}\n  {% endif %}\n{% endfor %}"
         assert render(source, v=tree) == [{"name": "a", "c": [{"name": "b", "c": [{"name": "d"}]}]}, {"name": "e"}]
 
-    @pytest.mark.parametrize(("value", "what"), [(5, "a number"), (None, "null"), (True, "a boolean"), (1.5, "a number")])
+    @pytest.mark.parametrize(
+        ("value", "what"), [(5, "a number"), (None, "null"), (True, "a boolean"), (1.5, "a number")]
+    )
     def test_a_loop_over_what_is_no_list_says_what_it_is(self, value, what):
         with pytest.raises(RenderError, match=f"a loop needs a list or a mapping, not {what}"):
             render("{% for i in v %}\n- 1\n{% endfor %}", v=value)
@@ -198,15 +215,24 @@ class TestFiles:
     def test_a_file_is_taken_verbatim_and_a_render_is_rendered_each_as_one_string(self):
         source = "data:\n  x.conf: {{ file('x.conf') }}\n  y.conf: {{ render('x.conf.j2') }}\n  z.conf: |\n    {{ file('x.conf') }}\n"
         assert render(source, self.FILES, v="a: b") == {
-            "data": {"x.conf": "a={{ v }}\n{# kept #}\n", "y.conf": "a=a: b\nb=${#c}\n1\n", "z.conf": "a={{ v }}\n{# kept #}\n\n"}
+            "data": {
+                "x.conf": "a={{ v }}\n{# kept #}\n",
+                "y.conf": "a=a: b\nb=${#c}\n1\n",
+                "z.conf": "a={{ v }}\n{# kept #}\n\n",
+            }
         }
 
     def test_a_render_sees_the_scope_but_not_what_the_template_has_set(self):
-        assert render("{% set w = 1 %}\na: {{ render('r') }}", {"r": "{{ v }}{{ w | default('-') }}"}, v=2) == {"a": "2-"}
+        assert render("{% set w = 1 %}\na: {{ render('r') }}", {"r": "{{ v }}{{ w | default('-') }}"}, v=2) == {
+            "a": "2-"
+        }
 
     def test_what_is_named_has_to_exist_before_anything_runs(self):
         for word in ("file", "render"):
-            with pytest.raises(RuleErrors, match=r"templates/main.j2:2: templates/nginx.cnf does not exist \(did you mean nginx.conf\?\)"):
+            with pytest.raises(
+                RuleErrors,
+                match=r"templates/main.j2:2: templates/nginx.cnf does not exist \(did you mean nginx.conf\?\)",
+            ):
                 documents(f"a: 1\nb: {{{{ {word}('nginx.cnf') }}}}", {"nginx.conf": ""})
 
     def test_templates_may_render_one_another_to_a_depth_of_twenty(self):
@@ -248,7 +274,9 @@ def test_from_yaml_and_from_json():
 
 def test_the_same_rendered_a_hundred_times_is_the_same():
     template = Library(
-        {"main.j2": "{% for k, v in v | dictsort %}\n{{ k }}: {{ v }}-{{ v | sha256(8) }}\n{% endfor %}\nz:\n  {{ v }}\n"}
+        {
+            "main.j2": "{% for k, v in v | dictsort %}\n{{ k }}: {{ v }}-{{ v | sha256(8) }}\n{% endfor %}\nz:\n  {{ v }}\n"
+        }
     ).text_mapping("main.j2")
     value = {f"k{i}": i for i in range(9, 0, -1)}
     renders = [template.render(scope({"v": value})) for _ in range(100)]

@@ -15,7 +15,9 @@ from tests.templating.rendering import documents, evaluate, scope
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = {what.removeprefix("file="): text for _, what, text in BLOCKS if what.startswith("file=")}
-EXAMPLES = [(text, BLOCKS[number + 1]) for number, (_, what, text) in enumerate(BLOCKS) if what in {"template", "error"}]
+EXAMPLES = [
+    (text, BLOCKS[number + 1]) for number, (_, what, text) in enumerate(BLOCKS) if what in {"template", "error"}
+]
 
 
 def data_of(text):
@@ -53,7 +55,9 @@ def test_the_example_of_a_filter_evaluates_as_documented(expression, gives):
 
 def test_every_filter_of_ruleops_own_has_an_example():
     jinjas = {*jinja2.filters.FILTERS, "tojson"}
-    assert {name for name, _ in ROWS} - jinjas == {name for name in Library({}).environment.filters if name.isidentifier()} - jinjas
+    assert {name for name, _ in ROWS} - jinjas == {
+        name for name in Library({}).environment.filters if name.isidentifier()
+    } - jinjas
 
 
 def test_the_functions_of_the_page_are_those_that_there_are():
@@ -64,7 +68,15 @@ def test_the_functions_of_the_page_are_those_that_there_are():
 def test_no_block_of_the_page_is_left_out():
     assert len(EXAMPLES) >= 10
     assert PAGE.count("\n```") == 2 * len(BLOCKS), "each block says what it is"
-    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {"resource", "template", "result", "error", "message", "file", "create-only"}
+    assert {what.split("=")[0] for _, what, _ in BLOCKS} == {
+        "resource",
+        "template",
+        "result",
+        "error",
+        "message",
+        "file",
+        "create-only",
+    }
 
 
 def test_the_filters_of_the_page_are_those_that_there_are():

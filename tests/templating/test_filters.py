@@ -14,7 +14,9 @@ from tests.templating.rendering import evaluate, render
 
 POD = {
     "metadata": {"name": "p"},
-    "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}, {"type": "Odd"}]},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}, {"type": "Odd"}]
+    },
 }
 
 VALUES = {
@@ -97,7 +99,9 @@ LABEL = st.text("ab-.A9_ h", max_size=8) | st.text(max_size=70)
 @settings(deadline=None, max_examples=examples(400))
 def test_dns_labels_are_valid_and_never_equal_for_different_parts(both):
     def label(parts):
-        return evaluate("v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts)
+        return evaluate(
+            "v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts
+        )
 
     one, other = map(label, both)
     for name in (one, other):
@@ -108,14 +112,19 @@ def test_dns_labels_are_valid_and_never_equal_for_different_parts(both):
 
 
 @pytest.mark.parametrize(
-    ("parts", "name"), [(["web"], "web"), (["web", "0"], "web-0"), (["my-app", "db", "1"], "my-app-db-1"), (["a" * 63], "a" * 63)]
+    ("parts", "name"),
+    [(["web"], "web"), (["web", "0"], "web-0"), (["my-app", "db", "1"], "my-app-db-1"), (["a" * 63], "a" * 63)],
 )
 def test_a_dns_label_is_a_plain_join_when_nothing_is_lost(parts, name):
-    assert evaluate("v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts) == name
+    assert (
+        evaluate("v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts)
+        == name
+    )
 
 
 @pytest.mark.parametrize(
-    "parts", [["Web"], ["a.b"], ["a", "b-c"], ["a" * 64], ["-a"], ["a-"], [""], ["a", ""], ["\u00e4"], ["a-h" + "a" * 13]]
+    "parts",
+    [["Web"], ["a.b"], ["a", "b-c"], ["a" * 64], ["-a"], ["a-"], [""], ["a", ""], ["\u00e4"], ["a-h" + "a" * 13]],
 )
 def test_a_dns_label_carries_a_hash_when_something_is_lost(parts):
     name = evaluate("v[0] | dns_label(" + ", ".join(f"v[{number}]" for number in range(1, len(parts))) + ")", v=parts)

@@ -24,8 +24,14 @@ READS = {"m": "{% macro f() %}{{ v.x }}{% endmacro %}{% set top = v.x %}"}
     ],
 )
 def test_an_imported_macro_sees_the_resource_at_hand(source):
-    template = library(source, {**READS, "n": "{% from 'm' import f %}{% macro g() %}{{ f() }}{% endmacro %}"}).text_mapping("main.j2")
-    assert [template.render(scope({"v": {"x": value}})) for value in ("1a", "2a", "1a")] == [[{"a": "1a"}], [{"a": "2a"}], [{"a": "1a"}]]
+    template = library(
+        source, {**READS, "n": "{% from 'm' import f %}{% macro g() %}{{ f() }}{% endmacro %}"}
+    ).text_mapping("main.j2")
+    assert [template.render(scope({"v": {"x": value}})) for value in ("1a", "2a", "1a")] == [
+        [{"a": "1a"}],
+        [{"a": "2a"}],
+        [{"a": "1a"}],
+    ]
     assert ("v", "x") in {reference.path for reference in template.references}
 
 
@@ -37,24 +43,37 @@ def test_it_sees_what_its_importer_has_set_before():
 
 def test_the_functions_of_the_pass_are_there():
     names = {"now": TemplateFunction("now", lambda: "today")}
-    assert render("{% from 'm' import f %}\na: {{ f() }}", {"m": "{% macro f() %}{{ now() }}{% endmacro %}"}, **names) == {"a": "today"}
+    assert render(
+        "{% from 'm' import f %}\na: {{ f() }}", {"m": "{% macro f() %}{{ now() }}{% endmacro %}"}, **names
+    ) == {"a": "today"}
 
 
 def test_without_context_a_macro_that_reads_something_is_refused_with_its_place():
-    for source, line in [("a: 1\n{% import 'm' as m without context %}", 2), ("{% from 'm' import f without context %}", 1)]:
+    for source, line in [
+        ("a: 1\n{% import 'm' as m without context %}", 2),
+        ("{% from 'm' import f without context %}", 1),
+    ]:
         with pytest.raises(RuleErrors) as caught:
             library(source, READS).text_mapping("main.j2")
         assert (
-            str(caught.value) == f"templates/main.j2:{line}: m reads v, which an import `without context` hides: remove `without context`"
+            str(caught.value)
+            == f"templates/main.j2:{line}: m reads v, which an import `without context` hides: remove `without context`"
         )
     with pytest.raises(RuleErrors, match="n reads v, x, which an import"):
-        library("{% import 'n' as n without context %}", {**READS, "n": "{% import 'm' as m %}{{ x }}"}).text_mapping("main.j2")
-    assert render("{% import 'm' as m without context %}\na: {{ m.f(1) }}", {"m": "{% macro f(v) %}{{ v }}{% endmacro %}"}) == {"a": "1"}
+        library("{% import 'n' as n without context %}", {**READS, "n": "{% import 'm' as m %}{{ x }}"}).text_mapping(
+            "main.j2"
+        )
+    assert render(
+        "{% import 'm' as m without context %}\na: {{ m.f(1) }}", {"m": "{% macro f(v) %}{{ v }}{% endmacro %}"}
+    ) == {"a": "1"}
 
 
 def test_macros_of_nothing_but_their_arguments_are_made_once():
     made = Library(
-        {"main.j2": "{% from 'm' import f %}\na: {{ f(v) }}", "m": "{% macro f(x) %}{{ x | upper }}{{ range(2) | length }}{% endmacro %}"}
+        {
+            "main.j2": "{% from 'm' import f %}\na: {{ f(v) }}",
+            "m": "{% macro f(x) %}{{ x | upper }}{{ range(2) | length }}{% endmacro %}",
+        }
     )
     template = made.text_mapping("main.j2")
     assert template.render(scope({"v": "a"})) == [{"a": "A2"}]
@@ -86,10 +105,12 @@ def test_an_import_in_each_pass_of_a_loop_counts():
 def test_what_a_macro_reads_is_known_before_it_runs():
     assert paths_read("{% from 'm' import f %}{{ f() }}", READS) == {("v", "x")}
     assert paths_read(
-        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}", {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"}
+        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}",
+        {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"},
     ) == {("pods",)}
     template = library(
-        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}", {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"}
+        "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}",
+        {"m": "{% macro f() %}{{ p.spec }}{% endmacro %}"},
     ).text_mapping("main.j2")
     assert [reference.passes for reference in template.references] == [False], "the whole of each pod may be read"
 

@@ -38,7 +38,9 @@ SPREAD = {
 @pytest.mark.parametrize("written", ["{{ v }}", "{{ v | to_yaml | indent(4) }}", "{{ v | to_json }}", "{{ m(v) }}"])
 def test_a_value_alone_on_its_line_is_spread(case, written):
     source, value, expected = SPREAD[case]
-    if written != "{{ v }}" and ("items()" in source or not isinstance(value, (dict, list)) or "comment" in case or "| list" in source):
+    if written != "{{ v }}" and (
+        "items()" in source or not isinstance(value, (dict, list)) or "comment" in case or "| list" in source
+    ):
         return  # the same only for a whole mapping or list
     macro = "{% macro m(w) %}\n{{ w }}\n{% endmacro %}\n" if "m(v)" in written else ""
     assert render(macro + source.replace("{{ v }}", written), v=value) == expected
@@ -104,7 +106,9 @@ def test_omit_null_and_an_if_without_else_leave_out_their_field(source, expected
 
 
 @pytest.mark.parametrize("nothing", ABSENT)
-@pytest.mark.parametrize("source", ["a: x@", "a: 'x @'", "a: @-@", "a: |\n  x=@\n", "a: |\n  x\n  @\n  z\n", "@: 1", "x@: 1", "'@': 1"])
+@pytest.mark.parametrize(
+    "source", ["a: x@", "a: 'x @'", "a: @-@", "a: |\n  x=@\n", "a: |\n  x\n  @\n  z\n", "@: 1", "x@: 1", "'@': 1"]
+)
 def test_omit_and_null_inside_longer_text_are_errors(source, nothing):
     with pytest.raises(RenderError, match=r"null inside longer text|omits its field"):
         render(source.replace("@", "{{ " + nothing + " }}"), v={"n": None})
@@ -125,17 +129,28 @@ def test_omit_inside_a_mapping_or_list_that_the_template_makes_leaves_out_its_en
 @pytest.mark.parametrize("value", [{"x": 1}, [1], {}, []])
 @pytest.mark.parametrize(
     "source",
-    ["a: x{{ v }}", "a: '{{ v }}'", "a: |\n  {{ v }}\n", "a: |\n  x\n  {{ v }}\n", "{{ v }}: 1", "a: {{ 'x' ~ v }}", "a: {{ v | string }}"],
+    [
+        "a: x{{ v }}",
+        "a: '{{ v }}'",
+        "a: |\n  {{ v }}\n",
+        "a: |\n  x\n  {{ v }}\n",
+        "{{ v }}: 1",
+        "a: {{ 'x' ~ v }}",
+        "a: {{ v | string }}",
+    ],
 )
 def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_line_and_expression(source, value):
-    with pytest.raises(RenderError, match=r"templates/main.j2:\d: \{\{ .*v.* \}\}: a (mapping|list) inside longer text") as caught:
+    with pytest.raises(
+        RenderError, match=r"templates/main.j2:\d: \{\{ .*v.* \}\}: a (mapping|list) inside longer text"
+    ) as caught:
         render(source, v=value)
     assert caught.value.expression
     assert "v" in caught.value.expression
 
 
 @pytest.mark.parametrize(
-    ("source", "line"), [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)]
+    ("source", "line"),
+    [("a:\n  x: 1\n  {{ v }}\n", 3), ("a:\n  {{ v }}\n  x: 1\n", 3), ("{{ k }}: 1\nx: 2", 1), ("x: 2\n{{ k }}: 1", 2)],
 )
 def test_a_duplicate_key_is_an_error(source, line):
     with pytest.raises(RenderError, match=r"duplicate key") as caught:
@@ -157,10 +172,14 @@ def test_dumps_are_data_alone_on_a_line_and_text_elsewhere():
     assert render("a: {{ v | to_json }}", v=value) == {"a": '{"x":[1],"q":"a: b"}'}
     assert render("a: '{{ v | to_json }}'", v=value) == {"a": '{"x":[1],"q":"a: b"}'}
     assert render("a: |\n  b:\n    {{ v | to_yaml | indent(4) }}\n", v=value) == {"a": "b:\n  x:\n  - 1\n  q: 'a: b'\n"}
-    assert render("a: |\n  {{ v | to_json(indent=2) }}\n", v=value) == {"a": '{\n  "x": [\n    1\n  ],\n  "q": "a: b"\n}\n'}
+    assert render("a: |\n  {{ v | to_json(indent=2) }}\n", v=value) == {
+        "a": '{\n  "x": [\n    1\n  ],\n  "q": "a: b"\n}\n'
+    }
     assert render("a: |\n  {{ {} | to_yaml }}\n") == {"a": "{}\n"}
     assert render("a: {{ (v | to_json) | b64encode }}", v=[1]) == {"a": "WzFd"}
-    assert render("a: {{ v | to_yaml | length }}\nb: {{ 'x' in (v | to_json) }}\nc: {{ (v | to_json) == '[1]' }}", v=[1]) == {
+    assert render(
+        "a: {{ v | to_yaml | length }}\nb: {{ 'x' in (v | to_json) }}\nc: {{ (v | to_json) == '[1]' }}", v=[1]
+    ) == {
         "a": 3,
         "b": False,
         "c": True,
@@ -208,7 +227,9 @@ def test_captured_text_of_a_single_value_keeps_it_alone_and_is_text_in_a_line():
 
 
 def test_empty_captured_text_takes_its_line_along():
-    source = "{% macro m(v) %}{% if v %}\nx: 1\n{% endif %}{% endmacro %}\na:\n  b: 1\n  {{ m(false) }}  # {{ v }}\n  c: 2\n"
+    source = (
+        "{% macro m(v) %}{% if v %}\nx: 1\n{% endif %}{% endmacro %}\na:\n  b: 1\n  {{ m(false) }}  # {{ v }}\n  c: 2\n"
+    )
     assert render(source, v="never") == {"a": {"b": 1, "c": 2}}
     assert render("{% macro m() %}{% endmacro %}\na: |\n  b\n  {{ m() }}\n  c\n") == {"a": "b\nc\n"}
     assert render("{% macro m() %}{% endmacro %}\n{{ m() }}\nb: 1") == {"b": 1}
@@ -231,7 +252,13 @@ def test_documents():
 
 def test_booleans_and_numbers_print_as_yaml_has_them():
     source = "a: x{{ v.t }}{{ v.f }}{{ v.i }}{{ v.d }}\nb: '{{ v.t }}'\nc: {{ v.d }}\n{{ v.t }}: 1\n{{ v.i }}: 2"
-    assert render(source, v={"t": True, "f": False, "i": 3, "d": 1.5}) == {"a": "xtruefalse31.5", "b": "true", "c": 1.5, "true": 1, "3": 2}
+    assert render(source, v={"t": True, "f": False, "i": 3, "d": 1.5}) == {
+        "a": "xtruefalse31.5",
+        "b": "true",
+        "c": 1.5,
+        "true": 1,
+        "3": 2,
+    }
     assert render("a: x{{ 1e21 }}y{{ 1e-7 }}") == {"a": "x1e+21y1e-07"}
 
 
@@ -244,11 +271,16 @@ def test_a_number_that_json_cannot_hold_is_an_error(expression, source):
 
 
 def test_a_value_in_a_comment_is_not_evaluated():
-    assert render("a: 1 # {{ v.missing.more }} {{ 1 / 0 }}\n# {{ v.missing }}\nb: |\n  x\n# {{ 1/0 }}\n", v={}) == {"a": 1, "b": "x\n"}
+    assert render("a: 1 # {{ v.missing.more }} {{ 1 / 0 }}\n# {{ v.missing }}\nb: |\n  x\n# {{ 1/0 }}\n", v={}) == {
+        "a": 1,
+        "b": "x\n",
+    }
 
 
 def test_loops_and_inline_ifs_in_flow():
-    assert render("a: [{% for i in v %}{{ i }}, {% endfor %}]\nb: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]) == {
+    assert render(
+        "a: [{% for i in v %}{{ i }}, {% endfor %}]\nb: {% if v %}yes{% else %}no{% endif %}\n", v=[1, "x"]
+    ) == {
         "a": [1, "x"],
         "b": True,
     }

@@ -260,11 +260,15 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def attacked():
     command = [sys.executable, "-c", PARENT, str(MEMORY), str(SECONDS)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    ) as process:
         yield process
 
 
-@pytest.mark.parametrize("attack", [pytest.param(name, marks=pytest.mark.slow) if name in PATIENT else name for name in ATTACKS])
+@pytest.mark.parametrize(
+    "attack", [pytest.param(name, marks=pytest.mark.slow) if name in PATIENT else name for name in ATTACKS]
+)
 def test_an_attack_ends_soon_with_a_clear_error(attack, attacked):
     attacked.stdin.write(json.dumps(ATTACKS[attack]) + "\n")
     attacked.stdin.flush()
@@ -283,13 +287,17 @@ def test_each_patient_attack_is_an_attack():
 def test_ordinary_amounts_pass():
     assert len(render("a: {{ v }}", v="a" * MAX_TEXT)["a"]) == MAX_TEXT
     assert len(render("{% for i in range(4000) %}\n- name: {{ i }}\n  value: x{{ i }}\n{% endfor %}")) == 4000
-    assert len(evaluate("v | map(attribute='n') | sort | unique | list", v=[{"n": f"n{i}"} for i in range(5000)])) == 5000
+    assert (
+        len(evaluate("v | map(attribute='n') | sort | unique | list", v=[{"n": f"n{i}"} for i in range(5000)])) == 5000
+    )
     assert evaluate("'x' * 100000") == "x" * 100000
     assert evaluate("2 ** 60") == 2**60
     assert evaluate("range(10000) | length") == 10000
     lines = "".join(f"server-{i} 10.0.{i // 250}.{i % 250};\n" for i in range(5000))
     assert len(evaluate("v | regex_findall('[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+')", v=lines)) == 5000
-    assert evaluate("v | regex_replace('(?m)^([^ ]*) (.*);$', '\\\\2 \\\\1')", v=lines).startswith("10.0.0.0 server-0\n")
+    assert evaluate("v | regex_replace('(?m)^([^ ]*) (.*);$', '\\\\2 \\\\1')", v=lines).startswith(
+        "10.0.0.0 server-0\n"
+    )
     assert evaluate("v.rfind('server-')", v=lines) == lines.rfind("server-")
     assert evaluate("v | wordwrap(40)", v=lines) == lines.rstrip()
     assert evaluate("v | trim('; ')", v=" a;" * 20000) == (" a;" * 20000).strip("; ")
@@ -302,6 +310,9 @@ def test_the_budget_is_that_of_one_render_and_is_filled_up_for_the_next():
 
 
 def test_the_limits_of_this_test_are_below_what_the_machine_has():
-    assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY or resource.getrlimit(resource.RLIMIT_AS)[0] > MEMORY
+    assert (
+        resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+        or resource.getrlimit(resource.RLIMIT_AS)[0] > MEMORY
+    )
     with pytest.raises(RenderError, match="too much work"):
         render("{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}")

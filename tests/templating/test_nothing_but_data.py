@@ -73,7 +73,10 @@ def test_no_way_leads_out(escape):
 
 @pytest.mark.parametrize("escape", [escape for escape in ESCAPES if not escape.endswith("first") and "(" not in escape])
 def test_no_way_is_even_defined(escape):
-    assert evaluate(f"({escape}) is defined", spec={"x": 1, "list": [1], "name": "n"}) is False or escape in DEFINED_BUT_NO_DATA
+    assert (
+        evaluate(f"({escape}) is defined", spec={"x": 1, "list": [1], "name": "n"}) is False
+        or escape in DEFINED_BUT_NO_DATA
+    )
 
 
 DEFINED_BUT_NO_DATA = {"self", "spec.list"}
@@ -104,7 +107,9 @@ def test_no_statement_leads_out(source):
 def test_private_names_of_an_import_stay_private():
     with pytest.raises(RenderError):
         render("{% import 'o' as o %}\na: {{ o._private }}", {"o": "{% set _private = 1 %}{% set public = 2 %}"})
-    assert render("{% import 'o' as o %}\na: {{ o.public }}\nb: {{ o.other | default(3) }}", {"o": "{% set public = 2 %}"}) == {
+    assert render(
+        "{% import 'o' as o %}\na: {{ o.public }}\nb: {{ o.other | default(3) }}", {"o": "{% set public = 2 %}"}
+    ) == {
         "a": 2,
         "b": 3,
     }
@@ -126,4 +131,6 @@ def test_only_functions_that_a_scope_brings_can_be_called():
 def test_the_names_that_no_id_may_have_hold_all_that_jinja_and_we_define():
     environment = Library({}).environment
     assert set(environment.globals) <= JINJA_NAMES
-    assert not {"lipsum", "attr", "random", "pprint", "safe", "urlize", "xmlattr"} & (set(environment.globals) | set(environment.filters))
+    assert not {"lipsum", "attr", "random", "pprint", "safe", "urlize", "xmlattr"} & (
+        set(environment.globals) | set(environment.filters)
+    )

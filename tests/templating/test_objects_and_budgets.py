@@ -10,7 +10,11 @@ from ruleop.templating.values.budget import FUEL, MAX_OUTPUT, METER, Exhausted, 
 from ruleop.templating.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
 
-PODS = [{"kind": "Pod", "metadata": {"name": "a"}}, {"kind": "Job", "metadata": {"name": "a"}}, {"kind": "Pod", "metadata": {"name": "7"}}]
+PODS = [
+    {"kind": "Pod", "metadata": {"name": "a"}},
+    {"kind": "Job", "metadata": {"name": "a"}},
+    {"kind": "Pod", "metadata": {"name": "7"}},
+]
 
 
 class TestListsOfObjects:
@@ -30,7 +34,11 @@ class TestListsOfObjects:
         assert self.value("pods[2].metadata.name") == "7"
 
     def test_one_that_is_not_there_is_waited_for_by_name(self):
-        waited = [("pods['b'].kind", "pods.b.kind"), ("pods['Service/a'].x", "pods['Service/a'].x"), ("pods['1'].kind", "pods['1'].kind")]
+        waited = [
+            ("pods['b'].kind", "pods.b.kind"),
+            ("pods['Service/a'].x", "pods['Service/a'].x"),
+            ("pods['1'].kind", "pods['1'].kind"),
+        ]
         for expression, path in waited:
             with pytest.raises(Waiting) as caught:
                 self.value(expression)
@@ -88,7 +96,10 @@ class TestBudgets:
             ),
             ("a: {{ 10 ** 600 }}", r"\{\{ 10 \*\* 600 \}\}: a power of more than 512 bits"),
             ("a: {{ 'a' | regex_match('a' * 4097) }}", "the regular expression has more than 4,096 characters"),
-            ("a:\n{% for i in range(20) %}\n- {{ v }}\n{% endfor %}", f"the printed values have more than {MAX_OUTPUT:,} characters"),
+            (
+                "a:\n{% for i in range(20) %}\n- {{ v }}\n{% endfor %}",
+                f"the printed values have more than {MAX_OUTPUT:,} characters",
+            ),
             ("a: {{ [v] * 20 }}", f"data of more than {MAX_OUTPUT:,} characters"),
             ("{% set x %}{{ v }}{{ v }}{{ v }}{{ v }}{% endset %}\na: {{ x }}", "text of "),
             ("{% for i in range(5001) %}\n---\na: 1\n{% endfor %}", "5,001 documents; at most 5,000 are allowed"),
@@ -97,7 +108,10 @@ class TestBudgets:
                 "data nested deeper than 128 levels",
             ),
             ("a: {{ v }}" + "x" * 3_200_000, "the rendered text has 3,200,00. characters"),
-            ("{% macro m() %}{{ m() }}{% endmacro %}\na: {{ m() }}", "macros, includes or values are nested too deeply"),
+            (
+                "{% macro m() %}{{ m() }}{% endmacro %}\na: {{ m() }}",
+                "macros, includes or values are nested too deeply",
+            ),
             ("a: {{ render('main.j2') }}", "render: templates render each other recursively"),
         ],
     )
@@ -151,7 +165,9 @@ class TestBudgets:
         monkeypatch.setattr("ruleop.templating.compile.renderer.lay_out", lambda _: fail())
         with pytest.raises(RenderError, match="needs too much memory"):
             library("a: 1").text_mapping("main.j2").render({})
-        monkeypatch.setattr("ruleop.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError))
+        monkeypatch.setattr(
+            "ruleop.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError)
+        )
         with pytest.raises(RenderError, match="nested too deeply"):
             library("a: 1").text_mapping("main.j2").render({})
 

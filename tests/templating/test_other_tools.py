@@ -122,7 +122,13 @@ def test_hints_are_valid_templates():
     assert not set(NOT_OFFERED) & set(KNOWN)
     assert not set(TESTS) & set(library.environment.tests)
     assert not set(FUNCTIONS) & {*KNOWN, *NAMES} - {"list"}
-    for told in (*FILTERS.values(), *TESTS.values(), *FUNCTIONS.values(), *NAMES.values(), *(instead_of(name) for name in FILTER_NAMES)):
+    for told in (
+        *FILTERS.values(),
+        *TESTS.values(),
+        *FUNCTIONS.values(),
+        *NAMES.values(),
+        *(instead_of(name) for name in FILTER_NAMES),
+    ):
         assert told in KNOWN or "`" in told or told.startswith("write ")
         for snippet in re.findall(r"`([^`]+)`", told):
             if "{" in snippet:

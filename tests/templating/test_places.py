@@ -125,7 +125,10 @@ def test_the_first_of_several_mistakes_is_reported():
         ("a: 1\n{% set x | indent(v) %}{% endset %}", "main.j2:2: the arguments of the filter of a set block"),
         ("{% set x | replace('a', v.x) | upper %}{% endset %}", "the filter of a set block"),
         ("{% autoescape true %}{% endautoescape %}", "the tag autoescape is not offered"),
-        ("a: {{ 1 }}\n{% block x %}{% endblock %}{% block x %}{% endblock %}", "main.j2:2: template syntax: block 'x' defined twice"),
+        (
+            "a: {{ 1 }}\n{% block x %}{% endblock %}{% block x %}{% endblock %}",
+            "main.j2:2: template syntax: block 'x' defined twice",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_templates_text_is_found_at_load_in_plain_words(source, message):
@@ -153,8 +156,14 @@ def test_eighteen_loops_in_one_another_are_not_too_many():
 
 def test_all_files_of_a_template_are_checked_and_all_mistakes_reported_at_once():
     with pytest.raises(RuleErrors) as caught:
-        Library({"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}).text_mapping("a")
-    assert sorted(mistake.site.path for mistake in caught.value.mistakes) == ["templates/b", "templates/b", "templates/c"]
+        Library(
+            {"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}
+        ).text_mapping("a")
+    assert sorted(mistake.site.path for mistake in caught.value.mistakes) == [
+        "templates/b",
+        "templates/b",
+        "templates/c",
+    ]
     with pytest.raises(RuleErrors, match=r"templates/nope: no such template \(did you mean none\?\)"):
         Library({"none": ""}).text("nope")
 

@@ -17,7 +17,9 @@ from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
 
 OBJECT = st.dictionaries(st.text(max_size=5), JSON | st.text(), min_size=1, max_size=4)
-UNICODE = OBJECT.filter(lambda value: not any(0xD800 <= ord(sign) < 0xE000 for sign in json.dumps(value, ensure_ascii=False)))
+UNICODE = OBJECT.filter(
+    lambda value: not any(0xD800 <= ord(sign) < 0xE000 for sign in json.dumps(value, ensure_ascii=False))
+)
 
 
 def read(text):
@@ -44,7 +46,10 @@ def test_an_emoji_as_tools_write_it():
 
 
 def test_comments_may_stand_before_json():
-    assert read('# one\n\n# two\n{"a": "\\ud83d\\ude00"}\n---  # three\n# four\n{"b": 1}\n') == [{"a": "\U0001f600"}, {"b": 1}]
+    assert read('# one\n\n# two\n{"a": "\\ud83d\\ude00"}\n---  # three\n# four\n{"b": 1}\n') == [
+        {"a": "\U0001f600"},
+        {"b": 1},
+    ]
 
 
 def test_a_key_of_more_than_1024_characters():
@@ -56,7 +61,10 @@ def test_a_key_of_more_than_1024_characters():
     "between", ["\n---\n", "\n", " ", "\r\n---\r\n", "\n--- # the second\n", "\n---\n# nothing\n---\n", "\n---\n---\n"]
 )
 def test_several_documents(between):
-    assert read('{"a": "\\ud83d\\ude00"}' + between.replace("# the second", "") + '{"b": [1]}\n') == [{"a": "\U0001f600"}, {"b": [1]}]
+    assert read('{"a": "\\ud83d\\ude00"}' + between.replace("# the second", "") + '{"b": [1]}\n') == [
+        {"a": "\U0001f600"},
+        {"b": [1]},
+    ]
     if "---" in between:
         assert read(f"a: 1\n{between}b: [2]{between}{{}}") == [{"a": 1}, {"b": [2]}, {}]
 
@@ -98,7 +106,9 @@ def test_what_is_wrong_has_its_place(text, expected):
 
 
 def test_an_alias_is_replaced_by_the_value_of_its_anchor():
-    assert read("a: &x {b: [1]}\nc: *x\nd: [*x, &y z, *y]\n") == [{"a": {"b": [1]}, "c": {"b": [1]}, "d": [{"b": [1]}, "z", "z"]}]
+    assert read("a: &x {b: [1]}\nc: *x\nd: [*x, &y z, *y]\n") == [
+        {"a": {"b": [1]}, "c": {"b": [1]}, "d": [{"b": [1]}, "z", "z"]}
+    ]
 
 
 def test_the_last_anchor_of_a_name_counts():
@@ -137,7 +147,11 @@ def test_merge_keys(text, expected):
         ("a: &x 1\n---\nb: *x\n", 3, "the alias *x has no anchor"),
         ("a: &x [1, *x]\n", 1, "the alias *x is inside the value of its own anchor"),
         ("a: &x 1\nb: {<<: *x}\n", 2, "the merge key << takes a mapping or a list of mappings"),
-        ("a: &x {b: 1}\nd:\n  b: 2\n  <<: *x\n", 4, 'the merge key << comes after the key "b", which it also contains: put << first'),
+        (
+            "a: &x {b: 1}\nd:\n  b: 2\n  <<: *x\n",
+            4,
+            'the merge key << comes after the key "b", which it also contains: put << first',
+        ),
         ("a: &x {b: 1}\nd:\n  <<: *x\n  <<: {c: 1}\n", 4, 'duplicate key "<<": the first is on line 3'),
         ("a: &x {b: 1}\nd:\n  <<: *x\n  c: 1\n  c: 2\n", 5, 'duplicate key "c"'),
         ("a: !!str 1\n", 1, "tags are not allowed (tag:yaml.org,2002:str)"),
@@ -168,8 +182,9 @@ def nested(levels, width):
 )
 def test_a_bomb_is_refused_before_it_grows(bomb):
     (_, _, said) = refused(bomb)[-1]
-    assert said == "the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" or said.startswith(
-        "the alias"
+    assert (
+        said == "the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out"
+        or said.startswith("the alias")
     )
 
 

@@ -45,14 +45,21 @@ def test_it_gives_what_a_template_gives():
 def test_what_is_not_a_mapping_is_an_error_with_its_place_and_expression(value, what):
     with pytest.raises(RenderError) as caught:
         tree('a: 1\nlabels:\n  "{{ v }}":\n', v=value)
-    assert str(caught.value) == f"watches.yaml:3:3: {{{{ v }}}}: a key without a value spreads a mapping, and this is {what}"
+    assert (
+        str(caught.value)
+        == f"watches.yaml:3:3: {{{{ v }}}}: a key without a value spreads a mapping, and this is {what}"
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "place", "message"),
     [
         ('team: blue\n"{{ l }}":\n', "watches.yaml:2:1", '{{ l }}: spreading this adds the duplicate key "team"'),
-        ('"{{ l }}":\nteam: blue\n', "watches.yaml:2:1", 'duplicate key "team": the mapping that is spread above adds it too'),
+        (
+            '"{{ l }}":\nteam: blue\n',
+            "watches.yaml:2:1",
+            'duplicate key "team": the mapping that is spread above adds it too',
+        ),
         (
             '"{{ l }}":\n"{{ l | combine({}) }}":\n',
             "watches.yaml:2:1",

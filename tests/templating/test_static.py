@@ -57,7 +57,10 @@ def test_the_kinds_and_whether_there_are_many(case):
         ("apiVersion: v{{ x }}\nkind: Secret\n", "templates/main.j2:1: apiVersion must be plain text"),
         ("apiVersion: v1\nkind: '{{ x }}'\n", "templates/main.j2:2: kind must be plain text"),
         ("{apiVersion: v1, kind: {{ x }}}\n", "templates/main.j2:1: kind must be plain text"),
-        ("{% if x %}\napiVersion: {{ x }}\n{% endif %}\nkind: Secret", "templates/main.j2:2: apiVersion must be plain text"),
+        (
+            "{% if x %}\napiVersion: {{ x }}\n{% endif %}\nkind: Secret",
+            "templates/main.j2:2: apiVersion must be plain text",
+        ),
         ("{% include 'dynamic' %}", "templates/dynamic:1: kind must be plain text"),
         ("apiVersion: v1\nkind: List\n", "`kind: List` is not supported"),
         ("a: 1\n", "no apiVersion and kind in plain text"),
@@ -146,11 +149,19 @@ def test_the_chains_of_fields_that_are_read(source):
 
 def test_names_calls_and_assignments_with_their_lines():
     source = "{% set x = a.b %}\n{% for i, j in c %}\n{{ i | upper }}{{ now() }}\n{% endfor %}\n{% import 'm' as l %}\n{% from 'm' import f as g, h %}\n{{ x.items() }}{{ y is odd }}"
-    template = library(source, {"m": "{% macro f() %}{{ z | lower }}{% endmacro %}{% set h = 1 %}"}).text_mapping("main.j2")
+    template = library(source, {"m": "{% macro f() %}{{ z | lower }}{% endmacro %}{% set h = 1 %}"}).text_mapping(
+        "main.j2"
+    )
     assert template.names == {"a", "c", "now", "y", "z"}
     calls = {(name, site.path, site.line) for name, site in template.calls}
     main = "templates/main.j2"
-    assert {("upper", main, 3), ("now", main, 3), (".items", main, 7), ("odd", main, 7), ("lower", "templates/m", 1)} <= calls
+    assert {
+        ("upper", main, 3),
+        ("now", main, 3),
+        (".items", main, 7),
+        ("odd", main, 7),
+        ("lower", "templates/m", 1),
+    } <= calls
     assert {(name, site.path, site.line) for name, site in template.assigned} == {
         ("x", main, 1), ("i", main, 2), ("j", main, 2), ("l", main, 5), ("g", main, 6), ("h", main, 6), ("f", "templates/m", 1), ("h", "templates/m", 1),
     }  # fmt: skip

@@ -7,7 +7,21 @@ from typing import Any
 import pytest
 
 from ruleop.errors import RenderError, Site
-from ruleop.templating import OMIT, Broken, Fault, Later, Lazy, Library, Missing, NotThereYet, Origin, Unwanted, Waiting, read_yaml, view
+from ruleop.templating import (
+    OMIT,
+    Broken,
+    Fault,
+    Later,
+    Lazy,
+    Library,
+    Missing,
+    NotThereYet,
+    Origin,
+    Unwanted,
+    Waiting,
+    read_yaml,
+    view,
+)
 from ruleop.templating.values.undefined import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 
@@ -127,16 +141,28 @@ def test_an_item_without_the_attribute_is_skipped(expression, origin):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("spec.autoscalng.min", "spec.autoscalng.min is not set (did you mean spec.autoscaling?); use `default(...)` if it may be missing"),
+        (
+            "spec.autoscalng.min",
+            "spec.autoscalng.min is not set (did you mean spec.autoscaling?); use `default(...)` if it may be missing",
+        ),
         (
             "spec.autoscaling.mon",
             "spec.autoscaling.mon is not set (did you mean spec.autoscaling.min?); use `default(...)` if it may be missing",
         ),
         ("spec.list[7]", "spec.list[7] is not set (spec.list has 1 items); use `default(...)` if it may be missing"),
-        ("spec.list[0].nme", "spec.list[0].nme is not set (did you mean spec.list[0].name?); use `default(...)` if it may be missing"),
+        (
+            "spec.list[0].nme",
+            "spec.list[0].nme is not set (did you mean spec.list[0].name?); use `default(...)` if it may be missing",
+        ),
         ("spec.empty.x", "spec.empty.x is not set (spec.empty is empty); use `default(...)` if it may be missing"),
-        ("spec['a/b']", "spec['a/b'] is not set (spec has autoscaling, list, empty, key, text); use `default(...)` if it may be missing"),
-        ("spec.list.name", "spec.list.name is not set (spec.list has 1 items); use `default(...)` if it may be missing"),
+        (
+            "spec['a/b']",
+            "spec['a/b'] is not set (spec has autoscaling, list, empty, key, text); use `default(...)` if it may be missing",
+        ),
+        (
+            "spec.list.name",
+            "spec.list.name is not set (spec.list has 1 items); use `default(...)` if it may be missing",
+        ),
         (
             "spec.autoscaling[spec.key]",
             "spec.autoscaling[...] is not set (spec.autoscaling has min); use `default(...)` if it may be missing",
@@ -182,7 +208,9 @@ def test_a_lenient_render_leaves_out_what_waits_and_nothing_else():
     with pytest.raises(Waiting):
         template.render({"a": later})
     with pytest.raises(RenderError, match="not set"):
-        Library({"main.j2": source.replace("a.x", "s.x")}).text_mapping("main.j2").render({"a": later, "s": given}, lenient=True)
+        Library({"main.j2": source.replace("a.x", "s.x")}).text_mapping("main.j2").render(
+            {"a": later, "s": given}, lenient=True
+        )
     assert lenient_tree(
         '{p: "{{ a.x }}", q: "{{ a.y }}", r: "t-{{ a.y }}", l: ["{{ a.y }}", 2], "{{ a.y }}": 1, "{{ a.x }}": 3}', later
     ) == {"p": 1, "l": [2], "1": 3}
@@ -269,7 +297,9 @@ class TestLazy:
             library().expression("v", HERE).value(lazies)
 
     def test_a_view_may_hold_one_at_its_top(self):
-        assert render("a: {{ v }}", v={"x": Lazy("x", lambda: 3), "q": view("q", {"r": 1})}) == {"a": {"x": 3, "q": {"r": 1}}}
+        assert render("a: {{ v }}", v={"x": Lazy("x", lambda: 3), "q": view("q", {"r": 1})}) == {
+            "a": {"x": 3, "q": {"r": 1}}
+        }
 
 
 def test_the_repr_of_an_undefined_value_is_only_its_type():

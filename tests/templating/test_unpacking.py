@@ -31,7 +31,9 @@ def test_keys_and_values_are_unpacked_into_two_names(pairs):
 def test_names_in_brackets_are_filled_from_within():
     assert render("{% for (a, b), c in [[(1, 2), 3]] %}\nx: {{ [a, b, c] }}\n{% endfor %}") == {"x": [1, 2, 3]}
     assert render("{% set a, b = [1, 2] %}\nx: {{ a }}{{ b }}") == {"x": "12"}
-    assert render("{% set a, (b, c) = threes[0][0], threes[0][1:] %}\nx: {{ a }}{{ b }}{{ c }}", **NAMES) == {"x": "123"}
+    assert render("{% set a, (b, c) = threes[0][0], threes[0][1:] %}\nx: {{ a }}{{ b }}{{ c }}", **NAMES) == {
+        "x": "123"
+    }
 
 
 def test_a_loop_of_several_names_still_has_its_loop_its_filter_and_its_else():

@@ -78,7 +78,12 @@ PLACES: dict[str, tuple[str, Any]] = {
     "an inline if": ("a: {{ v if true }}", lambda v: {"a": v}),
     "quote": ("a: {{ v | quote }}", lambda v: {"a": v}),
 }  # fmt: skip
-FILES = {"m.j2": MACROS, "i.j2": "k: {{ v }}\nq: '{{ v }}'\n", "base.j2": "a: 1\n{% block body %}{% endblock %}\n", "r.j2": "conf={{ v }};"}
+FILES = {
+    "m.j2": MACROS,
+    "i.j2": "k: {{ v }}\nq: '{{ v }}'\n",
+    "base.j2": "a: 1\n{% block body %}{% endblock %}\n",
+    "r.j2": "conf={{ v }};",
+}
 
 
 def shape(value: Any) -> Any:
@@ -89,7 +94,9 @@ def shape(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, Any]:
-    return {place: Library({"main.j2": source, **FILES}).text_mapping("main.j2") for place, (source, _) in PLACES.items()}
+    return {
+        place: Library({"main.j2": source, **FILES}).text_mapping("main.j2") for place, (source, _) in PLACES.items()
+    }
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -104,7 +111,9 @@ def test_a_hostile_string_arrives_as_it_is(place, compiled):
 @given(st.sampled_from(sorted(PLACES)), st.text(st.characters(), max_size=30))
 @settings(max_examples=examples(600), deadline=None)
 def test_any_string_arrives_as_it_is(place, value):
-    template = _COMPILED.get(place) or _COMPILED.setdefault(place, Library({"main.j2": PLACES[place][0], **FILES}).text_mapping("main.j2"))
+    template = _COMPILED.get(place) or _COMPILED.setdefault(
+        place, Library({"main.j2": PLACES[place][0], **FILES}).text_mapping("main.j2")
+    )
     assert template.render(scope({"v": value})) == [PLACES[place][1](value)]
 
 
@@ -133,7 +142,9 @@ def same(one: Any, other: Any) -> bool:
 @given(JSON.filter(lambda value: value is not None))
 @settings(deadline=None)
 def test_a_whole_value_keeps_its_type_whatever_it_is(value):
-    assert same(render("a: {{ v }}\nb: [{{ v }}]\nc: {d: {{ v }}}", v=value), {"a": value, "b": [value], "c": {"d": value}})
+    assert same(
+        render("a: {{ v }}\nb: [{{ v }}]\nc: {d: {{ v }}}", v=value), {"a": value, "b": [value], "c": {"d": value}}
+    )
     assert same(tree('{a: "{{ v }}", b: ["{{ v }}"]}', v=value), {"a": value, "b": [value]})
 
 
@@ -148,7 +159,14 @@ def test_an_object_of_watches_yaml_keeps_hostile_strings_unchanged(value):
         x={{ v }}
       text: "{{ v | string }}"
     """
-    expected = {"whole": value, "part": f"x-{value}-y", f"k-{value}": 1, "list": [value, "b"], "block": f"x={value}\n", "text": value}
+    expected = {
+        "whole": value,
+        "part": f"x-{value}-y",
+        f"k-{value}": 1,
+        "list": [value, "b"],
+        "block": f"x={value}\n",
+        "text": value,
+    }
     assert tree(source, v=value) == expected
 
 
@@ -180,7 +198,9 @@ def test_a_template_file_and_an_object_give_the_same(source, value):
 
 def test_a_template_with_a_reserved_character_is_an_error_with_its_line():
     for character in "\ufdd0\ufdd1\ufdd2":
-        with pytest.raises(RuleErrors, match=rf"templates/main.j2:2: the character U\+{ord(character):04X} is reserved"):
+        with pytest.raises(
+            RuleErrors, match=rf"templates/main.j2:2: the character U\+{ord(character):04X} is reserved"
+        ):
             documents(f"a: 1\nb: {character}")
         with pytest.raises(RuleErrors, match="reserved"):
             tree(f'"x{character}"')
@@ -192,7 +212,10 @@ def test_half_a_surrogate_pair_in_a_template_is_refused_not_a_crash():
 
 
 def test_what_is_rendered_once_is_not_rendered_again():
-    assert render("{% set w = v %}\na: {{ w }}\nb: {{ w | string }}", v="{{ 7 * 7 }}") == {"a": "{{ 7 * 7 }}", "b": "{{ 7 * 7 }}"}
+    assert render("{% set w = v %}\na: {{ w }}\nb: {{ w | string }}", v="{{ 7 * 7 }}") == {
+        "a": "{{ 7 * 7 }}",
+        "b": "{{ 7 * 7 }}",
+    }
 
 
 def test_inputs_are_never_changed_and_renders_repeat():

@@ -72,7 +72,11 @@ def test_text_without_tags_comes_out_as_it_went_in(source):
     assert text_of("x" + source) == "x" + source
 
 
-@given(st.lists(st.sampled_from(["a", " ", "\n", "{% if true %}", "{% endif %}", "{# c #}", "{{ 'v' }}", "\t"]), max_size=14))
+@given(
+    st.lists(
+        st.sampled_from(["a", " ", "\n", "{% if true %}", "{% endif %}", "{# c #}", "{{ 'v' }}", "\t"]), max_size=14
+    )
+)
 @settings(deadline=None, max_examples=examples(300))
 def test_tags_take_only_blanks_of_their_own_lines(pieces):
     depth = 0

@@ -43,10 +43,20 @@ def test_scalars_mean_what_they_mean_to_kubectl(text):
     assert str(value) == str(TYPING[text])
 
 
-HUGE = ["9" * 400, "-" + "9" * 400, "0x" + "f" * 300, "-0x" + "f" * 300, "0b" + "1" * 1100, "0o" + "7" * 400, "1" + "_000" * 200]
+HUGE = [
+    "9" * 400,
+    "-" + "9" * 400,
+    "0x" + "f" * 300,
+    "-0x" + "f" * 300,
+    "0b" + "1" * 1100,
+    "0o" + "7" * 400,
+    "1" + "_000" * 200,
+]
 
 
-@pytest.mark.parametrize("text", [".inf", "-.inf", "+.inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN", "1e999", "-1e999", *HUGE])
+@pytest.mark.parametrize(
+    "text", [".inf", "-.inf", "+.inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN", "1e999", "-1e999", *HUGE]
+)
 def test_numbers_that_json_cannot_hold_are_refused(text):
     with pytest.raises(NotJson):
         resolve_scalar(text)
@@ -55,7 +65,9 @@ def test_numbers_that_json_cannot_hold_are_refused(text):
 
 
 def test_quotes_and_blocks_are_always_text():
-    assert read("a: 'yes'\nb: \"1\"\nc: |-\n  true\nd: >-\n  1\ne: ''") == [{"a": "yes", "b": "1", "c": "true", "d": "1", "e": ""}]
+    assert read("a: 'yes'\nb: \"1\"\nc: |-\n  true\nd: >-\n  1\ne: ''") == [
+        {"a": "yes", "b": "1", "c": "true", "d": "1", "e": ""}
+    ]
 
 
 REFUSED = {

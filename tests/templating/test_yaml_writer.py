@@ -41,8 +41,29 @@ def reads_as(text, documents):
 
 
 ALLOWED = [text for text in HOSTILE if len(text) < 100 and not any("\ud800" <= sign <= "\udfff" for sign in text)]
-PIECES = [*ALLOWED, *LINE_BREAKS, "a", "b c", " ", "  ", "\t", "\n", "\n\n", "...", "\n...", "---", ":", "#", " #", "\xa0", "\u3000", "\\"]
-TEXT = st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+PIECES = [
+    *ALLOWED,
+    *LINE_BREAKS,
+    "a",
+    "b c",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\n\n",
+    "...",
+    "\n...",
+    "---",
+    ":",
+    "#",
+    " #",
+    "\xa0",
+    "\u3000",
+    "\\",
+]
+TEXT = st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=20
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT | st.sampled_from(["yes", "1", "<<", "a b", "~", "="]), inner, max_size=4),
@@ -117,7 +138,21 @@ def test_the_filter_in_a_block_scalar_of_a_template_gives_the_data(value):
 
 
 @pytest.mark.parametrize(
-    "text", ["wait...", "...", "a\n\n", "a\n...\n", "\n", "\n\n", "a\n", "a\r\nb\n", "a\x85b\n", "a\u2028b\n", "a\n\t\nb", " a\nb\n"]
+    "text",
+    [
+        "wait...",
+        "...",
+        "a\n\n",
+        "a\n...\n",
+        "\n",
+        "\n\n",
+        "a\n",
+        "a\r\nb\n",
+        "a\x85b\n",
+        "a\u2028b\n",
+        "a\n\t\nb",
+        " a\nb\n",
+    ],
 )
 def test_the_end_of_a_text_is_never_cut(text):
     for value in ({"m": text}, [text], text):
@@ -138,7 +173,10 @@ def test_it_is_written_as_a_person_would():
 
 
 def test_the_last_lines_of_a_document_stay_readable():
-    assert yaml_document({"data": {"run.sh": "#!/bin/sh\nexec app\n"}}) == "data:\n  run.sh: |\n    #!/bin/sh\n    exec app\n"
+    assert (
+        yaml_document({"data": {"run.sh": "#!/bin/sh\nexec app\n"}})
+        == "data:\n  run.sh: |\n    #!/bin/sh\n    exec app\n"
+    )
 
 
 def test_text_that_long_stays_on_its_line():

@@ -30,7 +30,9 @@ class ServerApi:
     def resource(self, kind: Kind, verb: str) -> ResourceInfo:
         found = self.lookup(kind)
         if found is None:
-            raise ApiError(Problem.NOT_FOUND, verb=verb, resource=str(kind), text="the cluster does not serve this kind")
+            raise ApiError(
+                Problem.NOT_FOUND, verb=verb, resource=str(kind), text="the cluster does not serve this kind"
+            )
         return found
 
     async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -39,7 +41,11 @@ class ServerApi:
     async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
         """Its metadata only, with its own apiVersion and kind."""
         found = await self._send_or_none(requests.get(self.resource(kind, "get"), key, metadata_only=True))
-        return None if found is None else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": found["metadata"]}
+        return (
+            None
+            if found is None
+            else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": found["metadata"]}
+        )
 
     async def create(self, obj: Object) -> Object:
         return await self._send(requests.create(self.resource(Kind.of(obj), "create"), obj))
@@ -57,7 +63,9 @@ class ServerApi:
         return await self._send(requests.apply(resource, key, obj, force=True))
 
     async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else ""))
+        return await self._send(
+            requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else "")
+        )
 
     async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
         """The object with its deletionTimestamp, or None if it was deleted at once."""

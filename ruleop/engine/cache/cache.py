@@ -1,7 +1,8 @@
-"""What the operator knows of the cluster, as planning asks for it: objects from the stores, and how each kind is served and shaped.
+"""What the operator knows of the cluster, as planning asks for it: objects from the stores, and how each kind is served
+and shaped.
 
-One world serves all controllers. Children come from the stores of our label, observed objects from the stores of what is observed; an
-object that is in neither does not exist for planning, until the executor meets it.
+One world serves all controllers. Children come from the stores of our label, observed objects from the stores of what
+is observed; an object that is in neither does not exist for planning, until the executor meets it.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ _SERVED = {
 
 
 class Cache:
-    def __init__(self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()) -> None:
-        """`namespaces`: those that are watched, each for itself; a right may be missing in one of them. None: all of them, at once."""
+    def __init__(
+        self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()
+    ) -> None:
+        """`namespaces`: those that are watched, each for itself; a right may be missing in one of them. None: all of
+        them, at once."""
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
         self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # what the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
-        self.other_versions: dict[GroupKind, list[Informer]] = {}  # of the same CRs, for the rules that name another version
+        self.other_versions: dict[
+            GroupKind, list[Informer]
+        ] = {}  # of the same CRs, for the rules that name another version
         self.children_of: dict[GroupKind, list[Informer]] = {}  # one for each version that rules write
         self.observed: dict[GroupKind, list[Informer]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
@@ -57,12 +63,12 @@ class Cache:
         self._states.clear()
 
     def is_synced(self, kind: GroupKind) -> bool:
-        """Whether all is known that the rules of a watched kind need, or known not to be had. A store that is listed again knows nothing,
-        and what it does not hold must not be taken to be gone."""
+        """Whether all is known that the rules of a watched kind need, or known not to be had. A store that is listed
+        again knows nothing, and what it does not hold must not be taken to be gone."""
         required = self.required.get(kind)
         return required is not None and all(informer.state is not State.PENDING for informer in required)
 
-    # -- objects -------------------------------------------------------------------------------------------------------------------------
+    # -- objects -------------------------------------------------------------------------------------------------------
 
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
         """A CR, in this version of its kind; without one, in that by which all of them are watched."""
@@ -73,13 +79,17 @@ class Cache:
         return None
 
     def primaries(self, kind: GroupKind) -> Iterator[Informer]:
-        """The informers of a kind's CRs: first that of all of them, then one for each other version that a rule names."""
+        """The informers of a kind's CRs: that of all of them, then one for each other version that a rule names."""
         if (informer := self.primary.get(kind)) is not None:
             yield informer
             yield from self.other_versions.get(kind, ())
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        offered = [informer.store_of(key) for informer in self._feeds(key.group_kind) if _offers(informer, version, partial=partial)]
+        offered = [
+            informer.store_of(key)
+            for informer in self._feeds(key.group_kind)
+            if _offers(informer, version, partial=partial)
+        ]
         for store in _believed([store for store in offered if store is not None]):
             if (found := store.get(key)) is not None:
                 return found
@@ -91,11 +101,18 @@ class Cache:
                 for store in informer.stores():
                     yield from store.children(part_of)
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+    ) -> Sequence[Object]:
         found: dict[ObjectKey, Object] = {}
-        informers = [informer for informer in self.observed.get(kind, ()) if _offers(informer, version, partial=partial)]
+        informers = [
+            informer for informer in self.observed.get(kind, ()) if _offers(informer, version, partial=partial)
+        ]
         stores = [
-            store for informer in informers for store in informer.stores() if namespace is None or store.source.namespace in {"", namespace}
+            store
+            for informer in informers
+            for store in informer.stores()
+            if namespace is None or store.source.namespace in {"", namespace}
         ]
         for store in _believed(stores):
             for obj in store.select(namespace):
@@ -112,23 +129,28 @@ class Cache:
     def children_feed(self, kind: GroupKind) -> Informer | None:
         """Of the informers of a kind's children one that knows them, if there is one: each version has them all."""
         informers = self.children_of.get(kind, ())
-        return next((informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None)
+        return next(
+            (informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None
+        )
 
     def _feeds(self, kind: GroupKind) -> Iterable[Informer]:
         yield from self.children_of.get(kind, ())
         yield from self.observed.get(kind, ())
 
-    # -- answers to our own writes -------------------------------------------------------------------------------------------------------
+    # -- answers to our own writes -------------------------------------------------------------------------------------
 
     def put(self, obj: Object) -> bool:
-        """Into each store that would hold the object. False where none does: somebody else's object, or one of ours without its label."""
+        """Into each store that would hold the object. False where none does: somebody else's object, or one of ours
+        without its label."""
         key, kind = ObjectKey.of(obj), Kind.of(obj)
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
         homes = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
         held = False
         for informer in (*homes, *self.observed.get(key.group_kind, ())):
             store = informer.store_of(key) if informer.need.kind == kind else None
-            if store is not None and (key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields)):
+            if store is not None and (
+                key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields)
+            ):
                 store.put(obj)
                 held = held or informer in homes
         return held
@@ -152,13 +174,13 @@ class Cache:
         return all(store.is_at_least(version) for store in self._homes(key))
 
     def _homes(self, key: ObjectKey) -> Iterable[Store]:
-        """The stores that hold a CR or a child of this name, should there be one, and that are being kept up to date."""
+        """The synced stores that would hold a CR or a child of this name."""
         for informer in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
             store = informer.store_of(key)
             if store is not None and store.state is State.SYNCED:
                 yield store
 
-    # -- kinds ---------------------------------------------------------------------------------------------------------------------------
+    # -- kinds ---------------------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind, namespace: str = "") -> KindInfo:
         """As seen from a namespace, where that matters."""
@@ -171,7 +193,7 @@ class Cache:
         return self._state(observe_need(observe), namespace)
 
     def seen_from(self, namespace: str) -> Kinds:
-        """For a CR of this namespace. What may not be read in another is nothing to it, unless it has children there."""
+        """For a CR of this namespace: permissions in other namespaces matter only to CRs with children there."""
         return _From(self, namespace) if self.namespaces else self
 
     def _work_out(self, kind: Kind, namespace: str) -> KindInfo:
@@ -194,7 +216,8 @@ class Cache:
         )
 
     def _state(self, need: WatchSpec, namespace: str) -> Served:
-        """Of what is watched for this need. What others look at, or another version of the kind, tells nothing about it."""
+        """Of what is watched for this need. What others look at, or another version of the kind, tells nothing about
+        it."""
         found = self._states.get((need, namespace))
         if found is None:
             found = self._states[need, namespace] = self._look_up(need, namespace)

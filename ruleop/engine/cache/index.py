@@ -1,5 +1,5 @@
-"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label, a name or a
-selector."""
+"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label,
+a name or a selector."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Index:
         found: set[Request] = set()
         for namespace in (key.namespace, None):
             found |= self._observers.get((key.group_kind, namespace, key.name), set())
-            # A selector is filed under one of its labels, the last one; the others are looked at when the CR is planned.
+            # A selector is filed under one of its labels, the last one; the others are looked at when the CR is
+            # planned.
             for pair in (*labels.items(), None):
                 found |= self._observers.get((key.group_kind, namespace, pair), set())
         return found

@@ -1,7 +1,7 @@
 """What is watched: one informer for each thing that the rules need, and one store for each namespace of an informer.
 
-A kind that the cluster does not serve yet is not an error: its informer reports it and waits. When the kind is served, or its scope
-changes, the informer gets a new watch.
+A kind that the cluster does not serve yet is not an error: its informer reports it and waits. When the kind is served,
+or its scope changes, the informer gets a new watch.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Informer:
 
 
 class Informers:
-    """All informers. `changed` is called for each change, with the informer that it came through; `stirred` when the state of an informer
-    changes."""
+    """All informers. `changed` is called for each change, with the informer that it came through; `stirred` when the
+    state of an informer changes."""
 
     def __init__(
         self,
@@ -92,7 +92,8 @@ class Informers:
         stirred: Callable[[Informer], None],
         needed: Callable[[GroupKind], Iterable[str]] = lambda _: READ,
     ) -> None:
-        """`needed` gives the verbs that the rules need on a kind, for the log: a watch is the first that a missing permission stops."""
+        """`needed` gives the verbs that the rules need on a kind, for the log: a watch is the first that a missing
+        permission stops."""
         self.client = client
         self.lookup = lookup
         self.namespaces = namespaces or ("",)
@@ -126,7 +127,8 @@ class Informers:
                 watcher.wake()
 
     def _regained(self) -> None:
-        """The server answers one watch again after it had not: then it will answer the others, whose turn may be a minute away."""
+        """The server answers one watch again after it had not: then it will answer the others, whose turn may be a
+        minute away."""
         for informer in self.informers.values():
             for watcher in informer.watchers:
                 if watcher.cut_off:
@@ -145,7 +147,9 @@ class Informers:
         namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
         for namespace in namespaces:
             source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
-            watcher = Watcher(self.client, source, regained=self._regained, needed=lambda: self.needed(need.kind.versionless))
+            watcher = Watcher(
+                self.client, source, regained=self._regained, needed=lambda: self.needed(need.kind.versionless)
+            )
             watcher.store.subscribe(lambda change, informer=informer: self.changed(informer, change))  # type: ignore[misc]
             watcher.store.subscribe_state(lambda _store, informer=informer: self.stirred(informer))  # type: ignore[misc]
             informer.watchers.append(watcher)

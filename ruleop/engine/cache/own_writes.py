@@ -1,8 +1,9 @@
 """Changes that may be the echo of a write which is not answered yet.
 
-The watch may bring what we wrote before the answer does. Taken for somebody else's change, it would have the CR looked at once more, for
-nothing. So what comes about an object that is just being written is kept until the answer tells which of it is the echo, and the rest is
-told then. Whom it concerns is busy with that very write, and would not have looked earlier.
+The watch may bring what we wrote before the answer does. Taken for somebody else's change, it would have the CR looked
+at once more, for nothing. So what comes about an object that is just being written is kept until the answer tells which
+of it is the echo, and the rest is told then. Whom it concerns is busy with that very write, and would not have looked
+earlier.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class OwnWrites:
 
     @contextmanager
     def writing(self, key: ObjectKey) -> Iterator[Write]:
-        """While the write is under way. Whoever writes says what was answered; without an answer, all that came is told."""
+        """While the write is under way. Whoever writes says what was answered; without an answer, all that came is
+        told."""
         write = self._writes.setdefault(key, Write())
         write.under_way += 1
         try:
@@ -34,7 +36,7 @@ class OwnWrites:
                 write.end()
 
     def keep(self, key: ObjectKey, version: int, tell: Callable[[], None]) -> bool:
-        """Whether the change may be an echo, and is told later if it is none. The version: 0 for the end of an object."""
+        """Whether the change may be an echo, and is reported later if it is not. `version`: 0 for a deletion."""
         write = self._writes.get(key)
         if write is not None:
             write.kept.append((version, tell))

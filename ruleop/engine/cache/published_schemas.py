@@ -1,6 +1,6 @@
-"""What the API server publishes of kinds whose definition cannot be read: those of an aggregated API, and, for an operator without the
-right to read CustomResourceDefinitions, every kind that is not Kubernetes' own. Without it, a write would name fields that the server
-refuses, and lists would be merged as if they had no keys."""
+"""What the API server publishes of kinds whose definition cannot be read: those of an aggregated API, and, for an
+operator without the right to read CustomResourceDefinitions, every kind that is not Kubernetes' own. Without it, a
+write would name fields that the server refuses, and lists would be merged as if they had no keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind
     from ruleop.kube.client.discovery import Discovery
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0  # seconds between looks: the server is some seconds late with a new kind's schema
+FIRST_PAUSE, LONGEST_PAUSE = (
+    0.1,
+    60.0,
+)  # seconds between looks: the server is some seconds late with a new kind's schema
 LONGEST_LOOK = 10.0  # seconds: a server behind the API server may not answer
 PATIENCE = 5  # looks for which CRs wait, 3 s in all; an aggregated API may have no schemas at all
 
@@ -43,8 +46,9 @@ class PublishedSchemas:
         return [kind for kind in dict.fromkeys(kinds) if self._foreign(kind) and kind not in self.world.published]
 
     def pause(self, kinds: Iterable[Kind]) -> float | None:
-        """Seconds until the next look at what is missing of these; None if nothing is. What is not missing any more, because it is known,
-        not served or not wanted, is looked for as if for the first time, should it be missing again."""
+        """Seconds until the next look at what is missing of these; None if nothing is. What is not missing any more,
+        because it is known, not served or not wanted, is looked for as if for the first time, should it be missing
+        again."""
         missing = self.missing(kinds)
         self._looked = {kind: self._looked[kind] for kind in missing if kind in self._looked}
         looks = [self._looked.get(kind, 0) for kind in missing]
@@ -62,7 +66,9 @@ class PublishedSchemas:
             if not isinstance(error, ApiError) or error.problem is Problem.FORBIDDEN:
                 looked = self._looked[kind] = max(PATIENCE, looked)
             log = structlog.get_logger()
-            (log.warning if looked in {1, PATIENCE} else log.debug)("no schema", kind=str(kind), error=str(error) or "no answer")
+            (log.warning if looked in {1, PATIENCE} else log.debug)(
+                "no schema", kind=str(kind), error=str(error) or "no answer"
+            )
             return False
         schema, shape = (document.schema(kind), document.shape(kind)) if document is not None else (None, None)
         if schema is None or shape is None or self.world.published.get(kind) is schema:

@@ -26,5 +26,7 @@ class Snapshot:
             self._children[ObjectKey.of(child), Kind.of(child).version] = child
             yield child
 
-    def select(self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False) -> Sequence[Object]:
+    def select(
+        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+    ) -> Sequence[Object]:
         return self._objects.select(kind, namespace, version=version, partial=partial)

@@ -1,5 +1,5 @@
-"""What has to be watched for the rules to be kept, and no more: children by our label, observed resources by the constant part of their
-selector."""
+"""What has to be watched for the rules to be kept, and no more: children by our label, observed resources by the
+constant part of their selector."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 CHILD_LABELS = PART_OF  # whatever its value
 
 
-def child_needs(rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]) -> Iterator[WatchSpec]:
-    """The kinds that the rules make, in each version that they write, and those that they made once. What is live is compared with what is
-    wanted, so both have to be of one version: another may call a field by another name."""
+def child_needs(
+    rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]
+) -> Iterator[WatchSpec]:
+    """The kinds that the rules make, in each version that they write, and those that they made once. What is live is
+    compared with what is wanted, so both have to be of one version: another may call a field by another name."""
     children = [child for rule in rules for child in rule.every_child()]
     made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
     for kind in made:
@@ -37,7 +39,8 @@ def child_need(kind: Kind) -> WatchSpec:
 
 
 def observe_need(observe: Observe) -> WatchSpec:
-    """A fixed name in a fixed namespace is watched alone; of a selector, what is the same for every CR goes to the server."""
+    """A fixed name in a fixed namespace is watched alone; of a selector, what is the same for every CR goes to the
+    server."""
     namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
     if observe.name is not None:
         name = observe.name.constant
@@ -71,5 +74,7 @@ def constant_labels(selector: Selector | None) -> str:
         elif each.operator == "DoesNotExist":
             terms.append(f"!{each.key}")
         elif all(value is not None for value in values):
-            terms.append(f"{each.key} {'in' if each.operator == 'In' else 'notin'} ({','.join(str(value) for value in values)})")
+            terms.append(
+                f"{each.key} {'in' if each.operator == 'In' else 'notin'} ({','.join(str(value) for value in values)})"
+            )
     return ",".join(terms)

@@ -28,7 +28,8 @@ GAUGES = {
     "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
     "ruleop_children": (
-        "Children (entries of a rule, for one CR) by state: ready, progressing, waiting, failed, refused, unwanted or terminating.",
+        ("Children (entries of a rule, for one CR) by state: "
+        "ready, progressing, waiting, failed, refused, unwanted or terminating."),
         ("controller", "state"),
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
@@ -95,7 +96,9 @@ class StateCollector(Collector):
         for name in ("longest_wait_seconds", "failing"):
             values[f"ruleop_{name}"][title] = work[name]
         # Most CRs are in the same state, so equal ones are counted before their parts are added up.
-        states_of_crs = Counter((each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values())
+        states_of_crs = Counter(
+            (each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values()
+        )
         for (reason, states, waits), count in states_of_crs.items():
             if reason:
                 values["ruleop_resources"][*title, reason] += count

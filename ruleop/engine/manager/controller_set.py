@@ -78,7 +78,11 @@ class ControllerSet:
         by_kind: dict[GroupKind, list[Rule]] = {kind: [] for kind in self.controllers.by_kind}
         for rule in project.rules:
             by_kind.setdefault(rule.kind.versionless, []).append(rule)
-        touched = [controller for kind, rules in by_kind.items() if (controller := self._set_rules(kind, tuple(rules))) is not None]
+        touched = [
+            controller
+            for kind, rules in by_kind.items()
+            if (controller := self._set_rules(kind, tuple(rules))) is not None
+        ]
         self.update_watches()
         self.open_workers()
         return touched
@@ -88,7 +92,9 @@ class ControllerSet:
         before = controller.digests
         self.status_schemas.look(rules, self.cache)
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
-        controller.workers.limit = self.max_concurrent or max((rule.max_concurrent for rule in rules), default=controller.workers.limit)
+        controller.workers.limit = self.max_concurrent or max(
+            (rule.max_concurrent for rule in rules), default=controller.workers.limit
+        )
         return controller if controller.digests != before else None
 
     def _add_controller(self, kind: Kind) -> Controller:
@@ -115,7 +121,9 @@ class ControllerSet:
         self.metrics.reloads.labels("done").inc()
         self.metrics.reload_failed.set(0)
         touched = self.apply(project)
-        self.log.info("rules reloaded", rules=len(project.rules), touched=sorted(str(each.kind.versionless) for each in touched))
+        self.log.info(
+            "rules reloaded", rules=len(project.rules), touched=sorted(str(each.kind.versionless) for each in touched)
+        )
         if touched:
             self._pause(touched)
 
@@ -223,7 +231,9 @@ class ControllerSet:
         self.open_workers()
         for controller in self.controllers:
             if informer.need in controller.needs:
-                cause = f"{informer.need.kind.versionless} is {informer.state.value}" if controller in were_open else START
+                cause = (
+                    f"{informer.need.kind.versionless} is {informer.state.value}" if controller in were_open else START
+                )
                 self.controllers.enqueue_all(controller, cause)
 
     async def stop(self) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class EventHandler:
-    def __init__(self, cache: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False) -> None:
+    def __init__(
+        self, cache: Cache, controllers: Controllers, own_writes: OwnWrites, *, status_changes: bool = False
+    ) -> None:
         """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status;
         otherwise ruleop does."""
         self.cache = cache
@@ -34,7 +36,11 @@ class EventHandler:
         urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
-        if controller is not None and informer in self.cache.primaries(kind) and (change.outside_status or self.status_changes):
+        if (
+            controller is not None
+            and informer in self.cache.primaries(kind)
+            and (change.outside_status or self.status_changes)
+        ):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)
         observed, children = self.cache.observed.get(kind, ()), self.cache.children_of.get(kind, ())
         if informer not in observed and informer not in children:

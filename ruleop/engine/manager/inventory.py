@@ -49,10 +49,16 @@ class InventoryEntry:
     conditions: frozenset[str] = frozenset()  # types of custom conditions
 
     def covers(self, other: InventoryEntry) -> bool:
-        return other.children <= self.children and self.finalizer >= other.finalizer and other.conditions <= self.conditions
+        return (
+            other.children <= self.children
+            and self.finalizer >= other.finalizer
+            and other.conditions <= self.conditions
+        )
 
     def union(self, other: InventoryEntry) -> InventoryEntry:
-        return InventoryEntry(self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions)
+        return InventoryEntry(
+            self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions
+        )
 
 
 def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
@@ -70,7 +76,9 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     return InventoryEntry(
         frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds),
         any(
-            rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
+            rule.finalize
+            or rule.reach == "cluster"
+            or any(child.deletion is not None for child in rule.children.values())
             for rule in rules
         ),
         frozenset(each.type for rule in rules for each in rule.conditions),
@@ -112,7 +120,9 @@ class Inventory:
                     return
                 await self._write({**self.entries, watched: self.of(watched).union(entry)})
             if not self.of(watched).covers(entry):
-                raise RuleopError(f"the inventory does not keep its entry for {watched}: does something else write this ConfigMap?")
+                raise RuleopError(
+                    f"the inventory does not keep its entry for {watched}: does something else write this ConfigMap?"
+                )
 
     async def shrink(self, watched: GroupKind, remaining: Callable[[], InventoryEntry]) -> bool:
         """Reduces an entry to what `remaining` returns, which is called while nothing else is being written. A
@@ -141,7 +151,9 @@ class Inventory:
         # the other write may be an edit by hand; what is too much is removed later.
         known = self.entries
         await self.load()
-        self.entries = {each: self.of(each).union(known.get(each, InventoryEntry())) for each in {*known, *self.entries}}
+        self.entries = {
+            each: self.of(each).union(known.get(each, InventoryEntry())) for each in {*known, *self.entries}
+        }
         return False
 
     def _take(self, obj: Object | None) -> None:
@@ -153,7 +165,11 @@ class Inventory:
 
 
 def encode(entries: Mapping[GroupKind, InventoryEntry]) -> dict[str, str]:
-    return {str(watched): orjson.dumps(_plain(entry)).decode() for watched, entry in sorted(entries.items()) if entry != InventoryEntry()}
+    return {
+        str(watched): orjson.dumps(_plain(entry)).decode()
+        for watched, entry in sorted(entries.items())
+        if entry != InventoryEntry()
+    }
 
 
 def _plain(entry: InventoryEntry) -> dict[str, Any]:

@@ -91,7 +91,9 @@ class InventoryCollector:
             return entry
         possible = entry_of_rules(controller.rules)
         return InventoryEntry(
-            frozenset(each for each in entry.children if each in possible.children or self._may_exist(controller, each)),
+            frozenset(
+                each for each in entry.children if each in possible.children or self._may_exist(controller, each)
+            ),
             entry.finalizer and (possible.finalizer or self._may_carry_finalizer(kind)),
             frozenset(each for each in entry.conditions if each in possible.conditions or self._is_shown(kind, each)),
         )
@@ -129,7 +131,9 @@ class InventoryCollector:
 
     def _is_shown(self, kind: GroupKind, condition: str) -> bool:
         needle = f'"{condition}"'.encode()
-        return any(entry.status is not None and needle in entry.status for _, entry in self.cache.primary[kind].entries())
+        return any(
+            entry.status is not None and needle in entry.status for _, entry in self.cache.primary[kind].entries()
+        )
 
     def _is_gone(self, kind: GroupKind) -> bool:
         """Whether the cluster certainly has no such objects. A kind whose server does not answer, or that is defined

@@ -143,7 +143,9 @@ class Manager:
         kinds = [str(kind) for kind in self.controllers.by_kind]
         namespaces = list(self.options.namespaces) or "all"
         dry_run = {"dry_run": True} if self.options.dry_run else {}
-        self.log.info("started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run)
+        self.log.info(
+            "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
+        )
 
     def _credentials(self) -> Credentials:
         """Each event loop needs its own."""
@@ -181,7 +183,9 @@ class Manager:
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
-        self.inventory = Inventory(ConfigMapStore(self.api, ObjectKey("", "ConfigMap", self.namespace, f"{self.options.name}-inventory")))
+        self.inventory = Inventory(
+            ConfigMapStore(self.api, ObjectKey("", "ConfigMap", self.namespace, f"{self.options.name}-inventory"))
+        )
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
@@ -200,7 +204,9 @@ class Manager:
             on_loop=partial(call_on_loop, asyncio.get_running_loop()),
         )
         self.metrics.registry.register(collector)
-        self.event_handler = EventHandler(self.cache, self.controllers, self.own_writes, status_changes=self.options.dry_run)
+        self.event_handler = EventHandler(
+            self.cache, self.controllers, self.own_writes, status_changes=self.options.dry_run
+        )
         schemas = PublishedSchemas(self.discovery, self.cache)
         self.controller_set = ControllerSet(
             self.controllers,

@@ -118,7 +118,9 @@ class Reloader:
                 # To stop here would mean to run the old rules for ever, without a trace.
                 self.log.exception("reload failed with an internal error; keeping the previous rules")
                 self._digest_read = ""  # they are loaded again, whether they change or not
-                self._reject(ProjectErrors([Finding(Site(str(self.root)), f"cannot be read: {error!r}", "error", "unreadable")]))
+                self._reject(
+                    ProjectErrors([Finding(Site(str(self.root)), f"cannot be read: {error!r}", "error", "unreadable")])
+                )
 
     async def _until_change_or_check(self) -> None:
         """Waits for an event, for a folder to be replaced, or for the next periodic check."""
@@ -166,7 +168,9 @@ class Reloader:
                 identity = _identity(place.folder)
                 try:
                     handler = _Handler(place, self._notify)
-                    watch = self._observer.schedule(handler, str(place.folder), recursive=place.deep, event_filter=CHANGES)
+                    watch = self._observer.schedule(
+                        handler, str(place.folder), recursive=place.deep, event_filter=CHANGES
+                    )
                 except OSError as error:
                     problem = error.strerror or str(error)
                 else:

@@ -26,12 +26,16 @@ class Workers:
     """Reconciles due requests, at most `limit` at once, while it is open. `on_exit` is called with the task that does
     so, when it ends: by `stop`, or by an internal error."""
 
-    def __init__(self, title: str, *, limit: int, metrics: Metrics, on_exit: Callable[[asyncio.Task[None]], object]) -> None:
+    def __init__(
+        self, title: str, *, limit: int, metrics: Metrics, on_exit: Callable[[asyncio.Task[None]], object]
+    ) -> None:
         self.title = title
         self.limit = limit
         self.metrics = metrics.of(title)
         self.on_exit = on_exit
-        self.queue: WorkQueue[Request] = WorkQueue(group=lambda request: request.namespace, report_wait=self._report_wait)
+        self.queue: WorkQueue[Request] = WorkQueue(
+            group=lambda request: request.namespace, report_wait=self._report_wait
+        )
         self.triggers = Triggers()
         self.log = structlog.get_logger().bind(controller=title)
         self._wake = asyncio.Event()
@@ -125,7 +129,9 @@ class Workers:
         start = time.monotonic()
         triggers = self.triggers.take(request)
         # Bound to this task, so that every log line of this reconcile has them.
-        structlog.contextvars.bind_contextvars(because=partial(describe, triggers), seconds=partial(_seconds_since, start))
+        structlog.contextvars.bind_contextvars(
+            because=partial(describe, triggers), seconds=partial(_seconds_since, start)
+        )
         result = Result(failed=True)
         try:
             result = await reconcile(request)

@@ -1,12 +1,14 @@
 """Carries out a plan: each action with its preconditions, independent ones at once, dependent ones in order.
 
-The plan was made from stores, which are always a little behind. So every write names what it was planned for (uid and resourceVersion), and
-what the server answers is put into the store at once, so that the next pass sees it. Where the server says that the world is another than
-planned (the object exists, has changed, is gone, or nobody knows what became of the request), the object is read live and the CR planned
-again; that is no failure. What the server refuses for good is a failure, and goes into the CR's condition.
+The plan was made from stores, which are always a little behind. So every write names what it was planned for (uid and
+resourceVersion), and what the server answers is put into the store at once, so that the next pass sees it. Where the
+server says that the world is another than planned (the object exists, has changed, is gone, or nobody knows what became
+of the request), the object is read live and the CR planned again; that is no failure. What the server refuses for good
+is a failure, and goes into the CR's condition.
 
-Where a write may have happened although no good answer came, the live read tells. If the object is as it was planned for, the write did not
-happen, and a plan made at once would only repeat it: that is a failure like another, tried again with backoff.
+Where a write may have happened although no good answer came, the live read tells. If the object is as it was planned
+for, the write did not happen, and a plan made at once would only repeat it: that is a failure like another, tried again
+with backoff.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 8
-"""Writes of one CR under way. The client sends 16 at once, in the order in which they are asked for; if a CR with a thousand children asked
-for all of them, everybody else would wait for all of them."""
+"""Concurrent writes of one CR. The client sends 16 at once, in the order in which they are asked for; if a CR with a
+thousand children asked for all of them, all others would wait for it."""
 
 
 class Api(Protocol):
@@ -56,8 +58,12 @@ class Api(Protocol):
     async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object: ...
     async def replace(self, obj: Object) -> Object: ...
     async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object: ...
-    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None: ...
-    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object: ...
+    async def delete(
+        self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str
+    ) -> Object | None: ...
+    async def write_status(
+        self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool
+    ) -> Object: ...
 
 
 class Stores(Protocol):
@@ -68,7 +74,7 @@ class Stores(Protocol):
         ...
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
-        """The object with this uid is no child any more: it is gone, or, with a version, it has lost our label by then."""
+        """The object with this uid was deleted, or, with a version, had lost ruleop's label by then."""
         ...
 
 
@@ -104,7 +110,8 @@ class Executor:
             if len(ready) == 1:
                 await run.one(ready[0])
                 continue
-            # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the next pass of its CR.
+            # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the
+            # next pass of its CR.
             ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
             for error in ended:
                 if error is not None:
@@ -113,16 +120,19 @@ class Executor:
 
 
 FINALIZER = ""
-"""Among an action's needs: that our finalizer is on the CR. No child has this id, but an object without a record is said to be of it."""
+"""Among an action's needs: that ruleop's finalizer is on the CR. No child has this id, but an object without a record
+counts as a child of it."""
 
 
 def _provides(action: Action) -> str | None:
-    """What others may wait for: a child's write, or our finalizer. Nothing needs what only ends or releases an object."""
+    """What other actions may need: a child's write, or the finalizer. Nothing needs a deletion or a release."""
     if isinstance(action, AddFinalizer):
         return FINALIZER
     if isinstance(action, RemoveFinalizer):
         return None
-    ends = (isinstance(action, Delete) and action.why != "recreate") or (isinstance(action, Patch) and action.why == "released")
+    ends = (isinstance(action, Delete) and action.why != "recreate") or (
+        isinstance(action, Patch) and action.why == "released"
+    )
     return None if ends else action.child
 
 
@@ -132,7 +142,8 @@ def _is_last(action: Action) -> bool:
 
 
 def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
-    """The actions to run now, and those that wait for them: deletions for all writes, and our finalizer's removal for everything."""
+    """The actions to run now, and those that wait for them: deletions for all writes, and our finalizer's removal for
+    everything."""
     pending = {_provides(action) for action in waiting}
     still_writing = any(not _is_last(action) and not isinstance(action, RemoveFinalizer) for action in waiting)
     still_deleting = any(not isinstance(action, RemoveFinalizer) for action in waiting)
@@ -141,13 +152,19 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
     for action in waiting:
         held = still_deleting if isinstance(action, RemoveFinalizer) else still_writing and _is_last(action)
         (later if held or action.needs & pending else now).append(action)
-    # Children that need each other are refused when the rules are loaded; should there be any, their order in the rule counts.
+    # Children that need each other are refused when the rules are loaded; should there be any, their order in the rule
+    # counts.
     return (now, later) if now else (later[:1], later[1:])
 
 
 class _Run:
     def __init__(self, executor: Executor, resource: Object) -> None:
-        self.api, self.stores, self.classify, self.own_writes = executor.api, executor.stores, executor.classify, executor.own_writes
+        self.api, self.stores, self.classify, self.own_writes = (
+            executor.api,
+            executor.stores,
+            executor.classify,
+            executor.own_writes,
+        )
         self.resource = resource
         self.outcome = Outcome()
         self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
@@ -176,7 +193,9 @@ class _Run:
             case Create():
                 await self._write(action.key, action.object, self.api.create(action.object))
             case Patch():
-                await self._write(action.key, action.sent, self.api.patch(Kind.of(action.live), action.key, action.patch))
+                await self._write(
+                    action.key, action.sent, self.api.patch(Kind.of(action.live), action.key, action.patch)
+                )
             case Replace():
                 await self._write(action.key, action.object, self.api.replace(action.object))
             case ServerSideApply():
@@ -190,7 +209,7 @@ class _Run:
                 return await self._remove_finalizer(action)
         return True
 
-    # -- children ------------------------------------------------------------------------------------------------------------------------
+    # -- children ------------------------------------------------------------------------------------------------------
 
     async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
         with self.own_writes.writing(key) as write:
@@ -198,7 +217,9 @@ class _Run:
             write.answered(parse_version(_version(answer)))
         if sent is not None:
             self.outcome.written[key] = (sent, answer)
-        if not self._put(key, answer):  # released, or a webhook took our label: the store must not go on showing what was
+        if not self._put(
+            key, answer
+        ):  # released, or a webhook took our label: the store must not go on showing what was
             self.stores.remove(key, _uid(answer), _version(answer))
 
     def _put(self, key: ObjectKey, obj: Object) -> bool:
@@ -219,7 +240,11 @@ class _Run:
             self.outcome.replan = True
             return False
         answer = await self.api.delete(
-            kind, action.key, uid=metadata["uid"], version=metadata["resourceVersion"], propagation=action.propagation.capitalize()
+            kind,
+            action.key,
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],
+            propagation=action.propagation.capitalize(),
         )
         if answer is None or not answer["metadata"].get("deletionTimestamp"):
             return self._gone(action)
@@ -236,18 +261,26 @@ class _Run:
         """An object as it was read live, into the stores."""
         held = live is not None and self._put(key, live)
         if not held and planned is not None:
-            self.stores.remove(key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else "")
+            self.stores.remove(
+                key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else ""
+            )
         if not held and live is not None:
             self.outcome.conflicting[key] = live
 
-    # -- the CR's finalizer --------------------------------------------------------------------------------------------------------------
+    # -- the CR's finalizer --------------------------------------------------------------------------------------------
 
     def _finalizers(self) -> list[str]:
         return list(self.resource["metadata"].get("finalizers") or [])
 
     async def _write_finalizers(self, finalizers: list[str]) -> None:
         metadata = self.resource["metadata"]
-        patch = {"metadata": {"finalizers": finalizers, "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}
+        patch = {
+            "metadata": {
+                "finalizers": finalizers,
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            }
+        }
         answer = await self.api.patch(Kind.of(self.resource), ObjectKey.of(self.resource), patch)
         self.resource = self.outcome.resource = answer
         self._put(ObjectKey.of(answer), answer)
@@ -266,7 +299,7 @@ class _Run:
         await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
         return True
 
-    # -- what went wrong -----------------------------------------------------------------------------------------------------------------
+    # -- what went wrong -----------------------------------------------------------------------------------------------
 
     async def _fail(self, action: Action, error: RuleopError) -> bool:
         """Whether the action is done all the same."""
@@ -284,7 +317,9 @@ class _Run:
             # Nothing is known that was not known before, so a plan made now would be the same.
             failure, _ = self.classify(unread)
             return self._refused(action, failure or Failure.OTHER, unread)
-        if isinstance(action, Delete) and (live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))):
+        if isinstance(action, Delete) and (
+            live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))
+        ):
             self.outcome.deleted.add(key)
             if not (isinstance(error, ApiError) and error.outcome_unknown):
                 self.outcome.gone.append(action)
@@ -318,14 +353,19 @@ class _Run:
         return None if isinstance(action, Create) else action.live
 
     async def _managed(self, action: Patch | ServerSideApply) -> tuple[Mapping[str, Any], ...]:
-        """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do not keep it."""
+        """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do
+        not keep it."""
         try:
             live = await self.api.read(self._kind_of(action), action.key)
         except RuleopError:  # then nobody is named
             return ()
-        return tuple(each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping))
+        return tuple(
+            each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping)
+        )
 
-    def _refused(self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()) -> bool:
+    def _refused(
+        self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()
+    ) -> bool:
         wanted = "" if isinstance(action, Delete | FinalizerAction) else action.wanted
         redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""

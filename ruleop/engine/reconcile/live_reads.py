@@ -1,5 +1,5 @@
-"""Reads of the API server in a pass, for what no cache holds: objects of others that have a child's name, and who manages
-the fields of a child.
+"""Reads of the API server in a pass, for what no cache holds: objects of others that have a child's name, and who
+manages the fields of a child.
 
 Of a conflicting object the metadata shows whose it is, and it is read with backoff, until it is gone or turns out to be
 ruleop's to change. It is read in full before it is changed, or all that others put into it would be lost.
@@ -80,7 +80,9 @@ class LiveReads:
         entries = live["metadata"].get("managedFields") if live is not None else None
         return tuple(each for each in entries or () if isinstance(each, Mapping))
 
-    def _unread(self, request: Request, key: ObjectKey, found: ConflictingObject, error: RuleopError) -> ConflictingObject:
+    def _unread(
+        self, request: Request, key: ObjectKey, found: ConflictingObject, error: RuleopError
+    ) -> ConflictingObject:
         log = self.log.debug if found.trouble == str(error) else self.log.warning
         log("conflicting object cannot be read; will retry", resource=str(request), object=str(key), error=str(error))
         return found.unread(str(error), self.clock.monotonic())

@@ -1,4 +1,5 @@
-"""The log of a pass: one line for each write, and one for its result; in a dry run, one for each write that would be made.
+"""The log of a pass: one line for each write, and one for its result; in a dry run, one for each write that would be
+made.
 
 Fields are named by their paths; their values are never logged. What was logged of a CR last is kept, so that the same
 refusal at every retry is logged once; the metrics count the CRs by it.
@@ -62,7 +63,7 @@ class PassLog:
     def _of(self, request: Request) -> Reported:
         return self.reported.setdefault(request, Reported())
 
-    # -- writes ------------------------------------------------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------------------------------
 
     def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
         """Logs each action that was carried out, and counts the drift among them."""
@@ -94,7 +95,7 @@ class PassLog:
                 self.log.warning("field conflict", resource=str(request), child=each.child, message=each.message)
                 yield Event("Warning", "FieldConflict", f"{each.child}: {each.message}")
 
-    # -- results -----------------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     def reconciled(self, request: Request, history: History, plan: Plan) -> None:
         """What all rounds of the pass wrote, and what the CR waits for. At level debug where nothing has changed since
@@ -128,9 +129,16 @@ class PassLog:
 
     def _problem(self, request: Request, problem: Problem) -> None:
         site = {"site": str(problem.site)} if problem.site is not None else {}
-        self.log.warning("problem", resource=str(request), child=problem.child, reason=problem.reason, **site, message=problem.message)
+        self.log.warning(
+            "problem",
+            resource=str(request),
+            child=problem.child,
+            reason=problem.reason,
+            **site,
+            message=problem.message,
+        )
 
-    # -- the status --------------------------------------------------------------------------------------------------------
+    # -- the status ----------------------------------------------------------------------------------------------------
 
     def status_written(self, request: Request, plan: Plan, resource: Object) -> None:
         self.log.debug("status written", resource=str(request), fields=partial(status_fields, plan, resource))
@@ -148,7 +156,7 @@ class PassLog:
             self._problem(request, problem)
         return True
 
-    # -- dry run -----------------------------------------------------------------------------------------------------------
+    # -- dry run -------------------------------------------------------------------------------------------------------
 
     def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> None:
         """What a dry run would do; logged once, until it would do something else."""

@@ -1,8 +1,8 @@
 """One watched kind: each of its CRs is reconciled when something about it changes.
 
-A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no part, so any of them
-may be lost or repeated. Children are written first; the status follows, at once when nothing else waits, and after the others' children
-when many do.
+A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no
+part, so any of them may be lost or repeated. Children are written first; the status follows, at once when nothing else
+waits, and after the others' children when many do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ RESYNCED_AFTER = 1.0  # seconds until the next try, should a store not report be
 
 
 class _Unsynced(Exception):  # noqa: N818 - no error: the pass ends, and another begins when all is synced
-    """A store is listed again while the pass waited for an answer. What is not in it may exist, and nothing follows from its silence."""
+    """A store is listed again while the pass waited for an answer. What is not in it may exist, and nothing follows
+    from its silence."""
 
 
 class Cache(Objects, Kinds, Protocol):
@@ -155,19 +156,21 @@ class Reconciler:
 
     async def _reconcile(self, current: _Pass) -> Result:
         current.history = await self.live_reads.refresh(current.request, current.history)
-        current.namespace_terminating = bool(current.rule.finalize) and await self._is_namespace_terminating(current.resource)
+        current.namespace_terminating = bool(current.rule.finalize) and await self._is_namespace_terminating(
+            current.resource
+        )
         planned, outcome = await self._write(current)
         self.pass_log.began(current.request)
         return await self._conclude(current, planned, outcome)
 
     async def _unmatched(self, request: Request, resource: Object) -> Result:
-        """Not in the first seconds after a reload: its rule may be in a file that is yet to come. Nor in a pause, unless its kind has no
-        rules any more: then nobody would be there after it."""
+        """Not in the first seconds after a reload: its rule may be in a file that is yet to come. Nor in a pause,
+        unless its kind has no rules any more: then nobody would be there after it."""
         if (self.rules and is_paused(resource)) or self.environment.dry_run or self.held_until:
             return Result()
         return await self.unmatched.release(request, resource)
 
-    # -- planning ------------------------------------------------------------------------------------------------------------------------
+    # -- planning ------------------------------------------------------------------------------------------------------
 
     def _plan(self, current: _Pass) -> Plan:
         if not self.cache.is_synced(self.kind.versionless):
@@ -195,7 +198,10 @@ class Reconciler:
             return plan(rule, current.resource, observed, current.history, foresee=foresee)
         recorder = Recorder(observed)
         planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
-        files.write(self.key(current.request), recorder.document(rule, current.resource, current.history, planned, foresee=foresee))
+        files.write(
+            self.key(current.request),
+            recorder.document(rule, current.resource, current.history, planned, foresee=foresee),
+        )
         return planned
 
     async def _plan_actions(self, current: _Pass) -> Plan:
@@ -210,11 +216,11 @@ class Reconciler:
         self.index.keep(current.request, Owner.of(current.resource).part_of, planned.watches)
         return planned
 
-    # -- writing -------------------------------------------------------------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _write(self, current: _Pass) -> tuple[Plan, Outcome | None]:
-        """Plans and writes, and plans again where the cluster was other than planned. The plan is the last one: of the status, unless
-        that has to wait."""
+        """Plans and writes, and plans again where the cluster was other than planned. The plan is the last one: of the
+        status, unless that has to wait."""
         outcome: Outcome | None = None
         for _ in range(MAX_REPLANS):
             current.history = current.history.before_writes()
@@ -235,7 +241,8 @@ class Reconciler:
         waits = outcome.clean and (others or self.queue.has_ready())
         if waits and not planned.steady and self._may_wait(current, WRITTEN):
             return planned, outcome
-        # Where all was written before, as when drift is reverted, the status mostly stays as it is, and there is nothing to wait for.
+        # Where all was written before, as when drift is reverted, the status mostly stays as it is, and there is
+        # nothing to wait for.
         of_status = self._plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return planned, outcome
@@ -257,10 +264,12 @@ class Reconciler:
 
     def _may_wait(self, current: _Pass, patience: float) -> bool:
         request = current.request
-        current.status_in = self.environment.debounce.may_wait((self.kind, request), patience, lambda: self.queue.wake(request))
+        current.status_in = self.environment.debounce.may_wait(
+            (self.kind, request), patience, lambda: self.queue.wake(request)
+        )
         return current.status_in is not None
 
-    # -- the status ----------------------------------------------------------------------------------------------------------------------
+    # -- the status ----------------------------------------------------------------------------------------------------
 
     async def _conclude(self, current: _Pass, planned: Plan, outcome: Outcome | None) -> Result:
         resource = self._resource(current.rule, current.request)
@@ -327,8 +336,8 @@ class Reconciler:
         return grant(title, place(current.request.namespace), ["patch"])
 
     async def _status_outdated(self, current: _Pass, planned: Plan) -> Result:
-        """There is a newer CR than the one that the status was made for; it is read live, and planned for. If there is none, the server
-        refuses for another reason."""
+        """There is a newer CR than the one that the status was made for; it is read live, and planned for. If there is
+        none, the server refuses for another reason."""
         assert planned.status is not None
         assert planned.status.patch is not None
         try:
@@ -340,7 +349,7 @@ class Reconciler:
             return Result(failed=True)
         return Result(again=AT_ONCE, why="the CR has changed")
 
-    # -- the cluster ---------------------------------------------------------------------------------------------------------------------
+    # -- the cluster ---------------------------------------------------------------------------------------------------
 
     def _resource(self, rule: Rule, request: Request) -> Object | None:
         return self.cache.resource(self.key(request), rule.kind.version)
@@ -369,7 +378,11 @@ class Reconciler:
         """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""
         metadata = resource["metadata"]
         name = metadata.get("namespace")
-        if not metadata.get("deletionTimestamp") or not name or self.environment.finalizer not in (metadata.get("finalizers") or ()):
+        if (
+            not metadata.get("deletionTimestamp")
+            or not name
+            or self.environment.finalizer not in (metadata.get("finalizers") or ())
+        ):
             return False
         try:
             found = await self.cache.look(NAMESPACE, ObjectKey("", "Namespace", "", name))
@@ -380,4 +393,6 @@ class Reconciler:
 
 def _ends(planned: Plan, resource: Object) -> bool:
     """Our finalizer is removed from a CR that is being deleted: there is nothing left to write a status to."""
-    return bool(resource["metadata"].get("deletionTimestamp")) and any(isinstance(action, RemoveFinalizer) for action in planned.actions)
+    return bool(resource["metadata"].get("deletionTimestamp")) and any(
+        isinstance(action, RemoveFinalizer) for action in planned.actions
+    )

@@ -1,10 +1,10 @@
 """Children first: while children of many CRs are being written, their statuses and events wait.
 
-The API server is the bottleneck. When a hundred CRs are created at once, each status and event that is sent between their children
-delays the children, and says `Progressing` where the next pass would find `Ready`. So a status waits while children of other CRs are
-being written, and until 30 ms after the last write. It waits a limited time, so that a stream of writes delays no status for ever:
-a short time if children have changed, longer if they were only just written and will change by themselves. A CR that is alone never
-waits.
+The API server is the bottleneck. When a hundred CRs are created at once, each status and event that is sent between
+their children delays the children, and says `Progressing` where the next pass would find `Ready`. So a status waits
+while children of other CRs are being written, and until 30 ms after the last write. It waits a limited time, so that a
+stream of writes delays no status for ever: a short time if children have changed, longer if they were only just written
+and will change by themselves. A CR that is alone never waits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 CALM = 0.03  # seconds without a write, until statuses are written
-CHANGED, WRITTEN = 0.5, 2.5  # longest wait of a status, in seconds: for children that have changed, and that were just written
+CHANGED, WRITTEN = (
+    0.5,
+    2.5,
+)  # longest wait of a status, in seconds: for children that have changed, and that were just written
 
 
 class StatusDebounce:

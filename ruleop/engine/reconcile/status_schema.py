@@ -1,5 +1,5 @@
-"""Says, once for each watched kind, what its schema has no room for in the status. The API server would drop it, so it is not written,
-and whoever looks for conditions on a CR in vain finds the reason in the log."""
+"""Says, once for each watched kind, what its schema has no room for in the status. The API server would drop it, so it
+is not written, and whoever looks for conditions on a CR in vain finds the reason in the log."""
 
 from __future__ import annotations
 
@@ -28,15 +28,20 @@ class StatusSchemas:
         for rule in rules:
             dropped, watch = dropped_by(rule, kinds.info(rule.kind)), (rule.kind, rule.name)
             if dropped and self._told.get(watch) != dropped:
+                fields = ", ".join(dropped)
                 message = (
-                    f"the schema of {rule.kind.kind} has no {', '.join(dropped)}: the API server would drop them, so they are not written"
+                    f"the schema of {rule.kind.kind} has no {fields}: the API server would drop them, "
+                    "so they are not written"
                 )
-                self.log.warning("status fields missing from the schema", controller=str(rule.kind.versionless), message=message)
+                self.log.warning(
+                    "status fields missing from the schema", controller=str(rule.kind.versionless), message=message
+                )
             self._told[watch] = dropped
 
 
 def dropped_by(rule: Rule, info: KindInfo) -> tuple[str, ...]:
-    """The fields of the status that the rule would write and the API server would drop. Names from templates are not known yet."""
+    """The fields of the status that the rule would write and the API server would drop. Names from templates are not
+    known yet."""
     schema = info.status_schema
     if schema is None or not rule.manage_status:
         return ()

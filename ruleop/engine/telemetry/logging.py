@@ -30,7 +30,9 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
     as_text = form == "text" or (form is None and sys.stderr.isatty())
     renderer: Any = structlog.processors.JSONRenderer(default=repr)
     if as_text:
-        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -45,7 +47,9 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(handlers=[_LibraryHandler()], level=max(logging.WARNING, LEVELS.get(level.lower(), logging.INFO)), force=True)
+    logging.basicConfig(
+        handlers=[_LibraryHandler()], level=max(logging.WARNING, LEVELS.get(level.lower(), logging.INFO)), force=True
+    )
 
 
 class _LibraryHandler(logging.Handler):
@@ -60,7 +64,15 @@ class _LibraryHandler(logging.Handler):
 def _format_exception(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """An exception as its type and its traceback, without its message."""
     info = event.pop("exc_info", None)
-    error = info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else sys.exc_info()[1] if info else None
+    error = (
+        info
+        if isinstance(info, BaseException)
+        else info[1]
+        if isinstance(info, tuple)
+        else sys.exc_info()[1]
+        if info
+        else None
+    )
     if error is not None:
         event["exception"] = "\n".join(_lines_of(error))
     return event
@@ -119,4 +131,8 @@ def _order_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -
 
 
 def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    )

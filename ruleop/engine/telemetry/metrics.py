@@ -86,13 +86,19 @@ class Metrics:
             "result",
         )
         self.reconcile_errors = counter("controller_runtime_reconcile_errors", "Reconciles that failed.", "controller")
-        self.panics = counter("controller_runtime_reconcile_panics", "Reconciles that ended with an internal error.", "controller")
+        self.panics = counter(
+            "controller_runtime_reconcile_panics", "Reconciles that ended with an internal error.", "controller"
+        )
         self.reconcile_time = self._histogram(
             "controller_runtime_reconcile_time_seconds", "How long a reconcile took.", SECONDS, "controller"
         )
         self.adds = counter("workqueue_adds", "Items added to the queue (duplicates are coalesced).", "name")
-        self.queue_time = self._histogram("workqueue_queue_duration_seconds", "How long an item waited in the queue.", SECONDS, "name")
-        self.work_time = self._histogram("workqueue_work_duration_seconds", "How long an item was processed.", SECONDS, "name")
+        self.queue_time = self._histogram(
+            "workqueue_queue_duration_seconds", "How long an item waited in the queue.", SECONDS, "name"
+        )
+        self.work_time = self._histogram(
+            "workqueue_work_duration_seconds", "How long an item was processed.", SECONDS, "name"
+        )
         self.retries = counter("workqueue_retries", "Items added again after a failure.", "name")
         self.requests = counter("rest_client_requests", "Requests to the API server.", "code", "method", "host")
         self.request_time = self._histogram(
@@ -106,25 +112,36 @@ class Metrics:
         # ruleop's own.
         self.writes = counter(
             "ruleop_writes",
-            "Writes (create, patch, delete and so on, as a dry run names them) by outcome: done, held back (because another write "
+            "Writes (create, patch, delete and so on, as a dry run names them) by outcome: "
+            "done, held back (because another write "
             "failed), or the reason for which the API server rejected it.",
             "controller",
             "action",
             "outcome",
         )
-        self.quiet = counter("ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller")
-        self.plan_time = self._histogram("ruleop_plan_seconds", "How long rendering and planning a CR took.", FRACTIONS, "controller")
+        self.quiet = counter(
+            "ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller"
+        )
+        self.plan_time = self._histogram(
+            "ruleop_plan_seconds", "How long rendering and planning a CR took.", FRACTIONS, "controller"
+        )
         self.fights = counter(
             "ruleop_field_conflicts",
             "Field conflicts: somebody repeatedly changes a child. Counted when detected.",
             "controller",
         )
-        self.drift = counter("ruleop_drift_reverted", "Changes and deletions of children by others that were reverted.", "controller")
-        self.reloads = counter("ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome")
+        self.drift = counter(
+            "ruleop_drift_reverted", "Changes and deletions of children by others that were reverted.", "controller"
+        )
+        self.reloads = counter(
+            "ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome"
+        )
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
         )
-        self.lag = self._histogram("ruleop_event_loop_lag_seconds", "Delay of the event loop, measured once a second.", SECONDS)
+        self.lag = self._histogram(
+            "ruleop_event_loop_lag_seconds", "Delay of the event loop, measured once a second.", SECONDS
+        )
         for outcome in ("done", "rejected"):
             self.reloads.labels(outcome)  # so that the first is an increase
 

@@ -120,7 +120,9 @@ def _text(start_response: StartResponse, status: HTTPStatus, text: str, **header
 def _line(check: Check) -> str:
     """A check is one line. More lines of its message are indented, so that none can be taken for another check."""
     first, *more = check.message.splitlines() or [""]
-    return "\n".join([f"[{'+' if check.ok else '-'}] {check.name}{': ' + first if first else ''}", *("    " + line for line in more)])
+    return "\n".join(
+        [f"[{'+' if check.ok else '-'}] {check.name}{': ' + first if first else ''}", *("    " + line for line in more)]
+    )
 
 
 def _listen(address: str, app: WSGIApplication) -> HttpServer:
@@ -130,7 +132,9 @@ def _listen(address: str, app: WSGIApplication) -> HttpServer:
     try:
         return HttpServer(host.strip("[]"), int(port), app)
     except (OSError, UnicodeError) as error:
-        raise RuleopError(f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none") from error
+        raise RuleopError(
+            f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none"
+        ) from error
 
 
 def _reason(error: OSError | UnicodeError, host: str) -> str:

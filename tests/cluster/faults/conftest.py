@@ -36,7 +36,9 @@ def make(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder: Path = tmp_path_factory.mktemp("faults")
     threads = Threads()
     with ForkServer(folder) as fork_server:
-        yield lambda name="lab", **settings: Lab(plane, threads, fork_server, folder, f"{name}-{uuid.uuid4().hex[:8]}", **settings)
+        yield lambda name="lab", **settings: Lab(
+            plane, threads, fork_server, folder, f"{name}-{uuid.uuid4().hex[:8]}", **settings
+        )
     threads.close()
 
 

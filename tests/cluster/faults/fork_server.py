@@ -38,9 +38,16 @@ class ForkServer:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self._home), "PYTHONPATH": str(ROOT), "RULEOP_DEBUG": "1"}
+        environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(self._home),
+            "PYTHONPATH": str(ROOT),
+            "RULEOP_DEBUG": "1",
+        }
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, text=True, env=environment)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=pipe, stdout=pipe, text=True, env=environment
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,7 +58,9 @@ class ForkServer:
         with self._lock:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps({"arguments": list(arguments), "log": str(log), "clock": str(clock)}) + "\n")
+            self._process.stdin.write(
+                json.dumps({"arguments": list(arguments), "log": str(log), "clock": str(clock)}) + "\n"
+            )
             self._process.stdin.flush()
             return int(self._process.stdout.readline())
 

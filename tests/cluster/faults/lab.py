@@ -43,7 +43,13 @@ class Lab:
     """The operator runs from `start` until it is killed; it ends with the context at the latest."""
 
     def __init__(
-        self, plane: ControlPlane, threads: Threads, fork_server: ForkServer, folder: Path, namespace: str, project: Path = PROJECT
+        self,
+        plane: ControlPlane,
+        threads: Threads,
+        fork_server: ForkServer,
+        folder: Path,
+        namespace: str,
+        project: Path = PROJECT,
     ) -> None:
         self.plane, self.fork_server = plane, fork_server
         self.folder, self.namespace, self.project = folder, namespace, project
@@ -56,7 +62,9 @@ class Lab:
         self._uids: set[str] = set()
 
     def __enter__(self) -> Self:
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        )
         self.proxy.__enter__()
         self.kubeconfig = self.folder / f"{self.namespace}.kubeconfig"
         write_kubeconfig(self.kubeconfig, self.proxy.address, self.plane.layout.authority, self.plane.users["admin"])
@@ -78,7 +86,14 @@ class Lab:
     def start(self) -> None:
         (self.port,) = free_ports(1)
         command = ["run", "-C", str(self.project), "--kubeconfig", str(self.kubeconfig), "--namespaces", self.namespace]
-        command += ["--operator-namespace", self.namespace, "--log-format", "json", "--metrics-bind-address", f"127.0.0.1:{self.port}"]
+        command += [
+            "--operator-namespace",
+            self.namespace,
+            "--log-format",
+            "json",
+            "--metrics-bind-address",
+            f"127.0.0.1:{self.port}",
+        ]
         command += ["--health-probe-bind-address", f"127.0.0.1:{self.port}", "--no-reload", *self.arguments]
         self.pid = self.fork_server.start(command, self.log_file, self.clock)
 
@@ -123,7 +138,9 @@ class Lab:
 
     def check(self) -> None:
         """Fails with tracebacks, and with anything that is no log line. (One that a kill has cut in two is none.)"""
-        surprises = [line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line]
+        surprises = [
+            line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line
+        ]
         assert not surprises, "\n".join(surprises)
 
     # -- objects -------------------------------------------------------------------------------------------------------------------------
@@ -187,7 +204,11 @@ class Lab:
 
 def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     """What is only in one of them, or another in both."""
-    return {key: {"is": one.get(key), "should be": two.get(key)} for key in sorted({*one, *two}) if one.get(key) != two.get(key)}
+    return {
+        key: {"is": one.get(key), "should be": two.get(key)}
+        for key in sorted({*one, *two})
+        if one.get(key) != two.get(key)
+    }
 
 
 def is_quiet(proxy: Proxy, seconds: float = 1.0) -> bool:

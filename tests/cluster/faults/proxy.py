@@ -280,7 +280,9 @@ class Proxy:
             call.number = self._numbers
         await self._going.wait()
         if (answer := await self.before(call)) is not None:
-            return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+            return web.Response(
+                status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json"
+            )
         if call.is_watch and call.parts[0] in self._replaying:
             return await self._send_past_events(request, call)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
@@ -298,7 +300,9 @@ class Proxy:
     def _request(self, request: web.Request, call: Call, headers: dict[str, str]) -> Any:
         target = URL(self.server + request.raw_path, encoded=True)
         timeout = aiohttp.ClientTimeout(total=None)
-        return self._client.request(call.method, target, data=BytesIO(call.body) if call.body else None, headers=headers, timeout=timeout)
+        return self._client.request(
+            call.method, target, data=BytesIO(call.body) if call.body else None, headers=headers, timeout=timeout
+        )
 
     async def _forward(self, request: web.Request, call: Call, headers: dict[str, str]) -> web.Response:
         call.under_way = True
@@ -309,11 +313,15 @@ class Proxy:
         finally:
             call.under_way = False
         if (answer := await self.after(call)) is not None:
-            return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+            return web.Response(
+                status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json"
+            )
         return web.Response(status=call.status, body=body, headers=_kept(upstream))
 
     async def _stream(self, request: web.Request, call: Call, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": upstream.headers.get("Content-Type", "application/json")})
+        response = web.StreamResponse(
+            headers={"Content-Type": upstream.headers.get("Content-Type", "application/json")}
+        )
         await response.prepare(request)
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.watches[lines] = call

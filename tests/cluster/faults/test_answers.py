@@ -65,4 +65,6 @@ TROUBLES = {
 def test_a_fault_at_each_write_does_not_change_the_final_state(
     make: Make, recordings: dict[Any, Recording], scenario: Any, trouble: str
 ) -> None:
-    assert set(run_with_fault(make, scenario, TROUBLES[trouble], recordings[scenario])) >= set(recordings[scenario].writes)
+    assert set(run_with_fault(make, scenario, TROUBLES[trouble], recordings[scenario])) >= set(
+        recordings[scenario].writes
+    )

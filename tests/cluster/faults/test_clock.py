@@ -65,6 +65,9 @@ def test_the_lease_is_kept_over_clock_jumps(lab: Lab) -> None:
         renewed = lab.admin.get(path)["spec"]["renewTime"]
         lab.eventually("two renewals", lambda renewed=renewed: lab.admin.get(path)["spec"]["renewTime"] != renewed)
     now = lab.admin.get(path)["spec"]
-    assert (now["holderIdentity"], now.get("leaseTransitions")) == (before["holderIdentity"], before.get("leaseTransitions"))
+    assert (now["holderIdentity"], now.get("leaseTransitions")) == (
+        before["holderIdentity"],
+        before.get("leaseTransitions"),
+    )
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.eventually("work to go on", lambda: tells(lab, "two"))

@@ -40,7 +40,9 @@ class Crash:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_a_crash_at_any_write_does_not_change_the_final_state(make: Make, recordings: dict[Any, Recording], scenario: Any) -> None:
+def test_a_crash_at_any_write_does_not_change_the_final_state(
+    make: Make, recordings: dict[Any, Recording], scenario: Any
+) -> None:
     recording = recordings[scenario]
     crashes = [Crash(number, done=done) for number in range(1, len(recording.writes) + 1) for done in (False, True)]
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -50,7 +52,9 @@ def test_a_crash_at_any_write_does_not_change_the_final_state(make: Make, record
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_an_operator_killed_at_every_write_reaches_the_desired_state(make: Make, recordings: dict[Any, Recording], scenario: Any) -> None:
+def test_an_operator_killed_at_every_write_reaches_the_desired_state(
+    make: Make, recordings: dict[Any, Recording], scenario: Any
+) -> None:
     """It never does more than one write before it dies, and never hears what became of it."""
 
     def always(lab: Lab) -> None:

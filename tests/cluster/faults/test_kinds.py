@@ -34,7 +34,9 @@ def define(lab: Lab, plural: str) -> None:
     lab.admin.post(CRDS, definition(plural))
     lab.eventually(
         "the kind to be served",
-        lambda: lab.admin.get(lab.path("configmaps").replace("/api/v1", "/apis/faults.example.com/v1").replace("configmaps", plural)),
+        lambda: lab.admin.get(
+            lab.path("configmaps").replace("/api/v1", "/apis/faults.example.com/v1").replace("configmaps", plural)
+        ),
     )
 
 
@@ -106,7 +108,10 @@ def test_a_namespace_deleted_while_children_are_created(lab: Lab) -> None:
         lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
         lab.eventually("the first children", lambda: lab.get("configmaps", "all-p1"))
         lab.admin.delete(f"/api/v1/namespaces/{lab.namespace}")
-        for resource, name in (("ledgers", "all"), ("heaps", "all")):  # as its controller would, which does not run here
+        for resource, name in (
+            ("ledgers", "all"),
+            ("heaps", "all"),
+        ):  # as its controller would, which does not run here
             lab.admin.delete(lab.path(resource, name))
         lab.eventually("the ledger to go", lambda: not found(lab, lab.path("ledgers", "all")))
         lab.eventually("the heap to go", lambda: not found(lab, lab.path("heaps", "all")))

@@ -27,7 +27,10 @@ def begin(lab: Lab, name: str = "all") -> None:
 
 
 def is_ready(lab: Lab, name: str, text: str) -> bool:
-    return bool(lab.is_observed("ledgers", name, "Ready")) and lab.get("configmaps", f"{name}-book")["data"]["text"] == text
+    return (
+        bool(lab.is_observed("ledgers", name, "Ready"))
+        and lab.get("configmaps", f"{name}-book")["data"]["text"] == text
+    )
 
 
 def told_once(lab: Lab) -> None:
@@ -80,7 +83,12 @@ def test_hanging_writes_are_carried_out_once(lab: Lab) -> None:
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
     written = Counter(each for each in lab.proxy.written(mark) if "status" not in each)
     assert written == Counter(
-        ["patch configmaps all-book", "create configmaps all-page-c", "patch configmaps all-page-b", "delete configmaps all-page-a"]
+        [
+            "patch configmaps all-book",
+            "create configmaps all-page-c",
+            "patch configmaps all-page-b",
+            "delete configmaps all-page-a",
+        ]
     )
     told_once(lab)
 

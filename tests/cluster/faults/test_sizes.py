@@ -98,7 +98,9 @@ def test_a_cr_with_a_thousand_children_does_not_delay_others(lab: Lab) -> None:
     rest(lab)
     assert lab.proxy.written(mark) == [f"patch configmaps many-p{MANY - 1}", "patch heaps/status many"]
     uid = heap["metadata"]["uid"]
-    children = [each for each in lab.admin.get(lab.path("configmaps"))["items"] if each["metadata"]["name"].startswith("many-")]
+    children = [
+        each for each in lab.admin.get(lab.path("configmaps"))["items"] if each["metadata"]["name"].startswith("many-")
+    ]
     assert len(children) == MANY
     assert all([each["uid"] for each in child["metadata"]["ownerReferences"]] == [uid] for child in children)
     mark = lab.proxy.mark()

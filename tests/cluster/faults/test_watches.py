@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 EXPIRED = {
     "type": "ERROR",
-    "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old"},
+    "object": {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "Expired",
+        "code": 410,
+        "message": "too old",
+    },
 }
 
 
@@ -99,7 +106,10 @@ def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) ->
     rest(ledger)
     with ledger.proxy.holding("configmaps", all_objects=True):
         ledger.admin.delete(ledger.path("configmaps", "all-page-a"))
-        ledger.eventually("the other watch", lambda: "ConfigMap where ruleop.dev/part-of: 2 objects" in ledger.probe("/readyz?verbose")[1])
+        ledger.eventually(
+            "the other watch",
+            lambda: "ConfigMap where ruleop.dev/part-of: 2 objects" in ledger.probe("/readyz?verbose")[1],
+        )
         rest(ledger)
     ledger.eventually("it to be made again", lambda: ledger.get("configmaps", "all-page-a"))
 
@@ -120,7 +130,9 @@ def test_an_older_state_of_the_server_is_rejected(ledger: Lab) -> None:
 
 
 def lists(lab: Lab, mark: int) -> list[Any]:
-    return [call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query and call.parts[0] == "configmaps"]
+    return [
+        call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query and call.parts[0] == "configmaps"
+    ]
 
 
 def test_repeated_watch_events_cause_no_write(ledger: Lab) -> None:

@@ -36,7 +36,9 @@ def store() -> built.Store:
 
 
 @pytest.fixture(scope="module")
-def operator(control_plane: ControlPlane, store: built.Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contained]:
+def operator(
+    control_plane: ControlPlane, store: built.Store, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Contained]:
     control_plane.define(APP.crd, MEMCACHED.crd)
     folder = tmp_path_factory.mktemp("operator")
     # Its user is another than that of these tests.

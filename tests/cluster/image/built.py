@@ -41,7 +41,9 @@ class Store:
 
     def buildah(self, *arguments: str) -> str:
         """What it prints; raises with its error."""
-        run = subprocess.run(["buildah", *arguments], env=self.environment(), capture_output=True, text=True, timeout=600, check=False)
+        run = subprocess.run(
+            ["buildah", *arguments], env=self.environment(), capture_output=True, text=True, timeout=600, check=False
+        )
         if run.returncode != 0:
             raise RuntimeError(f"buildah {' '.join(arguments)}: {run.stderr.strip()}")
         return run.stdout.strip()

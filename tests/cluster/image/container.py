@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 CONTAINER: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]["containers"][0]
 NAMESPACES = ("pid", "ipc", "uts", "mount")
-MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/sys/firmware"]
+MASKED = [
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/sched_debug",
+    "/sys/firmware",
+]
 UNWRITABLE = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 
 
@@ -123,7 +131,12 @@ class Contained(Deployed):
         bound = {rules["mountPath"]: self.project, SERVICE_ACCOUNT: self.folder / "serviceaccount"}
         return [
             {"destination": "/proc", "type": "proc", "source": "proc"},
-            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]},
+            {
+                "destination": "/dev",
+                "type": "tmpfs",
+                "source": "tmpfs",
+                "options": ["nosuid", "strictatime", "mode=755", "size=65536k"],
+            },
             {"destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]},
             *(
                 {"destination": destination, "type": "bind", "source": str(source), "options": ["bind", "ro"]}
