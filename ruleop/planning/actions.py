@@ -23,7 +23,7 @@ class Create:
     key: ObjectKey
     child: str
     object: Object
-    wanted: str  # digest of what was rendered, so that a failure is remembered for it alone
+    desired_digest: str  # digest of what was rendered, so that a failure is remembered for it alone
     needs: frozenset[str] = frozenset()  # children whose writes of this pass must have succeeded
 
 
@@ -36,7 +36,7 @@ class Patch:
     patch: dict[str, Any]
     live: Object
     merged: Object
-    wanted: str
+    desired_digest: str
     why: Literal["changed", "adopted", "released"] = "changed"
     sent: Object | None = (
         None  # all that we want of the object and is not ignored, to learn from the answer what the server makes of it
@@ -52,7 +52,7 @@ class Replace:
     child: str
     object: Object
     live: Object
-    wanted: str
+    desired_digest: str
     why: Literal["changed", "adopted"] = "changed"
     needs: frozenset[str] = frozenset()
 
@@ -66,7 +66,7 @@ class ServerSideApply:
     child: str
     object: Object
     live: Object | None
-    wanted: str
+    desired_digest: str
     why: Literal["changed", "adopted"] = "changed"
     recorded: FieldSet | None = None  # what we have applied so far, in whatever way, as far as the record says
     needs: frozenset[str] = frozenset()

@@ -102,14 +102,14 @@ def authority(name: str, value: Any) -> Authority:
     return Authority(cert, key)
 
 
-def issue(name: str, wanted: Request, by: Authority | None, now: datetime, draw: Draw) -> dict[str, str]:
+def issue(name: str, requested: Request, by: Authority | None, now: datetime, draw: Draw) -> dict[str, str]:
     """The certificate and its key, in PEM; signed by itself where nobody else signs."""
     from cryptography import x509  # noqa: PLC0415 - an extra, and large; `check` says so where it is missing
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.x509.oid import NameOID  # noqa: PLC0415
 
-    key = _new_key(wanted.key_type, draw)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, wanted.cn)])
+    key = _new_key(requested.key_type, draw)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, requested.cn)])
     signer, issuer = (key, None) if by is None else _read(name, by)
     builder = (
         x509.CertificateBuilder()
@@ -118,9 +118,9 @@ def issue(name: str, wanted: Request, by: Authority | None, now: datetime, draw:
         .public_key(key.public_key())
         .serial_number(int.from_bytes(draw("serial", 16), "big") | 1)
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + timedelta(days=wanted.days))
+        .not_valid_after(now + timedelta(days=requested.days))
     )
-    signed = _sign(_extended(builder, wanted, key, signer), signer)
+    signed = _sign(_extended(builder, requested, key, signer), signer)
     return {
         "Cert": signed.public_bytes(serialization.Encoding.PEM).decode(),
         "Key": key.private_bytes(
@@ -142,31 +142,33 @@ def _new_key(key_type: str, draw: Draw) -> PrivateKey:
     return ec.derive_private_key(int.from_bytes(draw("key", 48), "big") % (_P256_ORDER - 1) + 1, ec.SECP256R1())
 
 
-def _extended(builder: CertificateBuilder, wanted: Request, key: PrivateKey, signer: PrivateKey) -> CertificateBuilder:
+def _extended(
+    builder: CertificateBuilder, requested: Request, key: PrivateKey, signer: PrivateKey
+) -> CertificateBuilder:
     from cryptography import x509  # noqa: PLC0415
     from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
     usage = x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
-        key_encipherment=wanted.key_type == "rsa" and not wanted.is_ca,
+        key_encipherment=requested.key_type == "rsa" and not requested.is_ca,
         data_encipherment=False,
         key_agreement=False,
-        key_cert_sign=wanted.is_ca,
-        crl_sign=wanted.is_ca,
+        key_cert_sign=requested.is_ca,
+        crl_sign=requested.is_ca,
         encipher_only=False,
         decipher_only=False,
     )
     builder = (
-        builder.add_extension(x509.BasicConstraints(ca=wanted.is_ca, path_length=None), critical=True)
+        builder.add_extension(x509.BasicConstraints(ca=requested.is_ca, path_length=None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
-    if not wanted.is_ca:
+    if not requested.is_ca:
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-    names = [*map(x509.DNSName, wanted.dns), *map(x509.IPAddress, wanted.ips)]
+    names = [*map(x509.DNSName, requested.dns), *map(x509.IPAddress, requested.ips)]
     return builder.add_extension(x509.SubjectAlternativeName(names), critical=False) if names else builder
 
 

@@ -24,22 +24,22 @@ from ruleop.planning.apply import keep, release
 from ruleop.planning.conditions import FINALIZED, Conditions, condition_of
 from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
 from ruleop.planning.observed import Served
-from ruleop.planning.permissions import unlisted
-from ruleop.planning.pruning import deadline, stays
-from ruleop.planning.status import overall
+from ruleop.planning.permissions import missing_list_permission
+from ruleop.planning.pruning import deadline, is_orphan
+from ruleop.planning.status import overall_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
+    from ruleop.planning.child_plan import Existing
     from ruleop.planning.children import Children
     from ruleop.planning.observed import Observed
-    from ruleop.planning.planned import Existing
     from ruleop.rules import Rule
 
 
 @dataclass(slots=True)
-class Ending:
+class DeletionPlan:
     """What is left to do, and what to say meanwhile."""
 
     conditions: Conditions
@@ -48,85 +48,87 @@ class Ending:
     check_after: float | None = None  # seconds
 
 
-def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Ending:
+def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> DeletionPlan:
     last_reason = children.history.reason
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
-        return Ending(_going("Deleting"))
-    done = _done(resource, last_reason)
-    why_not = _skipped(resource, observed)
+        return DeletionPlan(_deleting("Deleting"))
+    done = _is_finalized(resource, last_reason)
+    why_not = _skip_reason(resource, observed)
     if rule.finalize and not done and not why_not:
-        if kept := list(_kept(rule, resource, children)):
-            return Ending(_going("Finalizing"), kept)
+        if kept := list(_keep_actions(rule, resource, children)):
+            return DeletionPlan(_deleting("Finalizing"), kept)
         children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
-        if not all(planned.ready or planned.state is State.UNWANTED for planned in children.planned.values()):
-            return Ending(_waiting(children), children.actions())
-        return Ending(_going(FINALIZED), check_after=0.0)
-    ending = _end(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
+        if not all(child_plan.ready or child_plan.state is State.UNWANTED for child_plan in children.plans.values()):
+            return DeletionPlan(_finalizing(children), children.actions())
+        return DeletionPlan(_deleting(FINALIZED), check_after=0.0)
+    plan = _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
     if rule.finalize and why_not and condition_of(resource, "Ready").get("reason", last_reason) != "Deleting":
-        ending.events.append(Event("Warning", "FinalizeSkipped", why_not))
-    return ending
+        plan.events.append(Event("Warning", "FinalizeSkipped", why_not))
+    return plan
 
 
-def _going(reason: str, message: str = "") -> Conditions:
+def _deleting(reason: str, message: str = "") -> Conditions:
     return Conditions.of(reason, message, reconciling=True)
 
 
-def _done(resource: Object, last_reason: str) -> bool:
+def _is_finalized(resource: Object, last_reason: str) -> bool:
     """Ready says so, also after a pause."""
     return FINALIZED in {condition_of(resource, "Ready").get("reason"), last_reason}
 
 
-def _skipped(resource: Object, observed: Observed) -> str:
+def _skip_reason(resource: Object, observed: Observed) -> str:
     """Why `finalize` is given up on; empty if it is not."""
     if annotations_of(resource).get(SKIP_FINALIZE) == "true":
         return f"the annotation {SKIP_FINALIZE} skips finalizing"
     return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
 
 
-def _waiting(children: Children) -> Conditions:
-    problems = children.said.problems
-    message = overall(children, problems).ready.message
+def _finalizing(children: Children) -> Conditions:
+    problems = children.report.problems
+    message = overall_conditions(children, problems).ready.message
     return Conditions.of("Finalizing", message, reconciling=not problems, stalled=bool(problems))
 
 
-def _all_stay(resource: Object) -> bool:
+def _orphans_all(resource: Object) -> bool:
     """`kubectl delete --cascade=orphan`."""
     return "orphan" in (resource["metadata"].get("finalizers") or [])
 
 
-def _kept(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
+def _keep_actions(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
     for each in children.existing:
         if each.child in rule.finalize or each.claim.kept:
             continue
-        if _all_stay(resource) or (not each.claim.annotated and stays(children, each)):
+        if _orphans_all(resource) or (not each.claim.annotated and is_orphan(children, each)):
             yield keep(each.child, each.live, each.key, children.owner)
 
 
-def _end(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> Ending:
+def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> DeletionPlan:
     """Removes, in one pass, all that the garbage collector will not; then our finalizer, once nothing is left."""
     if observed.held_until:
         message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
-        return Ending(_going(reason, message))
-    all_orphans = _all_stay(resource)
-    left = [each for each in children.existing if each.claim.annotated or all_orphans or stays(children, each)]
+        return DeletionPlan(_deleting(reason, message))
+    all_orphans = _orphans_all(resource)
+    left = [each for each in children.existing if each.claim.annotated or all_orphans or is_orphan(children, each)]
     if left:
         # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings
         # about.
-        goes = {each.key: "released" if stays(children, each) or all_orphans else "gone" for each in left[:8]}
-        message = "; ".join([f"{key} is to be {word}" for key, word in goes.items()] + ["and more"] * (len(left) > 8))
+        outcomes = {each.key: "released" if is_orphan(children, each) or all_orphans else "gone" for each in left[:8]}
+        message = "; ".join(
+            [f"{key} is to be {word}" for key, word in outcomes.items()] + ["and more"] * (len(left) > 8)
+        )
         actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
-        return Ending(_going(reason, message), actions)
-    unread = next(hidden(rule, observed, children.owner.namespace), None)
+        return DeletionPlan(_deleting(reason, message), actions)
+    unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
         message = (
             f"{unread}; owned objects might be left behind. "
             f"Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
         )
-        return Ending(Conditions.of(reason, message, stalled=True))
-    return Ending(_going(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
+        return DeletionPlan(Conditions.of(reason, message, stalled=True))
+    return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
 
 
-def hidden(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
+def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
     """The permissions to read that are missing where the rule may have made objects that the garbage collector would
     not follow."""
     for child in rule.every_child():
@@ -135,15 +137,17 @@ def hidden(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
                 info = observed.kinds.info(kind)
                 if rule.reach == "cluster" and info.places is not None:
                     yield from (
-                        unlisted(rule, info, each) for each, state in info.places.items() if state is Served.FORBIDDEN
+                        missing_list_permission(rule, info, each)
+                        for each, state in info.places.items()
+                        if state is Served.FORBIDDEN
                     )
                 elif info.state is Served.FORBIDDEN:
-                    yield unlisted(rule, info, namespace)
+                    yield missing_list_permission(rule, info, namespace)
 
 
 def _removal(rule: Rule, children: Children, each: Existing, *, all_orphans: bool) -> Iterator[Action]:
     final = each.child in rule.finalize
-    if stays(children, each) or (all_orphans and not final):
+    if is_orphan(children, each) or (all_orphans and not final):
         yield release(each.child, each.live, each.key, children.owner)
     elif not each.terminating:
         child = (rule.finalize if final else rule.children).get(each.child)

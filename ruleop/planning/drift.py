@@ -48,17 +48,17 @@ MOST_NAMES: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
 
-class Standing(Enum):
-    FREE = "free"  # revert it
-    NOTICED = "noticed"  # this is a conflict, and it is not reported yet
-    HELD = "held"  # not now
+class Decision(Enum):
+    REVERT = "free"  # revert it
+    REPORT = "noticed"  # this is a conflict, and it is not reported yet
+    HOLD = "held"  # not now
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
     """What was reverted of one child lately."""
 
-    desired: str  # digest of the desired object
+    desired_digest: str  # of the desired object
     fields: frozenset[str]  # that were reverted each time
     times: tuple[float, ...] = ()  # the last times
     altered: bool = True  # no answer of the server was what had been sent
@@ -66,26 +66,26 @@ class Reverted:
         None  # the object's managedFields, where they were read to name a manager
     )
     message: str = ""  # of the conflict; empty: there is none
-    undone: bool = False  # changed since it was reverted last
+    drifted: bool = False  # changed since it was reverted last
     wait: float = FIRST
     due: float = 0.0  # not to be reverted before
 
-    def standing(self, fields: frozenset[str], now: float) -> Standing:
+    def decide(self, fields: frozenset[str], now: float) -> Decision:
         """What to do about these fields, which are not as they should be."""
         if self.message:
-            return Standing.HELD if now < self.due else Standing.FREE
+            return Decision.HOLD if now < self.due else Decision.REVERT
         recent = [time for time in self.times if now - time <= WINDOW]
-        return Standing.NOTICED if len(recent) >= ENOUGH and self.fields & fields else Standing.FREE
+        return Decision.REPORT if len(recent) >= ENOUGH and self.fields & fields else Decision.REVERT
 
     def noticed(self, fields: frozenset[str], message: str, now: float) -> Reverted:
         if self.message:
             return self
         return replace(
-            self, fields=self.fields & fields, message=message, managed=None, undone=True, due=now + self.wait
+            self, fields=self.fields & fields, message=message, managed=None, drifted=True, due=now + self.wait
         )
 
     def held(self) -> Reverted:
-        return replace(self, undone=True) if not self.undone else self
+        return replace(self, drifted=True) if not self.drifted else self
 
     def is_over(self, now: float) -> bool:
         return now >= self._ends_at if self.message else now - self.times[-1] > WINDOW
@@ -94,24 +94,26 @@ class Reverted:
         """When there is something to do although no event comes. `held`: the fields differ now."""
         if not self.message:
             return None
-        return self.due if (held or self.undone) and now < self.due else self._ends_at
+        return self.due if (held or self.drifted) and now < self.due else self._ends_at
 
     @property
     def _ends_at(self) -> float:
-        return (self.due if self.undone else self.times[-1]) + QUIET
+        return (self.due if self.drifted else self.times[-1]) + QUIET
 
 
-def reverted(before: Reverted | None, desired: str, fields: frozenset[str], now: float, *, altered: bool) -> Reverted:
+def reverted(
+    before: Reverted | None, desired_digest: str, fields: frozenset[str], now: float, *, altered: bool
+) -> Reverted:
     """The fields were written. `altered`: the server's answer already had something else."""
-    if before is None or before.desired != desired:
-        found = Reverted(desired, fields)
+    if before is None or before.desired_digest != desired_digest:
+        found = Reverted(desired_digest, fields)
     elif before.message:
         wait = min(CAP, before.wait * 2)
-        found = replace(before, wait=wait, due=now + wait, undone=False)
+        found = replace(before, wait=wait, due=now + wait, drifted=False)
     elif before.fields & fields and now - before.times[-1] <= WINDOW:
         found = replace(before, fields=before.fields & fields)
     else:
-        found = Reverted(desired, fields)
+        found = Reverted(desired_digest, fields)
     return replace(found, times=(*found.times[1 - ENOUGH :], now), altered=found.altered and altered)
 
 
@@ -235,6 +237,6 @@ def _member(value: Any, name: str) -> Any:
 def _item(value: Any, keys: Mapping[str, Any]) -> Any:
     """The item with these keys; a key that the author left out was filled in by the server."""
     for item in value if isinstance(value, list) else ():
-        if isinstance(item, Mapping) and all(item.get(name, wanted) == wanted for name, wanted in keys.items()):
+        if isinstance(item, Mapping) and all(item.get(name, value) == value for name, value in keys.items()):
             return item
     return _MISSING

@@ -47,7 +47,7 @@ class Unlisted(RuleopError):  # noqa: N818 - like the others
     """The objects of the kind may not be read, so nothing can be said of this one."""
 
 
-def stopped(error: RenderError) -> ChildWaits | ChildFails:
+def child_error(error: RenderError) -> ChildWaits | ChildFails:
     """What an expression or template without a value means for its child."""
     if isinstance(error, Waiting):
         if error.forbidden:

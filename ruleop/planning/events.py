@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Problem
     from ruleop.planning.conditions import Condition
 
-WELL = frozenset({"Ready", "Progressing"})  # all is written
-_UNTOLD = frozenset({"Waiting", "Deleting", FINALIZED})
-_ELSEWHERE = frozenset({"FieldConflict"})  # told by whoever notices it, once
+HEALTHY = frozenset({"Ready", "Progressing"})  # all is written
+_WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
+_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # told by whoever notices it, once
 MOST_NAMES = 8
 
 _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
@@ -30,11 +30,15 @@ _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "
 def transition(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
     """Against what was said before: in the status, or, where that has no room for it, by the engine's memory."""
     before = condition_of(resource, "Ready")
-    said = before.get("reason") or last_reason
+    last = before.get("reason") or last_reason
     reason, message = ready.reason, ready.message
-    if reason in WELL:
-        return [] if said in WELL else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
-    if reason in _UNTOLD or reason in _ELSEWHERE or (said == reason and before.get("message", message) == message):
+    if reason in HEALTHY:
+        return [] if last in HEALTHY else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
+    if (
+        reason in _WITHOUT_EVENT
+        or reason in _REPORTED_ELSEWHERE
+        or (last == reason and before.get("message", message) == message)
+    ):
         return []
     if reason == "Finalizing":
         return [Event("Warning", problems[0].reason, message)] if problems else []

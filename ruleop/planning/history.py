@@ -54,17 +54,17 @@ class ConflictingObject:
     due: float  # when it is read again
     wait: float = CONFLICT_FIRST
     partial: bool = False  # only its metadata was read
-    trouble: str = ""  # why it could not be read
+    error: str = ""  # why it could not be read
 
     def reread(self, obj: Object, now: float) -> ConflictingObject:
         """It is still there."""
         wait = min(CONFLICT_CAP, self.wait * 2)
         return ConflictingObject(obj, now + wait, wait, partial=True)
 
-    def unread(self, trouble: str, now: float) -> ConflictingObject:
+    def read_failed(self, error: str, now: float) -> ConflictingObject:
         """It could not be read."""
         wait = min(CONFLICT_CAP, self.wait * 2)
-        return replace(self, due=now + wait, wait=wait, trouble=trouble)
+        return replace(self, due=now + wait, wait=wait, error=error)
 
     def in_full(self, obj: Object) -> ConflictingObject:
         return ConflictingObject(obj, self.due, self.wait)
@@ -85,7 +85,7 @@ class Refusal:
         """Not before then, however often the object changes: its status may do so all the time."""
         return self.since + self.wait
 
-    def stands(self, version: str, now: float, period: float) -> bool:
+    def is_active(self, version: str, now: float, period: float) -> bool:
         return now < self.until or (version == self.version and not (period and now >= self.since + period))
 
 
@@ -128,7 +128,7 @@ class History:
             return self.writes.failed[key]
         return self.refusals[key].failed if key in self.refusals else None
 
-    def begun(self, objects: Objects, now: float) -> History:
+    def at_pass_start(self, objects: Objects, now: float) -> History:
         """At the start of a pass: without what is over."""
         found = self.before_writes()
         if found.drift:
@@ -152,7 +152,7 @@ class History:
 
     def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
         """After a plan. `outcome`: what became of its actions; None: it had none, and the pass concludes with it."""
-        found = self.planned(plan, now)
+        found = self.with_plan(plan, now)
         if outcome is None:
             return _concluded(found, plan)
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
@@ -170,9 +170,9 @@ class History:
             work=_work(plan, outcome, learned),
         )
 
-    def planned(self, plan: Plan, now: float) -> History:
+    def with_plan(self, plan: Plan, now: float) -> History:
         """Before the plan's actions are carried out."""
-        synced, drift = self.synced.planned(plan), self.drift
+        synced, drift = self.synced.with_plan(plan), self.drift
         if plan.field_conflicts:
             found = {each.key: drift[each.key] for each in plan.field_conflicts}
             noticed = {
@@ -210,14 +210,15 @@ def _concluded(history: History, plan: Plan) -> History:
     desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
     parts = {
-        name: _kept(getattr(history, name), desired) for name in ("learned", "refusals", "recreated", "conflicting")
+        name: _restricted(getattr(history, name), desired)
+        for name in ("learned", "refusals", "recreated", "conflicting")
     }
-    synced = history.synced.kept(desired) if desired is not None else history.synced
+    synced = history.synced.restricted_to(desired) if desired is not None else history.synced
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
     return history if found == history else found
 
 
-def _kept(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey] | None) -> Mapping[ObjectKey, Value]:
+def _restricted(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey] | None) -> Mapping[ObjectKey, Value]:
     if desired is None or known.keys() <= desired:
         return known
     return {key: each for key, each in known.items() if key in desired} or NOTHING
@@ -267,7 +268,7 @@ def _refusals(
         last = before.get(key)
         wait = (
             min(REFUSED_CAP, last.wait * 2)
-            if last is not None and last.failed.wanted == failed.wanted
+            if last is not None and last.failed.desired_digest == failed.desired_digest
             else REFUSED_FIRST
         )
         found[key] = Refusal(failed, versions.get(key, ""), now, wait)
@@ -276,7 +277,7 @@ def _refusals(
 
 def _recreated(history: History, outcome: Outcome) -> Mapping[ObjectKey, str]:
     found = {
-        action.key: history.refusals[action.key].failed.wanted
+        action.key: history.refusals[action.key].failed.desired_digest
         for action in outcome.done
         if isinstance(action, Delete) and action.why == "recreate" and action.key in history.refusals
     }
@@ -307,5 +308,5 @@ def _drift(
     for action, fields in corrections(outcome.done) if plan.steady else ():
         _, answer = outcome.written.get(action.key, (None, None))
         altered = answer is not None and not isinstance(action, Create) and is_altered(action, answer, fields)
-        found[action.key] = reverted(found.get(action.key), action.wanted, fields, now, altered=altered)
+        found[action.key] = reverted(found.get(action.key), action.desired_digest, fields, now, altered=altered)
     return found or NOTHING

@@ -86,7 +86,7 @@ class Owner:
 class Claim:
     """What an object says about who owns it."""
 
-    ours: bool
+    owned: bool
     by: str = ""  # who it is, for a message: "Deployment/web" ; empty when nobody owns it
     annotated: bool = False  # said by the annotation, so the garbage collector does not follow
     orphan: bool = False  # the annotation says that it stays when the CR goes
@@ -100,19 +100,19 @@ def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
     for reference in references:
         if reference.get("controller"):
             if owner.uid and reference.get("uid") == owner.uid:
-                return Claim(ours=True, referenced=True)
-            return Claim(ours=False, by=f"{reference.get('kind')}/{reference.get('name')}", referenced=True)
+                return Claim(owned=True, referenced=True)
+            return Claim(owned=False, by=f"{reference.get('kind')}/{reference.get('name')}", referenced=True)
     note = _note(metadata)
     if note is not None:
         annotated = f"{key.kind}.{key.group}/{key.namespace}/{key.name}"
         if note.get("of") == annotated:
             if _is(note, owner):
                 orphan, kept = note.get("orphan") is True, note.get("kept") is True
-                return Claim(ours=True, annotated=True, orphan=orphan, kept=kept, referenced=bool(references))
+                return Claim(owned=True, annotated=True, orphan=orphan, kept=kept, referenced=bool(references))
             return Claim(
-                ours=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references)
+                owned=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references)
             )
-    return Claim(ours=False, referenced=bool(references))
+    return Claim(owned=False, referenced=bool(references))
 
 
 def _note(metadata: Object) -> dict[str, Any] | None:

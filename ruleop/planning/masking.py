@@ -52,16 +52,16 @@ def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
     left: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
     right: Mapping[str, Any] = after if isinstance(after, Mapping) else {}
     if isinstance(before, Mapping):
-        old[field] = {name: _said(value, right.get(name), BEFORE) for name, value in left.items()}
+        old[field] = {name: _masked_value(value, right.get(name), BEFORE) for name, value in left.items()}
     elif before is not None:
-        old[field] = _said(
+        old[field] = _masked_value(
             before, after, BEFORE
         )  # no mapping: the server refuses it, but it may hold a password all the same
     if isinstance(after, Mapping):
-        new[field] = {name: _said(value, left.get(name), AFTER) for name, value in right.items()}
+        new[field] = {name: _masked_value(value, left.get(name), AFTER) for name, value in right.items()}
     elif after is not None:
-        new[field] = _said(after, before, AFTER)
+        new[field] = _masked_value(after, before, AFTER)
 
 
-def _said(value: Any, other: Any, word: str) -> str:
+def _masked_value(value: Any, other: Any, word: str) -> str:
     return MASK if value == other else word

@@ -32,7 +32,7 @@ class Failed:
 
     failure: Failure
     message: str
-    wanted: str = ""
+    desired_digest: str = ""
     redacted: str = ""  # the message for an object that holds data of a Secret
     causes: tuple[Cause, ...] = ()
     managed: tuple[

@@ -40,13 +40,13 @@ def _written(child: Child) -> Iterator[str]:
         yield "update"
 
 
-def refused(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
+def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
     """A request for an object of this kind and namespace that was not permitted."""
     needed = verbs([rule], info.kind.versionless) or LEFT
     return missing(verb, info.resource, place(namespace, namespaced=info.namespaced), needed)
 
 
-def unlisted(rule: Rule, info: KindInfo, namespace: str) -> str:
+def missing_list_permission(rule: Rule, info: KindInfo, namespace: str) -> str:
     """A kind that cannot be watched. `namespace` matters where ruleop watches namespaces one by one; else it lists all
     of them at once."""
-    return refused(rule, info, namespace if info.places is not None else "", "list")
+    return missing_permission(rule, info, namespace if info.places is not None else "", "list")

@@ -28,17 +28,23 @@ from ruleop.planning.actions import (
 )
 from ruleop.planning.children import Children
 from ruleop.planning.conditions import Conditions, condition_of
-from ruleop.planning.deletion import hidden, plan_deletion
-from ruleop.planning.events import WELL, transition
+from ruleop.planning.deletion import missing_read_permissions, plan_deletion
+from ruleop.planning.events import HEALTHY, transition
 from ruleop.planning.failures import public_message, reason_of
 from ruleop.planning.history import History
 from ruleop.planning.marks import Owner, is_paused
 from ruleop.planning.period import reconcile_period
-from ruleop.planning.permissions import refused
+from ruleop.planning.permissions import missing_permission
 from ruleop.planning.pruning import held_back, prune
 from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
-from ruleop.planning.status import as_taken, custom, overall, projected, write
+from ruleop.planning.status import (
+    custom_conditions,
+    overall_conditions,
+    projected_fields,
+    status_write,
+    without_rejected,
+)
 from ruleop.planning.work import Work
 from ruleop.templating import Unwanted, Waiting
 
@@ -52,8 +58,8 @@ if TYPE_CHECKING:
 
 # seconds until a name that an object of somebody else holds is checked again; no event reports that it is free
 CHECK_CONFLICTING = 60.0
-FIRST = ""  # among an action's needs: our finalizer
-WRITTEN = WELL | {"FieldConflict"}  # reasons of Ready that say that all children have been written
+OWN_FINALIZER = ""  # among an action's needs: our finalizer
+ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready that say that all children have been written
 
 
 def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
@@ -85,7 +91,7 @@ class _Planner:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
         self.period, self.period_note = reconcile_period(rule, resource)
-        self.history = self._standing(history) if history.refusals else history
+        self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
         self.scope = Scope(rule, resource, observed)
@@ -95,11 +101,13 @@ class _Planner:
         self.held_back = ""  # what would be deleted, had the rules not just changed
         self.acts = False
 
-    def _standing(self, history: History) -> History:
+    def _without_expired_refusals(self, history: History) -> History:
         """Without the refusals that are over: what they refused is tried again."""
         clock = self.observed.clock
         found = {
-            key: each for key, each in history.refusals.items() if each.stands(self._version(key), clock, self.period)
+            key: each
+            for key, each in history.refusals.items()
+            if each.is_active(self._version(key), clock, self.period)
         }
         return replace(history, refusals=found)
 
@@ -114,9 +122,9 @@ class _Planner:
             self.scope.names[id_] = Unwanted(id_)
         problem = self._invalid()
         if problem is not None:
-            return self._invalidated(problem)
+            return self._invalid_plan(problem)
         self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
-        return self._standing_resource()
+        return self._reconciled()
 
     # -- validation ----------------------------------------------------------------------------------------------------
 
@@ -135,35 +143,35 @@ class _Planner:
                 return Problem("spec", "RenderFailed", error.message, error.site)
         return None
 
-    def _invalidated(self, problem: Problem) -> Plan:
+    def _invalid_plan(self, problem: Problem) -> Plan:
         """Nothing is rendered, and the children are left as they are; status and conditions see what exists."""
-        self.children.show(self.rule.children.values())
+        self.children.use_existing(self.rule.children.values())
         if problem.reason == "Waiting":
             return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
-        self.children.said.problems.append(problem)
-        return self._plan(overall(self.children, [problem]), [], check_after=None)
+        self.children.report.problems.append(problem)
+        return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
 
     # -- a CR that stands ----------------------------------------------------------------------------------------------
 
-    def _standing_resource(self) -> Plan:
+    def _reconciled(self) -> Plan:
         actions = self._actions()  # before the status, whose mistakes stop no child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
     def _check_conflicting(self) -> float | None:
         return (
             CHECK_CONFLICTING
-            if any(each.reason == "ErrResourceExists" for each in self.children.said.problems)
+            if any(each.reason == "ErrResourceExists" for each in self.children.report.problems)
             else None
         )
 
     def _actions(self) -> list[Action]:
-        if self.children.mistaken:
+        if self.children.render_failed:
             # Somebody's mistake, in the rules or in the CR: half of what was meant may be worse than what is there.
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
         if pruned and self.history.writes is not None:
-            self._report_left(pruned)
+            self._report_failed_pruning(pruned)
         if pruned and not self._status_fails():
             if self.observed.held_until:
                 self.held_back = held_back(pruned, self.observed.held_until)
@@ -176,13 +184,13 @@ class _Planner:
                 # It has to be there before the first object that the garbage collector cannot follow.
                 return [
                     AddFinalizer(key, self.observed.finalizer),
-                    *(replace(action, needs=action.needs | {FIRST}) for action in actions),
+                    *(replace(action, needs=action.needs | {OWN_FINALIZER}) for action in actions),
                 ]
-        elif holds and not actions and self._has_nothing_elsewhere():
+        elif holds and not actions and self._can_remove_finalizer():
             actions.append(RemoveFinalizer(key, self.observed.finalizer))
         return actions
 
-    def _report_left(self, pruned: list[Action]) -> None:
+    def _report_failed_pruning(self, pruned: list[Action]) -> None:
         """What this pass was to delete, or to release, and the server did not let it."""
         for action in pruned:
             assert isinstance(action, (Delete, Patch)), "what prune gives"
@@ -191,56 +199,56 @@ class _Planner:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
             words = public_message(self.rule.children.get(action.child), failed)
-            why = refused(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
+            why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
             child, message, reason = (
                 action.child or "pruning",
                 f"{action.key} could not be deleted: {why}",
                 reason_of(failed.failure),
             )
             if reason is None:
-                self.children.said.wait(child, f"{action.key} to be deleted: {words}", why="deletion")
+                self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
             else:
-                self.children.said.problem(child, reason, message)
+                self.children.report.add_problem(child, reason, message)
 
     def _status_fails(self) -> bool:
         """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where
         something is to be pruned, for a pass that writes does without the status."""
         mistakes: list[Problem] = []
-        projected(self.rule, self.scope, mistakes)
-        custom(self.rule, self.children, mistakes)
+        projected_fields(self.rule, self.scope, mistakes)
+        custom_conditions(self.rule, self.children, mistakes)
         return bool(mistakes)
 
-    def _has_nothing_elsewhere(self) -> bool:
+    def _can_remove_finalizer(self) -> bool:
         """Whether all is known, and the garbage collector follows all that there is."""
-        said = self.children.said
+        report = self.children.report
         return (
             not self.observed.held_until
-            and not said.problems
-            and not said.waits
-            and not any(hidden(self.rule, self.observed, self.owner.namespace))
+            and not report.problems
+            and not report.waits
+            and not any(missing_read_permissions(self.rule, self.observed, self.owner.namespace))
         )
 
     def _needs_finalizer(self) -> bool:
         if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
             return True
         return any(
-            piece.applied is not None
-            and piece.applied.stands is not None
-            and not self.children.refers(piece.wanted, final=False)
-            for planned in self.children.planned.values()
-            for piece in planned.pieces
+            object_plan.applied is not None
+            and object_plan.applied.result is not None
+            and not self.children.can_reference_owner(object_plan.desired, final=False)
+            for child_plan in self.children.plans.values()
+            for object_plan in child_plan.objects
         )
 
     # -- a CR that is being deleted ------------------------------------------------------------------------------------
 
     def _deleting(self) -> Plan:
-        self.children.show(self.rule.every_child())
-        ending = plan_deletion(self.rule, self.resource, self.observed, self.children)
-        check_after = ending.check_after if ending.check_after is not None else self._check_conflicting()
+        self.children.use_existing(self.rule.every_child())
+        deletion = plan_deletion(self.rule, self.resource, self.observed, self.children)
+        check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
         return self._plan(
-            ending.conditions,
-            ending.actions,
-            events=ending.events,
+            deletion.conditions,
+            deletion.actions,
+            events=deletion.events,
             check_after=check_after,
             complete=self.children.complete,
         )
@@ -257,24 +265,24 @@ class _Planner:
         complete: bool = False,
     ) -> Plan:
         """`conditions`: Ready, Reconciling and Stalled; None: what the children amount to."""
-        said = self.children.said
+        report = self.children.report
         self.acts = bool(actions) and not self.paused and self.history.writes is None
         found: dict[str, Any] = {
             "events": tuple(events or ()),
             "watches": tuple(self._watches()) if self.rule.observe else (),
             "steady": self._is_steady(),
             "in_step": self.children.in_step(),
-            "field_conflicts": tuple(said.conflicts),
-            "reads": tuple(said.reads),
+            "field_conflicts": tuple(report.conflicts),
+            "reads": tuple(report.reads),
         }
         if self.acts and not self.foresee:
-            found["work"] = Work.of(self.rule, self.resource, self.children.planned.values())
+            found["work"] = Work.of(self.rule, self.resource, self.children.plans.values())
         else:
             self._add_status(found, conditions, actions)
             found |= {
                 "children": self.children.reports(),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(self._made_possible(actions, check_after)),
+                "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
                 "complete": complete and not self.observed.held_until,
             }
         return Plan(
@@ -284,22 +292,24 @@ class _Planner:
             rule_digest=self.rule.digest,
             generation=self.resource["metadata"].get("generation"),
             actions=tuple(actions) if self.acts else (),
-            waits=tuple(said.waits),
-            problems=tuple(said.problems),
+            waits=tuple(report.waits),
+            problems=tuple(report.problems),
             **found,
         )
 
     def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
         """The status, the conditions and the events of the plan, which may bring problems with them."""
-        problems = self.children.said.problems
+        problems = self.children.report.problems
         conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status
         if refused_status is not None and self.observed.clock >= refused_status.until:
             refused_status = None
-        fields, ours = as_taken(self.rule, refused_status, *projected(self.rule, self.scope, problems), problems)
-        extra = custom(self.rule, self.children, problems)
+        fields, own_fields = without_rejected(
+            self.rule, refused_status, *projected_fields(self.rule, self.scope, problems), problems
+        )
+        extra = custom_conditions(self.rule, self.children, problems)
         if conditions is None:
-            conditions = overall(self.children, problems, held_back=self.held_back)
+            conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif self.period_note:
@@ -308,7 +318,9 @@ class _Planner:
             conditions = replace(conditions, custom=extra)
         status: StatusWrite | None = None
         if self.rule.manage_status:
-            status = write(self.resource, self.info, self.observed, fields, ours, conditions, pause=self.paused)
+            status = status_write(
+                self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
+            )
         quiet = not (actions and self.acts) and (status is None or status.patch is None)
         found |= {
             "status": status,
@@ -326,11 +338,11 @@ class _Planner:
 
     def _is_steady(self) -> bool:
         ready, generation = condition_of(self.resource, "Ready"), self.resource["metadata"].get("generation")
-        return (ready.get("reason") or self.history.reason) in WRITTEN and ready.get(
+        return (ready.get("reason") or self.history.reason) in ALL_WRITTEN and ready.get(
             "observedGeneration", generation
         ) == generation
 
-    def _made_possible(self, actions: list[Action], check_after: float | None) -> float | None:
+    def _check_after(self, actions: list[Action], check_after: float | None) -> float | None:
         """At once after writes whose answers were what others waited for: no event reports what is known."""
         writes = self.history.writes
         if self.paused:
@@ -342,7 +354,7 @@ class _Planner:
         found = [
             Requeue(each.due - clock, "a conflicting object is read again") for each in history.conflicting.values()
         ]
-        held = {each.key for each in self.children.said.conflicts}
+        held = {each.key for each in self.children.report.conflicts}
         checks = (each.next_check(clock, held=key in held) for key, each in history.drift.items())
         found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
         for key, refusal in history.refusals.items():
@@ -351,7 +363,7 @@ class _Planner:
             ):  # later, an event reports that it has changed
                 found.append(Requeue(refusal.until - clock, "a rejected write is retried"))
         if history.refused_status is not None and any(
-            each.reason == "StatusRefused" for each in self.children.said.problems
+            each.reason == "StatusRefused" for each in self.children.report.problems
         ):
             found.append(Requeue(history.refused_status.until - clock, "a rejected status is retried"))
         if check_after is not None:
@@ -366,13 +378,17 @@ class _Planner:
         failed = self.history.failure(ObjectKey.of(self.resource)) if self.history.writes is not None else None
         if failed is None:
             return conditions
-        why = refused(self.rule, self.info, self.owner.namespace, failed.verb) if failed.verb else failed.message
+        why = (
+            missing_permission(self.rule, self.info, self.owner.namespace, failed.verb)
+            if failed.verb
+            else failed.message
+        )
         message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
         reason = reason_of(failed.failure)
         if reason is None:
-            self.children.said.wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
+            self.children.report.add_wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
         else:
-            self.children.said.problems.insert(0, Problem("finalizer", reason, message))
+            self.children.report.problems.insert(0, Problem("finalizer", reason, message))
         if conditions is None:
             return None
         # A CR that is being deleted: its reasons say how far it has come.
@@ -382,7 +398,7 @@ class _Planner:
         """None before the writes are done, and none in a pause, in which Ready does not change."""
         if self.acts or self.paused:
             return []
-        events = transition(self.resource, conditions.ready, self.children.said.problems, self.history.reason)
+        events = transition(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
         if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
             # In the first pass after a start, where no status can hold a reason, this was reported before the start.
             events = [each for each in events if each.reason != "Synced"]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from ruleop.planning.actions import Action, Delete
 from ruleop.planning.apply import release
-from ruleop.planning.wanted import deletion_policy
+from ruleop.planning.desired import deletion_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ruleop.planning.actions import Problem
+    from ruleop.planning.child_plan import Existing
     from ruleop.planning.children import Children
-    from ruleop.planning.planned import Existing
     from ruleop.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
@@ -31,17 +31,17 @@ def _all_is_known(problems: Iterable[Problem]) -> bool:
 
 
 def prune(children: Children) -> list[Action]:
-    wanted = {piece.wanted.key for planned in children.planned.values() for piece in planned.pieces}
-    unwanted = [each for each in children.existing if each.key not in wanted]
-    if not unwanted or not _all_is_known(children.said.problems):
+    desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
+    undesired = [each for each in children.existing if each.key not in desired]
+    if not undesired or not _all_is_known(children.report.problems):
         return []
-    spare = [planned.child for planned in children.planned.values() if planned.spares]
+    incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
     needs = children.written()
     found: list[Action] = []
-    for each in _dependents_first(children.rule, unwanted):
-        if _is_spared(each, spare, children.rule):
+    for each in _dependents_first(children.rule, undesired):
+        if _may_belong_to(each, incomplete, children.rule):
             continue
-        if stays(children, each):
+        if is_orphan(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
         elif not each.terminating:
             child = children.rule.children.get(each.child)
@@ -64,15 +64,15 @@ def deadline(until: str) -> str:
     return f"held back until {until[11:19]} UTC"
 
 
-def _is_spared(each: Existing, spare: list[Child], rule: Rule) -> bool:
+def _may_belong_to(each: Existing, incomplete: list[Child], rule: Rule) -> bool:
     """Whether the object may belong to a child of which not all is known in this pass (those in `spare`). One without a
     record may be anybody's, and one whose id the rules do not know that of a renamed child: the new id is recorded when
     it is rendered."""
-    if not each.child or not spare:
-        return bool(spare)
+    if not each.child or not incomplete:
+        return bool(incomplete)
     if each.child in rule.children or each.child in rule.finalize:
-        return any(child.id == each.child for child in spare)
-    return any(kind.versionless == each.key.group_kind for child in spare for kind in child.kinds)
+        return any(child.id == each.child for child in incomplete)
+    return any(kind.versionless == each.key.group_kind for child in incomplete for kind in child.kinds)
 
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
@@ -81,7 +81,7 @@ def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
     return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 
-def stays(children: Children, each: Existing) -> bool:
+def is_orphan(children: Children, each: Existing) -> bool:
     """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own
     mark counts."""
     child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)

@@ -52,7 +52,7 @@ def random_password(seed: bytes, purpose: str, length: Any) -> str:
             return "".join(letters[:length])
 
 
-def another_moment(now: str) -> str:
+def different_time(now: str) -> str:
     """One of which every part differs: a year and 32 or 33 days later are another year, month and day."""
     later = datetime.fromisoformat(now) + timedelta(days=365 + 33, hours=1, minutes=1, seconds=1)
     return later.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -75,7 +75,7 @@ class Allowance:
 
 
 @dataclass(slots=True)
-class Drawn:
+class RandomFunctions:
     """The functions of one render that give something else each time."""
 
     seed: bytes
@@ -111,8 +111,8 @@ class Drawn:
     def gen_signed_cert(
         self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, ca: Any = None, *, key_type: Any = "ecdsa"
     ) -> dict[str, str]:
-        wanted = request("genSignedCert", cn, days, key_type, ips=ips, dns=dns)
-        return self._issued("genSignedCert", wanted, authority("genSignedCert", ca))
+        requested = request("genSignedCert", cn, days, key_type, ips=ips, dns=dns)
+        return self._issued("genSignedCert", requested, authority("genSignedCert", ca))
 
     def gen_self_signed_cert(
         self, cn: Any, ips: Any = (), dns: Any = (), days: Any = 365, *, key_type: Any = "ecdsa"
@@ -121,7 +121,7 @@ class Drawn:
             "genSelfSignedCert", request("genSelfSignedCert", cn, days, key_type, ips=ips, dns=dns), None
         )
 
-    def _issued(self, name: str, wanted: Request, by: Authority | None) -> dict[str, str]:
+    def _issued(self, name: str, requested: Request, by: Authority | None) -> dict[str, str]:
         purpose = self._purpose()
         if not self.is_real:
             stand_in = draw(self.seed, purpose, 16).hex()
@@ -129,10 +129,10 @@ class Drawn:
                 part: f"-----BEGIN {title}-----\nmade when the object is created: {stand_in}\n-----END {title}-----\n"
                 for part, title in (("Cert", "CERTIFICATE"), ("Key", "PRIVATE KEY"))
             }
-        self.allowance.spend(wanted.cost + (by.cost if by else 0))
+        self.allowance.spend(requested.cost + (by.cost if by else 0))
         return issue(
             name,
-            wanted,
+            requested,
             by,
             datetime.fromisoformat(self.now),
             lambda what, size: draw(self.seed, f"{purpose}/{what}", size),

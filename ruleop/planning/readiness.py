@@ -83,15 +83,15 @@ def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Ma
     progressing = _conditions(status).get("Progressing", {})
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         return Readiness(False, "its rollout exceeded its deadline", failed=True)
-    wanted = _number(spec.get("replicas"), 1)
+    desired = _number(spec.get("replicas"), 1)
     updated, available, total = (
         _number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas")
     )
-    if updated < wanted:
-        return Readiness(False, f"{updated} of {wanted} replicas are updated")
+    if updated < desired:
+        return Readiness(False, f"{updated} of {desired} replicas are updated")
     if total > updated:
         return Readiness(False, "old replicas still exist")
-    return READY if available >= wanted else Readiness(False, f"{available} of {wanted} replicas are available")
+    return READY if available >= desired else Readiness(False, f"{available} of {desired} replicas are available")
 
 
 def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -99,11 +99,11 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
         return NOT_CURRENT
     strategy = spec.get("updateStrategy")
     strategy = strategy if isinstance(strategy, dict) else {}
-    wanted = _number(spec.get("replicas"), 1)
+    desired = _number(spec.get("replicas"), 1)
     ready = _number(status.get("readyReplicas"))
-    if ready < wanted:
-        return Readiness(False, f"{ready} of {wanted} replicas are ready")
-    if _number(status.get("replicas")) > wanted:
+    if ready < desired:
+        return Readiness(False, f"{ready} of {desired} replicas are ready")
+    if _number(status.get("replicas")) > desired:
         return Readiness(False, "surplus replicas still exist")
     if strategy.get("type") == "OnDelete":
         return READY
@@ -113,8 +113,8 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     if partition:
         return (
             READY
-            if updated >= wanted - partition
-            else Readiness(False, f"{updated} of {wanted - partition} replicas are updated")
+            if updated >= desired - partition
+            else Readiness(False, f"{updated} of {desired - partition} replicas are updated")
         )
     if status.get("currentRevision") != status.get("updateRevision"):
         return Readiness(False, "its rollout is not complete")
@@ -124,19 +124,19 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
 def _daemon_set(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     if not _current(metadata, status):
         return NOT_CURRENT
-    wanted = _number(status.get("desiredNumberScheduled"))
+    desired = _number(status.get("desiredNumberScheduled"))
     for name, word in (("updatedNumberScheduled", "updated"), ("numberAvailable", "available")):
         found = _number(status.get(name))
-        if found < wanted:
-            return Readiness(False, f"{found} of {wanted} pods are {word}")
+        if found < desired:
+            return Readiness(False, f"{found} of {desired} pods are {word}")
     return READY
 
 
 def _replica_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     if not _current(metadata, status):
         return NOT_CURRENT
-    wanted, available = _number(spec.get("replicas"), 1), _number(status.get("availableReplicas"))
-    return READY if available >= wanted else Readiness(False, f"{available} of {wanted} replicas are available")
+    desired, available = _number(spec.get("replicas"), 1), _number(status.get("availableReplicas"))
+    return READY if available >= desired else Readiness(False, f"{available} of {desired} replicas are available")
 
 
 def _job(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:

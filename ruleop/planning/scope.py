@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.kinds import Kind, Object
 from ruleop.planning.observed import Observed, Served
-from ruleop.planning.permissions import refused, unlisted
-from ruleop.planning.randomness import Allowance, Drawn
+from ruleop.planning.permissions import missing_list_permission, missing_permission
+from ruleop.planning.randomness import Allowance, RandomFunctions
 from ruleop.planning.targets import Target, target_of
 from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.values.faults import fault_of
@@ -57,7 +57,7 @@ class Scope:
     def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
         """The names for a create-only child, which may be different each time: once it exists, it is never changed.
         `is_real`: with what takes long to make, where otherwise something stands in for it."""
-        return {**names, **Drawn(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
+        return {**names, **RandomFunctions(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
 
     def _let(self, tree: Any) -> Callable[[], Any]:
         def force() -> Any:
@@ -81,7 +81,7 @@ class Scope:
             if state is Served.PENDING:
                 raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not listed yet)", why="kind")
             if state is Served.FORBIDDEN:
-                raise NotPermitted(self.unlisted(observe))
+                raise NotPermitted(self.missing_permission(observe))
             try:
                 return self._look_up(observe)
             except RenderError as error:
@@ -89,13 +89,17 @@ class Scope:
 
         return force
 
-    def unlisted(self, observe: Observe) -> str:
+    def missing_permission(self, observe: Observe) -> str:
         """Which permission is missing to read it."""
         info, constant = (
             self.observed.kinds.info(observe.kind),
             observe.namespace.constant if observe.namespace is not None else "",
         )
-        return refused(self.rule, info, constant, "list") if constant else unlisted(self.rule, info, self.namespace)
+        return (
+            missing_permission(self.rule, info, constant, "list")
+            if constant
+            else missing_list_permission(self.rule, info, self.namespace)
+        )
 
     def _look_up(self, observe: Observe) -> Any:
         target = self.target(observe)

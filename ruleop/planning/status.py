@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 MAX_REASON = 1024
-_KEPT = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
+_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
-def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and all the names that are ours: one of those that is not to be written is to be removed."""
-    fields, ours = _projected(rule, scope, problems)
+    fields, own_fields = _evaluated_fields(rule, scope, problems)
     written = {}
     for name, value in fields.items():
         try:
@@ -46,10 +46,10 @@ def projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[s
             problems.append(Problem("status", "RenderFailed", f"{name} {error}", site))
         else:
             written[name] = with_integers(value)
-    return written, ours
+    return written, own_fields
 
 
-def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     names = {key: value for key, value in scope.names.items() if key != "status"}
     if rule.status is None:
         return {}, frozenset()
@@ -60,20 +60,24 @@ def _projected(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[
         try:
             value = rule.status.member(member, names)
         except RenderError as error:
-            _complain(problems, error)
+            _add_problem(problems, error)
             continue
         if not isinstance(value, Omit) and value is not None:
             found[key] = value
     return found, frozenset(rule.status.built)
 
 
-def as_taken(
-    rule: Rule, refused: RefusedStatus | None, fields: dict[str, Any], ours: frozenset[str], problems: list[Problem]
+def without_rejected(
+    rule: Rule,
+    refused: RefusedStatus | None,
+    fields: dict[str, Any],
+    own_fields: frozenset[str],
+    problems: list[Problem],
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at
     all."""
     if refused is None or not fields or fingerprint(fields) != refused.projected:
-        return fields, ours
+        return fields, own_fields
     problems.append(
         Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None)
     )
@@ -83,22 +87,22 @@ def as_taken(
 def _from_template(
     template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    ours = _names_in(template)
+    own_fields = _names_in(template)
     try:
         documents = template.render(names, lenient=True)
     except Waiting:
-        return {}, ours
+        return {}, own_fields
     except RenderError as error:
-        _complain(problems, error)
-        return {}, ours
+        _add_problem(problems, error)
+        return {}, own_fields
     if not documents:
-        return {}, ours
+        return {}, own_fields
     if len(documents) > 1 or not isinstance(documents[0], dict):
         problems.append(
             Problem("status", "RenderFailed", "the template of a status must render one mapping", template.site)
         )
-        return {}, ours
-    return documents[0], ours | frozenset(documents[0])
+        return {}, own_fields
+    return documents[0], own_fields | frozenset(documents[0])
 
 
 def _names_in(template: TextTemplate) -> frozenset[str]:
@@ -112,7 +116,7 @@ def _names_in(template: TextTemplate) -> frozenset[str]:
     return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 
-def _complain(problems: list[Problem], error: RenderError) -> None:
+def _add_problem(problems: list[Problem], error: RenderError) -> None:
     problem = Problem("status", "RenderFailed", error.message, error.site)
     if problem not in problems:
         problems.append(problem)
@@ -121,19 +125,19 @@ def _complain(problems: list[Problem], error: RenderError) -> None:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def overall(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
+def overall_conditions(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
     """What the children's states amount to. `held_back`: deletions that are still to come."""
     if problems:
         return Conditions.of(problems[0].reason, _sentence(_described(problem) for problem in problems), stalled=True)
     held = [held_back] if held_back else []
-    if children.said.waits:
-        message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.said.waits)])
+    if children.report.waits:
+        message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.report.waits)])
         return Conditions.of("Waiting", message, reconciling=True)
     unready = [
-        f"{piece.wanted.key.kind}/{piece.wanted.key.name}"
-        for planned in children.planned.values()
-        for piece in planned.pieces
-        if piece.state is not State.READY
+        f"{object_plan.desired.key.kind}/{object_plan.desired.key.name}"
+        for child_plan in children.plans.values()
+        for object_plan in child_plan.objects
+        if object_plan.state is not State.READY
     ]
     if unready or held:
         message = _sentence([*held, *(f"{name} is not ready" for name in unready)])
@@ -155,7 +159,7 @@ def _sentence(parts: Iterable[str]) -> str:
     return f"{text}; and more" if len(found) > 8 else text
 
 
-def custom(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
+def custom_conditions(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
     """The conditions of the rule."""
     return tuple(_custom(each, children, problems) for each in rule.conditions)
 
@@ -171,7 +175,7 @@ def _custom(each: RuleCondition, children: Children, problems: list[Problem]) ->
     except Waiting as wait:
         return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
-        _complain(problems, error)
+        _add_problem(problems, error)
         return Condition(each.type, "Unknown", "RenderFailed", error.message)
     return Condition(
         each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
@@ -194,12 +198,12 @@ def _reason(text: str) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write(
+def status_write(
     resource: Object,
     info: KindInfo,
     observed: Observed,
     fields: dict[str, Any],
-    ours: frozenset[str],
+    own_fields: frozenset[str],
     conditions: Conditions,
     *,
     pause: bool = False,
@@ -214,43 +218,43 @@ def write(
     speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
     before, written = live.get("conditions"), [each.as_json() for each in conditions]
     if pause:
-        kept = _KEPT & {each.get("type") for each in before or () if isinstance(each, dict)}
+        kept = _KEPT_DURING_PAUSE & {each.get("type") for each in before or () if isinstance(each, dict)}
         written = [each for each in written if each["type"] not in kept]
     else:
-        before = _without(observed.retired, before)
-    said: dict[str, Any] = {**fields, "conditions": _merged(before, written, speaks_of, observed.now)}
+        before = _without_retired(observed.retired, before)
+    new: dict[str, Any] = {**fields, "conditions": _merged(before, written, speaks_of, observed.now)}
     if speaks_of is not None and not pause:
-        said["observedGeneration"] = speaks_of
-    if _in_step(live, said, ours):
+        new["observedGeneration"] = speaks_of
+    if _is_current(live, new, own_fields):
         return StatusWrite(live, None, info.status_subresource)
-    wanted = _as_stored({key: value for key, value in live.items() if key not in ours}, said, info.status_schema)
-    patch = merge_patch(live, wanted)
+    stored = _as_stored({key: value for key, value in live.items() if key not in own_fields}, new, info.status_schema)
+    patch = merge_patch(live, stored)
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    return StatusWrite(wanted, {"metadata": guards, "status": patch}, info.status_subresource, fields)
+    return StatusWrite(stored, {"metadata": guards, "status": patch}, info.status_subresource, fields)
 
 
-def _in_step(live: Mapping[str, Any], said: Mapping[str, Any], ours: frozenset[str]) -> bool:
+def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
     """Whether the status says just this already, as it nearly always does."""
-    if any(key in live and key not in said for key in ours):
+    if any(key in live and key not in new for key in own_fields):
         return False
-    return all(key in live and same(live[key], value) for key, value in said.items())
+    return all(key in live and same(live[key], value) for key, value in new.items())
 
 
-def _as_stored(theirs: dict[str, Any], said: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_stored(theirs: dict[str, Any], new: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ
     for ever."""
     if schema is None:
-        return {**theirs, **without_nulls(said)}
-    if is_kept(whole := {**theirs, **said}, schema_at(schema, ("status",))):
+        return {**theirs, **without_nulls(new)}
+    if is_kept(whole := {**theirs, **new}, schema_at(schema, ("status",))):
         return whole
-    said = drop_unknown({"status": said}, schema).get("status") or {}
-    stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(said)}}, schema)["status"]
+    new = drop_unknown({"status": new}, schema).get("status") or {}
+    stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(new)}}, schema)["status"]
     return stored
 
 
-def _without(retired: Collection[str], live: Any) -> Any:
+def _without_retired(retired: Collection[str], live: Any) -> Any:
     """Those that the rules had once were ours, and nobody keeps them up to date any more."""
     if not retired or not isinstance(live, list):
         return live
@@ -266,14 +270,14 @@ def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None,
     for before in theirs:
         new = fresh.pop(before.get("type", ""), None)
         if new is not None:
-            result.append(_over(before, new, generation, now))
+            result.append(_updated_condition(before, new, generation, now))
         elif before.get("type") != PAUSE or before.get("reason") != PAUSE:
             result.append(before)
-    result.extend(_over({}, new, generation, now) for new in fresh.values())
+    result.extend(_updated_condition({}, new, generation, now) for new in fresh.values())
     return result
 
 
-def _over(before: dict[str, Any], new: dict[str, Any], generation: int | None, now: str) -> dict[str, Any]:
+def _updated_condition(before: dict[str, Any], new: dict[str, Any], generation: int | None, now: str) -> dict[str, Any]:
     flipped = before.get("status") != new["status"]
     merged = {
         **new,

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ruleop.planning.actions import Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.wanted import digest_of
+from ruleop.planning.desired import digest_of
 from ruleop.planning.writes import Verb, is_mark, verb_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Synced:
     basis: int = 0  # the rule and the CR's generation, hashed
     count: int = -1  # objects that were in step by the last plan; -1: they are to be compared again
 
-    def planned(self, plan: Plan) -> Synced:
+    def with_plan(self, plan: Plan) -> Synced:
         """With the objects that are in step by this plan, where something may have changed."""
         basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
         if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
@@ -60,7 +60,7 @@ class Synced:
             return Verb.RECREATE if hash(action.key) in self.digests else verb
         if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
             return verb
-        same = self.digests.get(hash(action.key)) == hash(action.wanted)
+        same = self.digests.get(hash(action.key)) == hash(action.desired_digest)
         # ruleop's own marks may change for reasons that are not rendered, such as `deletion`.
         return Verb.REVERT if same and not all(is_mark(each, uid) for each in changed) else verb
 
@@ -69,13 +69,13 @@ class Synced:
         digests, count = dict(self.digests), self.count
         for action in actions:
             if isinstance(action, (Create, Patch, Replace, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
-                digests[hash(action.key)] = hash(action.wanted)
+                digests[hash(action.key)] = hash(action.desired_digest)
                 count += 1
             elif isinstance(action, (Delete, Patch)):
                 digests.pop(hash(action.key), None)
         return replace(self, digests=digests, count=count if clean else -1)
 
-    def kept(self, desired: Collection[ObjectKey]) -> Synced:
+    def restricted_to(self, desired: Collection[ObjectKey]) -> Synced:
         """Without all other objects."""
         if len(self.digests) <= len(desired):
             return self

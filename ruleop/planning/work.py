@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ruleop.planning.desired import Desired
 from ruleop.planning.marks import APPLIED, annotations_of
 from ruleop.planning.observed import Served
-from ruleop.planning.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kinds import Kind, Object, ObjectKey
+    from ruleop.planning.child_plan import ChildPlan
     from ruleop.planning.observed import Kinds
-    from ruleop.planning.planned import Planned
     from ruleop.rules import Child, Rule
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
@@ -34,8 +34,8 @@ class Rendered(NamedTuple):
     orphan: bool
 
     @classmethod
-    def of(cls, wanted: Wanted) -> Rendered:
-        return cls(wanted.key, wanted.kind, wanted.rendered, wanted.orphan)
+    def of(cls, desired: Desired) -> Rendered:
+        return cls(desired.key, desired.kind, desired.rendered, desired.orphan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,35 +48,42 @@ class Work:
     )  # resourceVersions of objects that are as rendered
 
     @classmethod
-    def of(cls, rule: Rule, resource: Object, children: Iterable[Planned]) -> Work:
+    def of(cls, rule: Rule, resource: Object, children: Iterable[ChildPlan]) -> Work:
         known = [
-            planned for planned in children if planned.child.reads_cr_only and planned.pieces and not planned.incomplete
+            child_plan
+            for child_plan in children
+            if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
         ]
         in_step = {
-            piece.wanted.key: _version(piece.applied.stands)
-            for planned in known
-            for piece in planned.pieces
-            if piece.applied is not None and piece.applied.in_step and piece.applied.stands is not None
+            object_plan.desired.key: _version(object_plan.applied.result)
+            for child_plan in known
+            for object_plan in child_plan.objects
+            if object_plan.applied is not None
+            and object_plan.applied.in_step
+            and object_plan.applied.result is not None
         }
-        rendered = {planned.child.id: tuple(Rendered.of(piece.wanted) for piece in planned.pieces) for planned in known}
+        rendered = {
+            child_plan.child.id: tuple(Rendered.of(object_plan.desired) for object_plan in child_plan.objects)
+            for child_plan in known
+        }
         return cls(rule.digest, _identity(resource), rendered, in_step)
 
     def is_for(self, rule: Rule, resource: Object) -> bool:
         return self.rule == rule.digest and self.resource == _identity(resource)
 
-    def wanted(self, child: Child, names: Mapping[str, Any], kinds: Kinds) -> list[Wanted] | None:
+    def desired(self, child: Child, names: Mapping[str, Any], kinds: Kinds) -> list[Desired] | None:
         """The objects of a child, in the scope of the current plan; None: they have to be rendered."""
         if child.id not in self.rendered:
             return None
         found = [
-            Wanted(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan)
+            Desired(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan)
             for each in self.rendered[child.id]
         ]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
-    def has_in_step(self, wanted: Wanted, child: Child, live: Object) -> bool:
+    def has_in_step(self, desired: Desired, child: Child, live: Object) -> bool:
         """Whether nothing differs between the live object and what this was made from."""
-        return child.id in self.rendered and self.in_step.get(wanted.key) == _version(live)
+        return child.id in self.rendered and self.in_step.get(desired.key) == _version(live)
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
         """With answers to writes that hold all that was desired: what was written, and what was answered."""

@@ -99,7 +99,7 @@ def _why(action: Action) -> str:
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 
-def desired(action: Create | Change) -> Object:
+def desired_object(action: Create | Change) -> Object:
     """The object as the action would have it."""
     return action.merged if isinstance(action, Patch) else action.object
 
@@ -111,7 +111,7 @@ def changes(action: Action, kinds: Kinds) -> list[Difference]:
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
-    before, after = masked_pair(action.live, desired(action))
+    before, after = masked_pair(action.live, desired_object(action))
     return differences(before, after, kinds.info(Kind.of(after)).shape, partial=isinstance(action, ServerSideApply))
 
 

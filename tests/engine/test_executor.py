@@ -81,7 +81,7 @@ def test_every_answer_to_every_action(run, kind, answer):
     for failed in outcomes.failed.values():
         assert verb in failed.message, "it says what was tried"
         assert failed.verb == (verb if answer is Answer.NO_ROLE else ""), "what a Role would have to grant"
-        assert failed.wanted == ("digest" if kind in CHILDREN[:4] else "")
+        assert failed.desired_digest == ("digest" if kind in CHILDREN[:4] else "")
     assert outcomes.retry_after == (3 if answer is Answer.THROTTLED else None)
     assert harness.server.requests(*WRITES) == [(verb, name)], "nothing is sent twice"
     assert harness.live("theirs") == theirs

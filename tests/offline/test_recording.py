@@ -73,9 +73,7 @@ def test_a_recorded_pass_is_planned_as_it_was():
     [
         History(refusals={key("web"): Refusal(Failed(Failure.IMMUTABLE, "no", "digest", "patch web"), "7", 5.0)}),
         History(recreated={key("web"): "digest"}, reason="Finalized", written=2),
-        History(
-            conflicting={key("web"): ConflictingObject(config("web"), 3.0, 2.0, partial=True, trouble="no answer")}
-        ),
+        History(conflicting={key("web"): ConflictingObject(config("web"), 3.0, 2.0, partial=True, error="no answer")}),
         History(
             drift={key("web"): Reverted("digest", frozenset({"data.v"}), (1.0, 2.0), message="in conflict", due=9.0)}
         ),

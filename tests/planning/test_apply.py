@@ -547,7 +547,7 @@ def world_digest(world: World) -> str:
     world.objects = {}
     (create,) = world.plan(History.NONE).actions
     world.objects = before
-    return create.wanted
+    return create.desired_digest
 
 
 def test_a_crash_between_the_delete_and_the_create_loses_nothing():
@@ -717,5 +717,5 @@ def test_the_digest_covers_the_desired_state_without_ruleops_own_metadata():
     world.settle()
     world.change(key("a"), {"data": {"v": "x"}})
     (patch,) = world.plan().actions
-    assert create.wanted == patch.wanted
-    assert replace(create, wanted="") != create
+    assert create.desired_digest == patch.desired_digest
+    assert replace(create, desired_digest="") != create

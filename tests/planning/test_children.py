@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.planning import Failed, Failure, Served, State, choose_rule
-from ruleop.planning.planned import Existing
+from ruleop.planning.child_plan import Existing
 from tests.planning.world import World, app, config, key, project
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"

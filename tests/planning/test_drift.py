@@ -12,7 +12,7 @@ from ruleop.planning.drift import (
     FIRST,
     QUIET,
     WINDOW,
-    Standing,
+    Decision,
     conflict_message,
     corrected_fields,
     fields_of,
@@ -26,7 +26,7 @@ REPLICAS = frozenset({"spec.replicas"})
 IMAGE = frozenset({"spec.image"})
 
 
-class Contested:
+class DriftingChild:
     """A child, somebody who changes what is written of it, and a clock."""
 
     def __init__(self):
@@ -35,14 +35,14 @@ class Contested:
 
     def changed(self, fields=REPLICAS, desired="a"):
         """Somebody changes these fields: what ruleop does about it, when it plans."""
-        if self.drift is None or self.drift.desired != desired:
-            return Standing.FREE
-        standing = self.drift.standing(fields, self.now)
-        if standing is Standing.NOTICED:
+        if self.drift is None or self.drift.desired_digest != desired:
+            return Decision.REVERT
+        decision = self.drift.decide(fields, self.now)
+        if decision is Decision.REPORT:
             self.drift = self.drift.noticed(fields, "in conflict", self.now)
-        elif standing is Standing.HELD:
+        elif decision is Decision.HOLD:
             self.drift = self.drift.held()
-        return standing
+        return decision
 
     def revert(self, fields=REPLICAS, desired="a", *, altered=False):
         self.drift = reverted(self.drift, desired, fields, self.now, altered=altered)
@@ -50,15 +50,15 @@ class Contested:
     def rounds(self, count, apart=1.0, **more):
         """What becomes of each change, until one is not reverted at once."""
         for _ in range(count):
-            if (standing := self.changed(**more)) is not Standing.FREE:
-                return standing
+            if (decision := self.changed(**more)) is not Decision.REVERT:
+                return decision
             self.revert(**more)
             self.now += apart
-        return Standing.FREE
+        return Decision.REVERT
 
     def noticed(self):
-        assert self.rounds(ENOUGH) is Standing.FREE
-        assert self.changed() is Standing.NOTICED
+        assert self.rounds(ENOUGH) is Decision.REVERT
+        assert self.changed() is Decision.REPORT
         return self
 
     def next_check(self):
@@ -66,48 +66,48 @@ class Contested:
 
 
 def test_changes_by_a_person_are_reverted_at_once():
-    child = Contested()
-    assert child.rounds(ENOUGH) is Standing.FREE
+    child = DriftingChild()
+    assert child.rounds(ENOUGH) is Decision.REVERT
     child.now += WINDOW + 1
-    assert child.rounds(ENOUGH) is Standing.FREE
+    assert child.rounds(ENOUGH) is Decision.REVERT
     assert child.drift.message == ""
 
 
 def test_the_same_fields_changed_repeatedly_are_a_conflict():
-    child = Contested()
-    assert child.rounds(100) is Standing.NOTICED
+    child = DriftingChild()
+    assert child.rounds(100) is Decision.REPORT
     assert child.now == 1000.0 + ENOUGH
 
 
 def test_slow_changes_are_no_conflict():
-    assert Contested().rounds(100, apart=WINDOW / (ENOUGH - 1)) is Standing.FREE
+    assert DriftingChild().rounds(100, apart=WINDOW / (ENOUGH - 1)) is Decision.REVERT
 
 
 def test_changes_of_other_fields_do_not_add_up():
     """Somebody who works through an object changes one field after the other."""
-    child = Contested()
-    assert child.rounds(ENOUGH - 1) is Standing.FREE
-    assert child.rounds(ENOUGH - 1, fields=IMAGE) is Standing.FREE
-    assert child.rounds(1) is Standing.FREE
-    both = Contested()
+    child = DriftingChild()
+    assert child.rounds(ENOUGH - 1) is Decision.REVERT
+    assert child.rounds(ENOUGH - 1, fields=IMAGE) is Decision.REVERT
+    assert child.rounds(1) is Decision.REVERT
+    both = DriftingChild()
     for _ in range(ENOUGH):
-        assert both.rounds(1, fields=IMAGE | REPLICAS) is Standing.FREE
-    assert both.changed() is Standing.NOTICED, "what they have in common counts"
+        assert both.rounds(1, fields=IMAGE | REPLICAS) is Decision.REVERT
+    assert both.changed() is Decision.REPORT, "what they have in common counts"
 
 
 def test_another_desired_object_is_written_at_once():
-    child = Contested().noticed()
-    assert child.changed(desired="b") is Standing.FREE
+    child = DriftingChild().noticed()
+    assert child.changed(desired="b") is Decision.REVERT
     child.revert(desired="b")
     assert child.drift.message == ""
 
 
 def test_reverts_in_a_conflict_back_off():
-    child = Contested().noticed()
+    child = DriftingChild().noticed()
     pauses = []
     for _ in range(8):
         start = child.now
-        while child.changed() is Standing.HELD:
+        while child.changed() is Decision.HOLD:
             child.now = child.next_check()
         pauses.append(child.now - start)
         child.revert()
@@ -115,20 +115,20 @@ def test_reverts_in_a_conflict_back_off():
 
 
 def test_it_is_held_only_while_its_fields_differ_and_the_pause_lasts():
-    child = Contested().noticed()
-    assert child.drift.undone
+    child = DriftingChild().noticed()
+    assert child.drift.drifted
     child.now += FIRST
-    assert child.changed() is Standing.FREE
+    assert child.changed() is Decision.REVERT
     child.revert()
-    assert not child.drift.undone
-    assert child.changed() is Standing.HELD
-    assert child.drift.undone
+    assert not child.drift.drifted
+    assert child.changed() is Decision.HOLD
+    assert child.drift.drifted
 
 
 def test_it_is_over_when_a_revert_has_lasted():
-    child = Contested().noticed()
+    child = DriftingChild().noticed()
     child.now += FIRST
-    assert child.changed() is Standing.FREE
+    assert child.changed() is Decision.REVERT
     child.revert()
     assert child.next_check() == child.now + QUIET
     child.now += QUIET - 1
@@ -139,7 +139,7 @@ def test_it_is_over_when_a_revert_has_lasted():
 
 def test_it_is_over_when_the_other_side_gives_in():
     """Held, and as it should be after all."""
-    child = Contested().noticed()
+    child = DriftingChild().noticed()
     child.now += FIRST
     assert not child.drift.is_over(child.now)
     assert child.next_check() == child.now + QUIET
@@ -148,36 +148,36 @@ def test_it_is_over_when_the_other_side_gives_in():
 
 
 def test_it_lasts_through_the_longest_pause():
-    child = Contested().noticed()
+    child = DriftingChild().noticed()
     for _ in range(6):
-        while child.changed() is Standing.HELD:
+        while child.changed() is Decision.HOLD:
             child.now = child.next_check()
             assert not child.drift.is_over(child.now)
         child.revert()
 
 
 def test_drift_that_was_no_conflict_is_forgotten():
-    child = Contested()
+    child = DriftingChild()
     child.revert()
     assert not child.drift.is_over(child.now + WINDOW)
     assert child.drift.is_over(child.now + WINDOW + 1)
 
 
 def test_the_server_itself_may_be_the_other_side():
-    child = Contested()
+    child = DriftingChild()
     for _ in range(ENOUGH):
-        assert child.changed() is Standing.FREE
+        assert child.changed() is Decision.REVERT
         child.revert(altered=True)
-    assert child.changed() is Standing.NOTICED
+    assert child.changed() is Decision.REPORT
     assert child.drift.altered
-    child = Contested()
+    child = DriftingChild()
     child.revert(altered=False)
     child.revert(altered=True)
     assert not child.drift.altered, "once it took the value as it was"
 
 
 def test_a_new_conflict_is_noticed_once():
-    child = Contested().noticed()
+    child = DriftingChild().noticed()
     noticed = child.drift
     assert noticed.noticed(REPLICAS, "in other words", child.now + 5) is noticed
 
@@ -275,5 +275,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
 )
 def test_who_owns_what_differs(entries, found):
     live = {"spec": {"replicas": 5, "paused": True, "containers": [{"name": "app", "image": "theirs"}]}}
-    wanted = {"spec": {"replicas": 2, "containers": [{"name": "app", "image": "ours"}, {"name": "side"}], "removed": 1}}
-    assert managers_of(entries, live, wanted) == found
+    desired = {
+        "spec": {"replicas": 2, "containers": [{"name": "app", "image": "ours"}, {"name": "side"}], "removed": 1}
+    }
+    assert managers_of(entries, live, desired) == found

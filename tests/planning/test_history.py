@@ -79,12 +79,12 @@ def test_a_refusal_for_good_ends_when_the_object_is_written():
 
 def test_a_refusal_for_good_stands_for_a_minute_and_until_the_object_is_another_or_the_period_is_over():
     refusal = Refusal(IMMUTABLE, "7", 100.0)
-    assert refusal.stands("8", 159.0, 0.0)
-    assert not refusal.stands("8", 160.0, 0.0)
-    assert refusal.stands("7", 1e9, 0.0)
-    assert refusal.stands("7", 699.0, 600.0)
-    assert not refusal.stands("7", 700.0, 600.0)
-    assert refusal.stands("7", 101.0, 1.0), "a short period does not hurry"
+    assert refusal.is_active("8", 159.0, 0.0)
+    assert not refusal.is_active("8", 160.0, 0.0)
+    assert refusal.is_active("7", 1e9, 0.0)
+    assert refusal.is_active("7", 699.0, 600.0)
+    assert not refusal.is_active("7", 700.0, 600.0)
+    assert refusal.is_active("7", 101.0, 1.0), "a short period does not hurry"
 
 
 def test_the_same_refused_object_backs_off_and_another_one_starts_anew():
@@ -93,7 +93,7 @@ def test_the_same_refused_object_backs_off_and_another_one_starts_anew():
         history = after(history, patch(A), failed={A: IMMUTABLE})
         waits.append(history.refusals[A].wait)
     assert waits == [60, 120, 240, 480, 960, 1920, REFUSED_CAP, REFUSED_CAP]
-    history = after(history, patch(A), failed={A: replace(IMMUTABLE, wanted="another")})
+    history = after(history, patch(A), failed={A: replace(IMMUTABLE, desired_digest="another")})
     assert history.refusals[A].wait == 60
 
 
@@ -120,7 +120,7 @@ def test_a_conflicting_object_is_read_less_and_less_often():
         waits.append(found.wait)
         assert found.due == 200.0 + found.wait
     assert waits == [2, 4, 8, 16, 32, CONFLICT_CAP, CONFLICT_CAP, CONFLICT_CAP]
-    history = history.with_conflicting(A, found.unread("no answer", 250.0))
+    history = history.with_conflicting(A, found.read_failed("no answer", 250.0))
     assert history.conflicting[A].due == 250.0 + CONFLICT_CAP, "nor does one that cannot be read"
     history = after(history, conflicting={A: obj("met again")}, now=300.0)
     assert history.conflicting[A] == ConflictingObject(obj("met again"), 360.0, CONFLICT_CAP), (
@@ -131,7 +131,7 @@ def test_a_conflicting_object_is_read_less_and_less_often():
 def test_what_could_be_written_or_is_in_the_cache_conflicts_with_nothing():
     history = after(History.NONE, conflicting={A: obj("theirs"), B: obj("theirs", B)})
     assert set(after(history, patch(A), written={A: (obj("1"), obj("1"))}).conflicting) == {B}
-    assert set(history.begun(FixedObjects([obj("known", B)]), 100.0).conflicting) == {A}
+    assert set(history.at_pass_start(FixedObjects([obj("known", B)]), 100.0).conflicting) == {A}
 
 
 def test_nothing_is_kept_of_objects_that_are_no_longer_desired():
@@ -150,7 +150,7 @@ def test_a_pass_that_concludes_the_same_costs_no_new_history():
     history = concluded(History.NONE, A, conditions=Conditions.of("Ready", ready=True))
     assert history.reason == "Ready"
     assert concluded(history, A, conditions=Conditions.of("Ready", ready=True)) is history
-    assert history.begun(FixedObjects(), 1e9) is history
+    assert history.at_pass_start(FixedObjects(), 1e9) is history
 
 
 def test_the_plan_after_the_writes_knows_what_became_of_them():
@@ -180,9 +180,9 @@ def test_a_noticed_conflict_is_kept_until_it_is_over():
     conflict = FieldConflict(A, "a", frozenset({"data.v"}), "in conflict", new=True)
     history = concluded(history, A, field_conflicts=(conflict,))
     drift = history.drift[A]
-    assert (drift.message, drift.undone, drift.due) == ("in conflict", True, 110.0)
-    assert history.begun(FixedObjects(), 229.0).drift
-    assert not history.begun(FixedObjects(), 230.0).drift
+    assert (drift.message, drift.drifted, drift.due) == ("in conflict", True, 110.0)
+    assert history.at_pass_start(FixedObjects(), 229.0).drift
+    assert not history.at_pass_start(FixedObjects(), 230.0).drift
 
 
 def test_drift_is_told_from_an_edit_by_what_was_rendered_before():
@@ -190,7 +190,7 @@ def test_drift_is_told_from_an_edit_by_what_was_rendered_before():
     in_step = ((A, obj("1")),)
     history = concluded(history, A, in_step=in_step)
     uid = PLAN.uid
-    change = replace(patch(A), wanted="another")
+    change = replace(patch(A), desired_digest="another")
     assert history.synced.verb(change, uid, KINDS) is Verb.PATCH
     assert history.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.RECREATE
     assert History.NONE.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.CREATE

@@ -258,7 +258,7 @@ def test_an_orphan_is_adopted_if_the_rule_allows_it():
     assert planned.actions[0].why == "adopted"
     world.settle()
     assert world.objects[key("a")]["data"] == {"v": "1", "theirs": "1"}
-    assert world.claim(key("a")).ours
+    assert world.claim(key("a")).owned
 
 
 def test_an_adopted_object_keeps_its_record():

@@ -263,7 +263,7 @@ def test_server_messages_about_a_child_that_reads_a_secret_are_reduced_to_the_fi
     world.step()
     assert CANARY not in repr(world.status) + repr(world.events)
     actions = world.plan().actions
-    failed = {where: Failed(failure, message, actions[0].wanted if actions else "")}
+    failed = {where: Failed(failure, message, actions[0].desired_digest if actions else "")}
     assert CANARY not in public(world.plan_status(failed))
     world.refused_before(failed)
     assert CANARY not in public(world.plan())

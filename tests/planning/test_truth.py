@@ -32,7 +32,7 @@ def conflict_over(world, name, *, held, change):
     (action,) = [each for each in world.plan().actions if each.key == key(name)]
     (fields,) = [found for each, found in corrections([action])]
     message, due = f"ConfigMap/{name} is in conflict", 10.0 if held else -10.0
-    drift = Reverted(action.wanted, fields, (-1.0,), message=message, undone=True, due=due)
+    drift = Reverted(action.desired_digest, fields, (-1.0,), message=message, drifted=True, due=due)
     return replace(world.history, drift={key(name): drift})
 
 

@@ -85,6 +85,6 @@ def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
 def test_a_resource_deeper_than_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in planning that shows."""
     world = edited("children: {a: {template: a.yaml}}", 1)
-    monkeypatch.setattr(planner, "overall", lambda *_, **__: nested(100_000) == nested(100_000))
+    monkeypatch.setattr(planner, "overall_conditions", lambda *_, **__: nested(100_000) == nested(100_000))
     with pytest.raises(RuleopError, match="nested too deeply to be planned"):
         world.plan()

@@ -18,7 +18,7 @@ from ruleop.planning.writes import (
     MAX_PATH,
     Verb,
     changes,
-    desired,
+    desired_object,
     field_paths,
     is_mark,
     reason_for,
@@ -79,7 +79,7 @@ def test_changes_of_a_secret_have_field_names_and_no_values(word):
     (found,) = changes(ACTIONS[word], BuiltIn())
     assert found.path == "data.password"
     assert not {found.before, found.after} & {"b2xk", "bmV3"}
-    assert desired(ACTIONS[word]) == NEW
+    assert desired_object(ACTIONS[word]) == NEW
     assert ACTIONS[word] == before
 
 

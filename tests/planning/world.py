@@ -215,7 +215,7 @@ class World:
             if problem is not None:
                 assert not isinstance(action, FinalizerAction)
                 outcome.failed[action.key] = replace(
-                    problem, wanted="" if isinstance(action, Delete) else action.wanted
+                    problem, desired_digest="" if isinstance(action, Delete) else action.desired_digest
                 )
                 broken.add(action.child)
                 continue
@@ -234,7 +234,7 @@ class World:
                 self.writes.append("add finalizer")
                 return None
             case RemoveFinalizer():
-                assert all(not claim.annotated for claim in map(self.claim, list(self.objects)) if claim.ours), (
+                assert all(not claim.annotated for claim in map(self.claim, list(self.objects)) if claim.owned), (
                     "something would be left behind"
                 )
                 self.patch_resource({"finalizers": [each for each in self.finalizers if each != action.finalizer]})
@@ -252,7 +252,7 @@ class World:
             self.put(action.object, fresh=True)
             return None
         assert live is not None
-        assert self.claim(action.key).ours or (isinstance(action, Patch) and action.why == "adopted"), (
+        assert self.claim(action.key).owned or (isinstance(action, Patch) and action.why == "adopted"), (
             f"{action.key} is not ours"
         )
         match action:

@@ -151,7 +151,7 @@ class World(Cluster):
                 assert not isinstance(action, FinalizerAction)
                 broken.add(action.child)
                 outcome.failed[action.key] = Failed(
-                    refused.failure, refused.message, "" if isinstance(action, Delete) else action.wanted
+                    refused.failure, refused.message, "" if isinstance(action, Delete) else action.desired_digest
                 )
                 self._writes.append(f"failed {self.name(action.key)}: {refused.message}")
             else:

@@ -235,7 +235,7 @@ class _Run:
         if live is None:
             self.outcome.gone.append(action)
             return self._gone(action)
-        if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).ours:
+        if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).owned:
             self._saw(action.key, action.live, live)
             self.outcome.replan = True
             return False
@@ -366,10 +366,10 @@ class _Run:
     def _refused(
         self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()
     ) -> bool:
-        wanted = "" if isinstance(action, Delete | FinalizerAction) else action.wanted
+        digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
         redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
-        self.outcome.failed[action.key] = Failed(failure, str(error), wanted, redacted, causes, managed, verb)
+        self.outcome.failed[action.key] = Failed(failure, str(error), digest, redacted, causes, managed, verb)
         return False
 
 

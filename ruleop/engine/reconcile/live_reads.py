@@ -83,6 +83,6 @@ class LiveReads:
     def _unread(
         self, request: Request, key: ObjectKey, found: ConflictingObject, error: RuleopError
     ) -> ConflictingObject:
-        log = self.log.debug if found.trouble == str(error) else self.log.warning
+        log = self.log.debug if found.error == str(error) else self.log.warning
         log("conflicting object cannot be read; will retry", resource=str(request), object=str(key), error=str(error))
-        return found.unread(str(error), self.clock.monotonic())
+        return found.read_failed(str(error), self.clock.monotonic())

@@ -142,7 +142,7 @@ class Reconciler:
             return Result()  # the watch of its version has not shown it yet, or knows already that it is gone
         if (wait := self._behind(request)) is not None:
             return Result(again=wait, why="the cache is behind")
-        history = self.histories.get(request, History.NONE).begun(self.cache, self.clock.monotonic())
+        history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = _Pass(request, rule, resource, history)
         try:
             return await self._reconcile(current)
@@ -211,7 +211,7 @@ class Reconciler:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
             if news:
                 planned = self._plan(current)
-        current.history = current.history.planned(planned, self.clock.monotonic())
+        current.history = current.history.with_plan(planned, self.clock.monotonic())
         self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
         self.index.keep(current.request, Owner.of(current.resource).part_of, planned.watches)
         return planned

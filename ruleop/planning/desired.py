@@ -16,10 +16,10 @@ from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
-from ruleop.planning.errors import ChildFails, ChildWaits, stopped
+from ruleop.planning.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.observed import KindInfo, Served
-from ruleop.planning.randomness import COSTLY, another_moment
+from ruleop.planning.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
 
@@ -32,7 +32,7 @@ MAX_OBJECTS = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Desired:
     """One object that a child wants, as rendered, and what the rule says of it."""
 
     key: ObjectKey
@@ -71,7 +71,7 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     try:
         entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
     except RenderError as error:
-        raise stopped(error) from None
+        raise child_error(error) from None
     if len(entries) > MAX_OBJECTS:
         raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
@@ -88,14 +88,14 @@ def _entries(value: Any, site: Site) -> Iterator[Any]:
     return iter(value)
 
 
-def is_wanted(child: Child, names: Mapping[str, Any]) -> bool:
+def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:
     """What `when` says. Raises ChildWaits while that cannot be told."""
     if child.when is None:
         return True
     try:
         return child.when.truth(names)
     except RenderError as error:
-        raise stopped(error) from None
+        raise child_error(error) from None
 
 
 def wait_for(child: Child, names: Mapping[str, Any]) -> None:
@@ -106,11 +106,11 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
         if child.wait_for.truth(names):
             return
     except RenderError as error:
-        raise stopped(error) from None
+        raise child_error(error) from None
     raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site, why="condition")
 
 
-def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Wanted]:
+def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Desired]:
     """The objects of one item. What is random in them may be no part of what they are: each pass would make others,
     without end. So such a child is rendered once more, as at another time, and both have to give the same objects. What
     takes long to make is made only if one of them is to be created."""
@@ -118,36 +118,36 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
     if not drawn:
         return _rendered(child, scope, names)
     purpose, now = f"{child.id}/{index}", scope.observed.now
-    wanted = _rendered(child, scope, scope.random(names, purpose, now))
-    again = _rendered(child, scope, scope.random(names, f"again/{purpose}", another_moment(now)))
-    if [each.key for each in wanted] != [each.key for each in again]:
+    desired = _rendered(child, scope, scope.random(names, purpose, now))
+    again = _rendered(child, scope, scope.random(names, f"again/{purpose}", different_time(now)))
+    if [each.key for each in desired] != [each.key for each in again]:
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
     if COSTLY.isdisjoint(drawn) or all(
-        scope.observed.objects.get(each.key, version=each.kind.version) for each in wanted
+        scope.observed.objects.get(each.key, version=each.kind.version) for each in desired
     ):
-        return wanted
+        return desired
     return _rendered(child, scope, scope.random(names, purpose, now, is_real=True))
 
 
-def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Wanted]:
+def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desired]:
     try:
         documents = child.body.render(names)
         orphan = _deletion(child, names) == "orphan"
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
-        raise stopped(error) from None
-    return [_wanted(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+        raise child_error(error) from None
+    return [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
     if child.deletion is None:
         return "delete"
-    said = child.deletion.string(names) or "delete"
-    if said not in {"delete", "orphan"}:
+    policy = child.deletion.string(names) or "delete"
+    if policy not in {"delete", "orphan"}:
         raise RenderError("deletion must be delete or orphan", child.deletion.site)
-    return said
+    return policy
 
 
 def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
@@ -158,9 +158,9 @@ def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _wanted(
+def _desired(
     child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str
-) -> Wanted:
+) -> Desired:
     site = child.body.site
     if not isinstance(document, dict):
         raise ChildFails(
@@ -180,12 +180,12 @@ def _wanted(
         raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
     if not is_object_name(kind.group, name):
         raise ChildFails(f"{title}: a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
-    place, changed = _place(child, scope, metadata.get("namespace"), namespace, info, title)
+    place, changed = _namespace_of(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    return Wanted(key, kind, document, info, names, orphan)
+    return Desired(key, kind, document, info, names, orphan)
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
@@ -220,7 +220,7 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: st
                 )
 
 
-def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
+def _namespace_of(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
     """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say
     so."""
     site = child.body.site
@@ -253,11 +253,11 @@ def _place(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, 
     return place, said != place
 
 
-def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
+def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
     """The rendered object with its owner and labels. `reference`: the ownerReference, where one is legal; else the
     annotation says it. `managed`: whether the label managed-by is ours to set (it is not where somebody else has set
     it)."""
-    rendered = wanted.rendered
+    rendered = desired.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
     labels[PART_OF] = owner.part_of
@@ -269,7 +269,7 @@ def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | N
     else:
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
-            OWNER: owner.annotation(wanted.key, orphan=wanted.orphan),
+            OWNER: owner.annotation(desired.key, orphan=desired.orphan),
         }
     return {**rendered, "metadata": metadata}
 
@@ -277,19 +277,19 @@ def with_marks(wanted: Wanted, owner: Owner, *, reference: Mapping[str, Any] | N
 def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
     """Our reference, in the version of the kind in which it stands: another one is as good as ours, as long as the
     cluster serves it. By one that it does not serve the garbage collector finds no owner."""
-    wanted = owner.reference()
+    desired = owner.reference()
     for reference in (live.get("metadata") or {}).get("ownerReferences") or ():
         if (
             reference.get("uid") == owner.uid
             and reference.get("controller")
-            and reference.get("apiVersion") != wanted["apiVersion"]
+            and reference.get("apiVersion") != desired["apiVersion"]
         ):
             kind = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind")))
             if kind.versionless == owner.kind.versionless and (
                 _is_served(kind, kinds) or not _is_served(owner.kind, kinds)
             ):
-                wanted["apiVersion"] = reference["apiVersion"]
-    return wanted
+                desired["apiVersion"] = reference["apiVersion"]
+    return desired
 
 
 def _is_served(kind: Kind, kinds: Kinds) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
 from ruleop.planning.apply import Applied, record_of
+from ruleop.planning.desired import Desired, source_of, strategy_of
 from ruleop.planning.marks import Claim, Owner, claim_on
 from ruleop.planning.readiness import readiness
 from ruleop.planning.scope import without_server_noise
-from ruleop.planning.wanted import Wanted, source_of, strategy_of
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
-        if claim.ours:
+        if claim.owned:
             record = record_of(live)
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
@@ -50,10 +50,10 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
 
 
 @dataclass(slots=True)
-class Piece:
+class ObjectPlan:
     """One wanted object, and what becomes of it in this pass."""
 
-    wanted: Wanted
+    desired: Desired
     applied: Applied | None = None  # None: nothing is done about it
     state: State = State.READY
     message: str = ""
@@ -70,14 +70,14 @@ _WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, Sta
 
 
 @dataclass(slots=True)
-class Planned:
+class ChildPlan:
     """One child, planned."""
 
     child: Child
     state: State = State.READY
     message: str = ""
-    pieces: list[Piece] = field(default_factory=list)
-    spares: bool = False  # some of its objects are not known in this pass, so none recorded for it may be pruned
+    objects: list[ObjectPlan] = field(default_factory=list)
+    blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
     incomplete: bool = False  # some of what it wants could not be rendered
     unreadable: str = ""  # the permission that is missing to read its objects
 
@@ -87,29 +87,28 @@ class Planned:
 
     @property
     def writes(self) -> bool:
-        return any(piece.action is not None for piece in self.pieces)
+        return any(each.action is not None for each in self.objects)
 
     def settle(self) -> None:
         """The child is as well as the worst of its objects."""
-        for piece in self.pieces:
-            if piece.message and not self.message:
-                self.message = (
-                    f"{_short(piece.wanted.key)} {piece.message}" if piece.state is State.PROGRESSING else piece.message
-                )
-            if _WORST.index(piece.state) > _WORST.index(self.state):
-                self.state = piece.state
+        for each in self.objects:
+            if each.message and not self.message:
+                is_progressing = each.state is State.PROGRESSING
+                self.message = f"{_title(each.desired.key)} {each.message}" if is_progressing else each.message
+            if _WORST.index(each.state) > _WORST.index(self.state):
+                self.state = each.state
 
     def report(self) -> ChildReport:
-        objects = tuple(ObjectReport(piece.wanted.key, piece.state, piece.message) for piece in self.pieces)
+        objects = tuple(ObjectReport(each.desired.key, each.state, each.message) for each in self.objects)
         return ChildReport(self.child.id, self.state, source_of(self.child), self.message, objects)
 
 
-def _short(key: ObjectKey) -> str:
+def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
 @dataclass(slots=True)
-class Said:
+class PassReport:
     """What a pass has to tell, each thing once."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -117,12 +116,12 @@ class Said:
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
 
-    def problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
+    def add_problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
         found = Problem(child, reason, message, site)
         if found not in self.problems:
             self.problems.append(found)
 
-    def wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
+    def add_wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
         found = Wait(child, for_what, site, why)
         if found not in self.waits:
             self.waits.append(found)
@@ -131,7 +130,7 @@ class Said:
 # -- what others see of a child ----------------------------------------------------------------------------------------
 
 
-def as_it_exists(child: Child, existing: list[Existing], origin: Origin) -> Any:
+def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:
     """Its objects as they are now."""
     found = [without_server_noise(each.live) for each in existing]
     name = f"live.{child.id}" if origin is Origin.LIVE else child.id
@@ -140,45 +139,45 @@ def as_it_exists(child: Child, existing: list[Existing], origin: Origin) -> Any:
     return MapView(found[0], name, origin) if found else Later(name)
 
 
-def as_it_will_stand(planned: Planned, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
+def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
     """Its objects after this pass. A create-only child shows what exists, and before that what it is called: the rest
     of what it would be made of is drawn anew each time."""
-    child = planned.child
-    stands = [_stands(child, piece, observed, owner) for piece in planned.pieces]
-    if not stands and planned.spares:
-        return as_it_exists(child, existing, Origin.LATER) if existing else Later(child.id)
+    child = child_plan.child
+    result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
+    if not result and child_plan.blocks_pruning:
+        return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
     if not child.many:
-        if stands and stands[0] is not None:
-            return MapView(stands[0], child.id, Origin.LATER)
-        return _announced(child, planned.pieces[0]) if stands else Later(child.id)
-    if planned.incomplete:
+        if result and result[0] is not None:
+            return MapView(result[0], child.id, Origin.LATER)
+        return _identity_view(child, child_plan.objects[0]) if result else Later(child.id)
+    if child_plan.incomplete:
         return Later(child.id)  # whoever goes through the list would take it for all there is
-    return ObjectsView([each for each in stands if each is not None], child.id, Origin.LATER)
+    return ObjectsView([each for each in result if each is not None], child.id, Origin.LATER)
 
 
-def _announced(child: Child, piece: Piece) -> Later:
+def _identity_view(child: Child, object_plan: ObjectPlan) -> Later:
     """An object that is not there yet, by its name; not by that of somebody else's object, which is in its place."""
-    if piece.applied is not None and piece.applied.refused:
+    if object_plan.applied is not None and object_plan.applied.name_conflict:
         return Later(child.id)
-    rendered, key = piece.wanted.rendered, piece.wanted.key
+    rendered, key = object_plan.desired.rendered, object_plan.desired.key
     metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
     return Announced(child.id, {"apiVersion": rendered["apiVersion"], "kind": rendered["kind"], "metadata": metadata})
 
 
-def _stands(child: Child, piece: Piece, observed: Observed, owner: Owner) -> dict[str, Any] | None:
-    applied, wanted = piece.applied, piece.wanted
-    if applied is not None and applied.stands is None:
+def _resulting_object(child: Child, object_plan: ObjectPlan, observed: Observed, owner: Owner) -> dict[str, Any] | None:
+    applied, desired = object_plan.applied, object_plan.desired
+    if applied is not None and applied.result is None:
         return None  # somebody else's
-    live = applied.stands if applied is not None else None
+    live = applied.result if applied is not None else None
     if applied is None or applied.action is not None:
-        live = observed.objects.get(wanted.key, version=wanted.kind.version)
-    ours = live is not None and (applied is not None or claim_on(live, wanted.key, owner).ours)
-    if strategy_of(child, wanted.kind) == "create-only" or (applied is None and ours):
-        return without_server_noise(live) if live is not None and ours else None
-    stands = applied.stands if applied is not None else wanted.rendered
-    assert stands is not None
-    return without_server_noise(stands)
+        live = observed.objects.get(desired.key, version=desired.kind.version)
+    owned = live is not None and (applied is not None or claim_on(live, desired.key, owner).owned)
+    if strategy_of(child, desired.kind) == "create-only" or (applied is None and owned):
+        return without_server_noise(live) if live is not None and owned else None
+    result = applied.result if applied is not None else desired.rendered
+    assert result is not None
+    return without_server_noise(result)
 
 
-def ready_as_it_exists(existing: list[Existing]) -> bool:
+def existing_is_ready(existing: list[Existing]) -> bool:
     return bool(existing) and all(readiness(each.live).ready for each in existing)
