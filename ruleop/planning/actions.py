@@ -1,4 +1,4 @@
-"""What a plan consists of: actions with their preconditions, waits, a status, events. Frozen, printable, comparable."""
+"""The parts of a plan: actions with their preconditions, waits, problems, a status, events. All are frozen values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ruleop.planning.work import Work
 
 RESYNC: Final = "resync"
-"""Why a custom resource is reconciled although nothing has happened and nothing is awaited."""
+"""The reason of a periodic reconcile that nothing else requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Create:
     key: ObjectKey
     child: str
     object: Object
-    desired_digest: str  # digest of what was rendered, so that a failure is remembered for it alone
+    desired_digest: str  # of the rendered object: a failure is recorded for this desired object only
     needs: frozenset[str] = frozenset()  # children whose writes of this pass must have succeeded
 
 
@@ -39,7 +39,7 @@ class Patch:
     desired_digest: str
     why: Literal["changed", "adopted", "released"] = "changed"
     sent: Object | None = (
-        None  # all that we want of the object and is not ignored, to learn from the answer what the server makes of it
+        None  # all desired fields that are not ignored; compared with the answer to learn normalisations
     )
     needs: frozenset[str] = frozenset()
 
@@ -59,8 +59,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class ServerSideApply:
-    """A forced apply by our one field manager, with the uid of the object that it is for. Creating is a `Create`,
-    whatever the strategy."""
+    """A forced apply with ruleop's field manager and the uid of the live object. Creation is a `Create` with every
+    strategy."""
 
     key: ObjectKey
     child: str
@@ -68,7 +68,7 @@ class ServerSideApply:
     live: Object | None
     desired_digest: str
     why: Literal["changed", "adopted"] = "changed"
-    recorded: FieldSet | None = None  # what we have applied so far, in whatever way, as far as the record says
+    recorded: FieldSet | None = None  # fields that ruleop applied so far, by its record on the object
     needs: frozenset[str] = frozenset()
 
 
@@ -106,13 +106,13 @@ Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | Finali
 
 
 class State(Enum):
-    """Where a child stands after this pass."""
+    """The state of a child after this pass."""
 
     READY = "ready"
-    PROGRESSING = "progressing"  # written or about to be; not ready
-    WAITING = "waiting"  # needs something that is not there yet
+    PROGRESSING = "progressing"  # written, or about to be written; not ready
+    WAITING = "waiting"  # a value, object or condition that it needs is missing
     FAILED = "failed"  # cannot be rendered or applied
-    REFUSED = "refused"  # its name is taken by somebody else's object
+    REFUSED = "refused"  # another owner's object has its name
     UNWANTED = "unwanted"
     TERMINATING = "terminating"
 
@@ -122,9 +122,7 @@ class Wait:
     child: str
     for_what: str  # "config.status.x", or "db to be ready"
     site: Site | None = None
-    why: str = (
-        "value"  # one word: what is waited for is a value, child, condition, object, kind, right, write or deletion
-    )
+    why: str = "value"  # what it waits for: value, child, condition, object, kind, namespace, write or deletion
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class ChildReport:
 
     id: str
     state: State
-    template: str  # where it is rendered from
+    template: str  # the file, or the place in watches.yaml, that it is rendered from
     message: str = ""
     objects: tuple[ObjectReport, ...] = ()
 
@@ -156,17 +154,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
-    """The desired `.status`. `patch` is a merge patch of the whole object; None if nothing differs in meaning."""
+    """The desired `.status`. `patch` is a merge patch of the whole object; None if the status is semantically equal."""
 
     status: JSON
     patch: dict[str, Any] | None
     subresource: bool = True
-    projected: Object = field(default_factory=dict)  # what of it the rule says, beside conditions and generation
+    projected: Object = field(default_factory=dict)  # the fields that the rule sets, without conditions and generation
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error of this pass, with its place where it has one."""
+    """An error of this pass, with its place in the rules if it has one."""
 
     child: str
     reason: str  # RenderFailed, Invalid, ErrResourceExists, ApplyFailed, StatusRefused, Forbidden
@@ -176,18 +174,18 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
-    """Fields of a child that somebody repeatedly changes, and that are left as they are for now."""
+    """Fields of a child that another client repeatedly changes; reverting them is delayed."""
 
     key: ObjectKey
     child: str
     fields: frozenset[str]
     message: str
-    new: bool  # it is noticed by this plan
+    new: bool  # detected by this plan
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An object that has to be read live before more can be planned."""
+    """An object that has to be read from the API server before its child can be planned."""
 
     key: ObjectKey
     kind: Kind
@@ -196,7 +194,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """When to reconcile again although no event comes."""
+    """When to reconcile again without an event, and why."""
 
     seconds: float
     reason: str
@@ -204,7 +202,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a pass concludes."""
+    """The result of a pass."""
 
     resource: ObjectKey
     uid: str
@@ -214,27 +212,21 @@ class Plan:
     actions: tuple[Action, ...] = ()
     waits: tuple[Wait, ...] = ()
     children: tuple[ChildReport, ...] = ()
-    rendered: tuple[tuple[str, str, Object], ...] = field(
-        default=(), repr=False
-    )  # (id, template, object) in apply order
+    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object), in order
     problems: tuple[Problem, ...] = ()
     status: StatusWrite | None = None
-    conditions: Conditions | None = None  # None: they are not asked for while there is something to do
+    conditions: Conditions | None = None  # None: not planned while there are actions
     events: tuple[Event, ...] = ()
     watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
     requeue_after: Requeue | None = None
-    complete: bool = False  # all desired objects are known, and among `children`
-    steady: bool = False  # by its status, all was written before: a difference is drift
-    in_step: tuple[tuple[ObjectKey, Object], ...] = field(
-        default=(), repr=False
-    )  # objects as they should be, as rendered
+    complete: bool = False  # all desired objects are known and listed in `children`
+    steady: bool = False  # by its status, all children were written before: a difference is drift
+    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
-    work: Work | None = field(
-        default=None, repr=False, compare=False
-    )  # for the plan of the status that follows the writes
+    work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property
     def quiet(self) -> bool:
-        """Nothing to write."""
+        """Whether there is nothing to write."""
         return not self.actions and (self.status is None or self.status.patch is None)

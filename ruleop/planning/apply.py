@@ -1,4 +1,4 @@
-"""What to do about one wanted object, given what is live: create it, change it, leave it, or refuse to touch it."""
+"""Decides about one desired object, given the live one: create it, change it, leave it, or report a conflict."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ SENSITIVE = frozenset(
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
     }
 )
-"""Kinds whose deletion loses data: `onImmutable: recreate` has to be said by the child itself."""
+"""Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
 
 
 class Immutable(ChildFails):
-    """The server refuses to change a field. What it says, and the changes, may hold a Secret's value, so whoever tells
-    it has to look at that first."""
+    """The server rejected a change of an immutable field. Its message and the changes may hold a value of a Secret, so
+    the caller has to mask them before it reports them."""
 
     def __init__(self, failed: Failed, changes: tuple[Difference, ...], advice: str, site: Site) -> None:
         super().__init__(failed.message, site, reason="ApplyFailed")
@@ -77,7 +77,7 @@ class Immutable(ChildFails):
 
 
 class HeldBack(ChildFails):
-    """An object that is repeatedly deleted, and not created again for now."""
+    """The object is repeatedly deleted; creating it again is delayed."""
 
     def __init__(self, conflict: FieldConflict) -> None:
         super().__init__(conflict.message, reason="FieldConflict")
@@ -86,15 +86,14 @@ class HeldBack(ChildFails):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome for one wanted object. `stands` is the object as it will stand after this pass; None while it cannot
-    be told."""
+    """The decision about one desired object. `result` is the object as it will be after this pass; None if unknown."""
 
     result: Object | None
     action: Action | None = None
     name_conflict: str = ""
     terminating: bool = False
-    in_step: bool = False  # it exists, and there is nothing to change
-    conflict_message: str = ""  # the field conflict over it, which may be held or not
+    in_step: bool = False  # it exists and needs no change
+    conflict_message: str = ""  # describes its field conflict, whether or not the action is withheld
     conflict: FieldConflict | None = None  # the action is withheld because of it
 
 
@@ -130,11 +129,11 @@ def _apply(
 ) -> Applied:
     live = observed.objects.get(desired.key, version=desired.kind.version)
     state = desired.info.state_in(desired.key.namespace)
-    if state is Served.PENDING:  # what is not in the store may exist all the same
+    if state is Served.PENDING:  # an object that is not in the cache may exist
         raise ChildWaits(f"the kind {desired.kind} to be listed", child.body.site, why="kind")
     if state is Served.FORBIDDEN:
         raise Unlisted
-    if state is Served.UNWATCHED:  # once made, it would be neither kept as it should be nor deleted with its CR
+    if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
         message = f"the namespace {desired.key.namespace} to be watched: add it to --namespaces"
         raise ChildWaits(message, child.body.site, why="namespace")
     strategy = strategy_of(child, desired.kind)
@@ -162,8 +161,8 @@ def _apply(
 def _with_field_conflict(
     child: Child, desired: Desired, applied: Applied, observed: Observed, history: History
 ) -> Applied:
-    """A child that was reverted lately, for the same desired object: an edit of the CR makes another one, and ends the
-    conflict. Raises ChildFails and Unread."""
+    """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the
+    desired object, which ends the conflict. Raises ChildFails and Unread."""
     drift = history.drift[desired.key]
     if drift.desired_digest != desired.digest:
         return applied
@@ -206,7 +205,7 @@ def name_conflict_message(name: str, kind: str, claim: Claim) -> str:
 def _create(
     child: Child, desired: Desired, owner: Owner, *, reference: dict[str, Any] | None, strategy: str
 ) -> tuple[Object, Action]:
-    """Always a create, also for server-side: an apply would take over whatever got there first, seen by us or not."""
+    """A create, also with strategy server-side: an apply would adopt an object that was created in the meantime."""
     marked = _normalised(child, desired, with_marks(desired, owner, reference=reference, managed=True))
     fields = NO_FIELDS
     if strategy != "create-only":
@@ -239,19 +238,18 @@ def _record_text(child: Child, desired: Desired, fields: FieldSet, strategy: str
 
 
 def _digest_of(fields: FieldSet) -> FieldSet:
-    """What stands for a record that is too large, where the API server keeps the fields: enough to see that they are
-    others now."""
+    """A digest in place of a record that is too large. It shows that fields changed; the API server keeps the
+    fields."""
     return FieldSet(MapFields({fingerprint(fields.to_json()): Leaf.SCALAR}, created=False))
 
 
 def _recorded_fields(record: Record | None) -> FieldSet | None:
-    """The fields that a record names. Neither a digest nor the record of a create-only child names any."""
+    """The fields in a record; None for a digest and for the record of a create-only child."""
     return record.fields if record is not None and "metadata" in record.fields.root.members else None
 
 
 def _shape_of(desired: Desired) -> Shape:
-    """Of a kind that nothing is known of, there is still its metadata: other owners must not be lost for want of a
-    schema."""
+    """The shape of the kind; for a kind without a schema, that of its metadata, so that other owners are kept."""
     return desired.info.shape if desired.info.shape is not UNKNOWN else _any_object()
 
 
@@ -273,7 +271,7 @@ def _ignored_paths(child: Child, desired: Desired) -> tuple[Path, ...]:
                 if not ignore.when.truth(desired.names):
                     continue
             except Waiting:
-                pass  # it cannot be told yet: leave the field to whoever has it
+                pass  # unknown yet: ignore the field
             except RenderError as error:
                 raise child_error(error) from None
         paths.extend(normalise_ignored(ignore.path, desired.rendered, desired.kind))
@@ -281,7 +279,7 @@ def _ignored_paths(child: Child, desired: Desired) -> tuple[Path, ...]:
 
 
 def _may_set_managed_by(live: Object, record: Record | None) -> bool:
-    """Whether the label managed-by is ours: it is absent, it says so, or we set it and somebody else has changed it
+    """Whether ruleop sets the label managed-by: it is missing, has ruleop's value, or was set by ruleop and changed
     since."""
     found = ((live.get("metadata") or {}).get("labels") or {}).get(MANAGED_BY)
     if found is None or found == RULEOP:
@@ -355,7 +353,7 @@ def _patch(
 
 
 def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
-    """A patch that the server takes only for this very object, as it was read."""
+    """The patch with uid and resourceVersion, so that the server rejects it if the object has changed."""
     metadata = live["metadata"]
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
@@ -364,7 +362,7 @@ def guarded(patch: dict[str, Any], live: Object) -> dict[str, Any]:
 def _recreate_or_fail(
     child: Child, desired: Desired, history: History, live: Object, refused: tuple[Difference, ...], *, failed: Failed
 ) -> Applied:
-    """The server refused this very wish because it changes a field that cannot change."""
+    """Handles a change of an immutable field that the server rejected: deletes the object to recreate it, or fails."""
     recreate = child.apply.on_immutable == "recreate"
     sensitive = (desired.kind.group, desired.kind.kind) in SENSITIVE and not child.apply.on_immutable_explicit
     if recreate and not sensitive and history.recreated.get(desired.key) != desired.digest:
@@ -379,8 +377,8 @@ def _recreate_or_fail(
 def _server_side(
     child: Child, desired: Desired, live: Object, marked: Object, result: Object, ignore: tuple[Path, ...]
 ) -> ServerSideApply:
-    """What we want, whole, with the values that others own in ignored places; what is not in it is given up by the
-    server's own record."""
+    """An apply of the whole desired object, with the live values of ignored fields. The server removes fields that
+    ruleop's field manager owned and that are not in it."""
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(result)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
@@ -401,8 +399,7 @@ def _with_ignored(body: dict[str, Any], live: Object, ignore: tuple[Path, ...], 
 def _replacement(
     child: Child, desired: Desired, live: Object, marked: Object, result: Object, ignore: tuple[Path, ...]
 ) -> Replace:
-    """The wanted object in the place of the live one; what identifies and guards it stays, and so do others' finalizers
-    and owners."""
+    """A PUT of the desired object. It keeps uid, resourceVersion, finalizers and other owners of the live object."""
     theirs = live["metadata"]
     metadata = dict(marked["metadata"])
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(result)[APPLIED]}
@@ -420,7 +417,7 @@ def _replacement(
 def _update_marks(
     child: Child, desired: Desired, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool
 ) -> Applied:
-    """A create-only child that exists: nothing of it is changed but what says whose it is."""
+    """An existing create-only child: only ruleop's own metadata is updated."""
     record = record_of(live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
@@ -450,7 +447,7 @@ def _update_marks(
 
 
 def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: frozenset[str] = frozenset()) -> Patch:
-    """Our marks taken off an object that stays when its CR goes, or is no longer wanted."""
+    """A patch that removes ruleop's own metadata from an object that is kept when it is orphaned."""
     metadata = live["metadata"]
     labels = {
         name: value
@@ -462,7 +459,7 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
 
 
 def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
-    """The garbage collector kept from an object that stays when its CR goes, and that is needed until then."""
+    """A patch that protects an orphan from the garbage collector while `finalize` still needs it."""
     notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True)}
     return _metadata_patch(
         child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes
@@ -480,7 +477,7 @@ def _metadata_patch(
     annotations: Mapping[str, Any],
     needs: frozenset[str] = frozenset(),
 ) -> Patch:
-    """With these labels and annotations, and without our ownerReference."""
+    """A patch that sets these labels and annotations, and removes ruleop's ownerReference."""
     metadata = live["metadata"]
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     new = {name: value for name, value in metadata.items() if name not in {"labels", "annotations", "ownerReferences"}}

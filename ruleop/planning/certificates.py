@@ -1,8 +1,8 @@
-"""Certificates for Secrets: an authority of one's own, and what it signs.
+"""Certificates for Secrets: a certificate authority, and certificates signed by it.
 
-Keys are ECDSA over P-256 unless RSA is asked for: a key takes 30 µs instead of 50 ms, and can be drawn from the seed of
-the pass. Signatures are deterministic too, so that a recorded pass gives the same certificate again. RSA keys are made
-by OpenSSL from its own randomness: they are the one thing that a replay does not repeat.
+Keys are ECDSA over P-256 by default: a key takes 30 µs instead of 50 ms for RSA, and is derived from the seed of the
+pass. Signatures are deterministic too, so that a recorded pass gives the same certificate again. RSA keys are generated
+by OpenSSL from its own randomness, so a replay does not repeat them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ Draw = Callable[[str, int], bytes]
 MAX_DAYS = 36_500
 MAX_NAMES = 100  # of a certificate, DNS names and addresses each
 MAX_PEM = 16_384  # characters
-CLOCK_SKEW = timedelta(
-    minutes=5
-)  # by which clocks may lag behind the operator's; Kubernetes' own signers allow as much
+CLOCK_SKEW = timedelta(minutes=5)  # tolerated between clocks; the signers of Kubernetes tolerate the same
 _DNS_NAME = re.compile(
     r"(?=.{1,253}\Z)(?:\*\.)?[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?)*\Z"
 )
@@ -40,7 +38,7 @@ _COSTS = {"ecdsa": 500, "rsa": 150_000}  # microseconds, about
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a certificate is to say."""
+    """The fields of a certificate to be issued."""
 
     cn: str
     days: int
@@ -56,14 +54,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who signs, in PEM."""
+    """The certificate and the key of a certificate authority, in PEM."""
 
     cert: str
     key: str
 
     @property
     def cost(self) -> int:
-        return _COSTS["rsa" if len(self.key) > 600 else "ecdsa"]  # by its length: it is read only when it is needed
+        return _COSTS["rsa" if len(self.key) > 600 else "ecdsa"]  # by its length: the key is parsed only when needed
 
 
 def request(
@@ -103,8 +101,8 @@ def authority(name: str, value: Any) -> Authority:
 
 
 def issue(name: str, requested: Request, by: Authority | None, now: datetime, draw: Draw) -> dict[str, str]:
-    """The certificate and its key, in PEM; signed by itself where nobody else signs."""
-    from cryptography import x509  # noqa: PLC0415 - an extra, and large; `check` says so where it is missing
+    """The certificate and its key, in PEM; self-signed without an authority."""
+    from cryptography import x509  # noqa: PLC0415 - an extra, and large; `check` reports it if it is missing
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.x509.oid import NameOID  # noqa: PLC0415
 
@@ -138,7 +136,7 @@ def _new_key(key_type: str, draw: Draw) -> PrivateKey:
 
     if key_type == "rsa":
         return rsa.generate_private_key(65537, 2048)
-    # Of 384 bits, so that what is left of the order's size favours no key.
+    # 384 bits, so that the modulus favours no key.
     return ec.derive_private_key(int.from_bytes(draw("key", 48), "big") % (_P256_ORDER - 1) + 1, ec.SECP256R1())
 
 
@@ -181,7 +179,7 @@ def _sign(builder: CertificateBuilder, signer: PrivateKey) -> Certificate:
 
 
 def _read(name: str, by: Authority) -> tuple[PrivateKey, Certificate]:
-    """The key and the certificate of an authority."""
+    """The parsed key and certificate of an authority."""
     from cryptography import x509  # noqa: PLC0415
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What a pass knows of a child: the objects that exist of it, those that it wants, and what becomes of each."""
+"""The plan of one child: its existing objects, its desired objects, and the decision about each."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """An object that is ours."""
+    """An existing object that the CR owns."""
 
     key: ObjectKey
     live: Object
     claim: Claim
-    child: str  # the id recorded on it; "" if there is none
+    child: str  # the id in its record; "" without a record
 
     @property
     def terminating(self) -> bool:
@@ -35,7 +35,7 @@ class Existing:
 
 
 def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
-    """All that carries the CR's label and is ours, by identity; each in the version that its child is written in."""
+    """All objects that the CR owns, sorted by key; each in the version that its child's template uses."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
     for live in observed.objects.children(owner.part_of):
@@ -51,10 +51,10 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
 
 @dataclass(slots=True)
 class ObjectPlan:
-    """One wanted object, and what becomes of it in this pass."""
+    """One desired object, and the decision about it."""
 
     desired: Desired
-    applied: Applied | None = None  # None: nothing is done about it
+    applied: Applied | None = None  # None: nothing is written
     state: State = State.READY
     message: str = ""
 
@@ -71,14 +71,14 @@ _WORST = [State.READY, State.UNWANTED, State.PROGRESSING, State.TERMINATING, Sta
 
 @dataclass(slots=True)
 class ChildPlan:
-    """One child, planned."""
+    """The plan of one child."""
 
     child: Child
     state: State = State.READY
     message: str = ""
     objects: list[ObjectPlan] = field(default_factory=list)
     blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
-    incomplete: bool = False  # some of what it wants could not be rendered
+    incomplete: bool = False  # some of its desired objects could not be rendered
     unreadable: str = ""  # the permission that is missing to read its objects
 
     @property
@@ -90,7 +90,7 @@ class ChildPlan:
         return any(each.action is not None for each in self.objects)
 
     def settle(self) -> None:
-        """The child is as well as the worst of its objects."""
+        """Sets the child's state to the worst state of its objects."""
         for each in self.objects:
             if each.message and not self.message:
                 is_progressing = each.state is State.PROGRESSING
@@ -109,7 +109,7 @@ def _title(key: ObjectKey) -> str:
 
 @dataclass(slots=True)
 class PassReport:
-    """What a pass has to tell, each thing once."""
+    """The problems, waits, reads and conflicts of a pass, without duplicates."""
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
@@ -127,11 +127,11 @@ class PassReport:
             self.waits.append(found)
 
 
-# -- what others see of a child ----------------------------------------------------------------------------------------
+# -- the value of a child in templates ---------------------------------------------------------------------------------
 
 
 def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:
-    """Its objects as they are now."""
+    """The child's objects as they are now, as a value for templates."""
     found = [without_server_noise(each.live) for each in existing]
     name = f"live.{child.id}" if origin is Origin.LIVE else child.id
     if child.many:
@@ -140,8 +140,8 @@ def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any
 
 
 def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Observed, owner: Owner) -> Any:
-    """Its objects after this pass. A create-only child shows what exists, and before that what it is called: the rest
-    of what it would be made of is drawn anew each time."""
+    """The child's objects as they will be after this pass, as a value for templates. A create-only child has the
+    existing object; before it exists only apiVersion, kind, name and namespace, because other fields may be random."""
     child = child_plan.child
     result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
     if not result and child_plan.blocks_pruning:
@@ -151,12 +151,12 @@ def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Obse
             return MapView(result[0], child.id, Origin.LATER)
         return _identity_view(child, child_plan.objects[0]) if result else Later(child.id)
     if child_plan.incomplete:
-        return Later(child.id)  # whoever goes through the list would take it for all there is
+        return Later(child.id)  # templates would take a partial list for the whole
     return ObjectsView([each for each in result if each is not None], child.id, Origin.LATER)
 
 
 def _identity_view(child: Child, object_plan: ObjectPlan) -> Later:
-    """An object that is not there yet, by its name; not by that of somebody else's object, which is in its place."""
+    """The apiVersion, kind, name and namespace of an object before it exists; nothing if its name is taken."""
     if object_plan.applied is not None and object_plan.applied.name_conflict:
         return Later(child.id)
     rendered, key = object_plan.desired.rendered, object_plan.desired.key
@@ -167,7 +167,7 @@ def _identity_view(child: Child, object_plan: ObjectPlan) -> Later:
 def _resulting_object(child: Child, object_plan: ObjectPlan, observed: Observed, owner: Owner) -> dict[str, Any] | None:
     applied, desired = object_plan.applied, object_plan.desired
     if applied is not None and applied.result is None:
-        return None  # somebody else's
+        return None  # another owner's object
     live = applied.result if applied is not None else None
     if applied is None or applied.action is not None:
         live = observed.objects.get(desired.key, version=desired.kind.version)

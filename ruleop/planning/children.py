@@ -1,8 +1,7 @@
-"""The children of one CR in one pass: each rendered in its turn, compared with what is live, and given its state.
+"""Plans the children of one CR: renders each, compares it with the live objects, and determines its state.
 
-Children are planned in the order of the rule, so that what a child mentions is known before it is rendered. A child
-that waits or fails ends its own planning only: what exists of it stays as it is, and those that do not need it go
-ahead.
+Children are planned in dependency order, so that the values that a child reads are known before it is rendered. If a
+child waits or fails, its existing objects stay as they are, and children that do not depend on it are still planned.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Children:
         self.paused = paused
         self.existing = existing_of(rule, owner, observed)
         self.plans: dict[str, ChildPlan] = {}
-        self.render_failed = False  # something could not be rendered
+        self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self._by_id: dict[str, list[Existing]] = {}
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
@@ -75,13 +74,13 @@ class Children:
         return self._by_id.get(child.id, [])
 
     def use_existing(self, children: Iterable[Child]) -> None:
-        """Children that are not planned in this pass: they are what exists of them."""
+        """Gives templates the existing objects of children that are not planned in this pass."""
         for child in children:
             self.scope.names[child.id] = existing_view(child, self._of(child), Origin.LATER)
             self.scope.ready[child.id] = self._is_ready(child)
 
     def _is_ready(self, child: Child) -> bool:
-        if child.ready_when is None or child.for_each is not None:  # what `item` was is not known any more
+        if child.ready_when is None or child.for_each is not None:  # the value of `item` is unknown
             return existing_is_ready(self._of(child))
         try:
             found = [_ready_when(child, self.scope.names, each.live).ready for each in self._of(child)]
@@ -118,11 +117,13 @@ class Children:
         self.scope.names[child.id] = (
             Unwanted(child.id) if is_undesired else planned_view(child_plan, self._of(child), self.observed, self.owner)
         )
-        self.scope.ready[child.id] = child_plan.ready or is_undesired  # nothing to wait for, as in dependsOn
+        self.scope.ready[child.id] = (
+            child_plan.ready or is_undesired
+        )  # an undesired child does not block others, as with dependsOn
 
     def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
-        """What the child wants; None if it is not wanted at all. An item that waits or fails does not hold up the
-        others."""
+        """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
+        other items."""
         child, names = child_plan.child, self.scope.names
         if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
             child_plan.message = "the cluster does not serve its kind"
@@ -154,7 +155,7 @@ class Children:
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
-        """Plans one desired object. If it waits or fails, the others of its child are planned all the same."""
+        """Plans one desired object. If it waits or fails, other objects of the child are still planned."""
         if len(self._by_key) >= MAX_OBJECTS:
             raise ChildFails(f"the CR has more than {MAX_OBJECTS:,} objects", child_plan.child.body.site)
         object_plan = ObjectPlan(desired)
@@ -193,9 +194,9 @@ class Children:
     def _fail_duplicate(
         self, child_plan: ChildPlan, object_plan: ObjectPlan, holder: ChildPlan, other: ObjectPlan
     ) -> None:
-        """Two that render one identity: neither is written, for what would stand there would depend on their order.
-        Where items of `forEach` bring it about, it is the data's mistake as much as the rule's, and the other children
-        are not affected."""
+        """Fails two desired objects with the same identity: writing either would make the result depend on their order.
+        If items of `forEach` are involved, the data may be wrong instead of the rule, so other children are not
+        affected."""
         key, child = object_plan.desired.key, child_plan.child
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
         by_items = child.for_each is not None or holder.child.for_each is not None
@@ -210,8 +211,8 @@ class Children:
         self.scope.ready[holder.child.id] = False
 
     def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:
-        """Whether an ownerReference is legal: the garbage collector deletes what refers to an owner that it cannot see,
-        and what belongs to a CR that is being deleted."""
+        """Whether the object may have an ownerReference. The garbage collector deletes objects whose owner is in
+        another namespace, and objects whose owner is being deleted."""
         here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
         return here and not desired.orphan and not final
 
@@ -238,7 +239,7 @@ class Children:
             self.report.reads.append(wait.read)
 
     def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
-        """`alone`: a mistake in rendering stops no other child."""
+        """Records a failure and returns its message. `only_this_child`: other children are still written."""
         message = error.message
         if isinstance(error, HeldBack):
             self.report.conflicts.append(error.conflict)
@@ -287,9 +288,7 @@ class Children:
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
             return self._state_of_failed_write(child, object_plan, applied, failed)
-        if (
-            self.history.writes is not None
-        ):  # the writes of this pass made it possible, or necessary: the next pass does it
+        if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"
@@ -302,8 +301,8 @@ class Children:
     def _expected_rejection(
         self, child: Child, object_plan: ObjectPlan, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()
     ) -> str:
-        """Which live item cannot stand beside a desired one. A replaced object has none but desired ones. Empty for a
-        child that knows Secrets: the key of an item may come from one."""
+        """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
+        only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
         if child.secret or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
@@ -349,7 +348,7 @@ class Children:
     # -- all of them ---------------------------------------------------------------------------------------------------
 
     def _wait_for_namespaces(self) -> None:
-        """An object in a Namespace that is a child too is created when that Namespace is ready."""
+        """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready."""
         namespaces = {key.name: held for key, held in self._by_key.items() if key.group_kind == ("", "Namespace")}
         if not namespaces:
             return
@@ -364,7 +363,7 @@ class Children:
                 self._add_wait(child_plan, wait)
 
     def actions(self) -> list[Action]:
-        """In the order of the rule; each with the children whose writes it needs."""
+        """The actions in dependency order, each with the children whose writes it needs."""
         written = self.written()
         found: list[Action] = []
         for child_plan in self.plans.values() if written else ():
@@ -375,14 +374,14 @@ class Children:
 
     @property
     def complete(self) -> bool:
-        """Whether it is known of each child which objects it wants."""
+        """Whether the desired objects of every child are known."""
         return not any(child_plan.incomplete for child_plan in self.plans.values())
 
     def written(self) -> frozenset[str]:
         return frozenset(id_ for id_, child_plan in self.plans.items() if child_plan.writes)
 
     def unreadable(self, ids: Iterable[str]) -> str:
-        """Which permission is missing to know how these children and observed resources are; empty where none is."""
+        """The permission that is missing to read these children and observed resources; empty if none is."""
         rule, kinds = self.rule, self.observed.kinds
         for id_ in ids:
             if (observe := rule.observe.get(id_)) is not None:
@@ -403,8 +402,7 @@ class Children:
         return tuple(child_plan.report() for child_plan in self.plans.values())
 
     def in_step(self) -> tuple[tuple[ObjectKey, Object], ...]:
-        """The objects that exist as they should be; not those that are left as they are because a change failed, or is
-        held back."""
+        """The objects that are in sync, without those whose change failed or is delayed."""
         found = [
             (each.desired.key, each.desired.rendered)
             for child_plan in self.plans.values()
@@ -422,8 +420,8 @@ class Children:
 
 
 def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
-    """Items of one `forEach` that fail, as one failure: there may be thousands, and mostly it is one mistake. A missing
-    permission is not the fault of an item."""
+    """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
+    is reported without an item."""
     index, first = bad[0]
     if first.reason != "RenderFailed":
         return first
@@ -432,7 +430,7 @@ def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
 
 
 def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:
-    """What `readyWhen` says of one object."""
+    """The readiness of one object by `readyWhen`."""
     assert child.ready_when is not None
     try:
         holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})

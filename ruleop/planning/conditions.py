@@ -1,4 +1,4 @@
-"""The conditions of a custom resource: Ready, Reconciling and Stalled, for kstatus, and those of the rules."""
+"""The conditions of a custom resource: Ready, Reconciling and Stalled, as in kstatus, and those of the rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE: Final = "Paused"
 """A condition's type, and the reason of all conditions in a pause."""
 
 NEGATIVE: Final = frozenset({"Reconciling", "Stalled"})
-"""Conditions that are False where all is well."""
+"""Conditions whose good value is False."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Conditions:
 
     @classmethod
     def in_pause(cls, resource: Object, last_reason: str) -> Conditions:
-        """Ready and Stalled stay what they were, for a healthy resource stays healthy; nothing is being reconciled, and
-        Paused says why. A resource that was never reconciled is neither ready nor not."""
+        """The conditions of a paused resource. Ready and Stalled keep their values, Reconciling is False, and Paused is
+        True. Ready of a resource that was never reconciled is Unknown."""
         why = f"the annotation {PAUSED} stops all changes"
         return cls(
             _as_written(resource, "Ready") or Condition("Ready", "Unknown", last_reason or PAUSE, why),
@@ -80,7 +80,7 @@ class Conditions:
         yield from self.custom
 
     def with_note(self, note: str) -> Conditions:
-        """With one more sentence in the message of Ready."""
+        """The conditions with a note appended to the message of Ready."""
         message = "; ".join(filter(None, [self.ready.message, note]))
         return replace(self, ready=replace(self.ready, message=message))
 
@@ -91,7 +91,7 @@ def _as_written(resource: Object, type_: str) -> Condition | None:
 
 
 def condition_of(resource: Object, type_: str) -> Mapping[str, object]:
-    """A condition as it was written last; empty where there is none."""
+    """A condition in the status of a resource; empty if there is none."""
     status = resource.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     for each in conditions if isinstance(conditions, list) else ():

@@ -1,16 +1,16 @@
-"""A CR that is being deleted and carries our finalizer.
+"""Plans the deletion of a CR that has ruleop's finalizer.
 
-Children that refer to it are left to the garbage collector. What it cannot follow is ours to end: the children of
-`finalize` are made and waited for, what lives elsewhere is deleted, what is to stay is released, and last our finalizer
-goes. Nothing of `children` is rendered, and nothing validated.
+Children with an ownerReference are left to the garbage collector. The rest is done here, in this order: the children of
+`finalize` are created and have to become ready, objects in other namespaces are deleted, orphans are released, and then
+ruleop's finalizer is removed. `children` are not rendered, and `validate` is not evaluated.
 
-What is to stay and is still the garbage collector's is taken from it before anything else, while it is needed for
-`finalize`: a finalizer of the garbage collector's, by which a person says that all is to stay, is gone soon, and so may
-be the objects.
+Orphans that the garbage collector would delete lose their ownerReference first, while `finalize` may still need them:
+with `kubectl delete --cascade=orphan`, the garbage collector soon removes its own finalizer, and the objects may
+follow.
 
-That the `finalize` children are done has to be known after they are gone, or they would be made again. So it is said
-(reason Finalized) before the first of them is removed: in the status, or, where none can be written, to the engine,
-which remembers it until it stops.
+The `finalize` children must not be created again after they were removed. So their completion is recorded (reason
+Finalized) before the first of them is removed: in the status, or in the engine's memory if the status cannot be
+written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class DeletionPlan:
-    """What is left to do, and what to say meanwhile."""
+    """One step of a deletion: actions, and the conditions to report."""
 
     conditions: Conditions
     actions: list[Action] = field(default_factory=list)
@@ -72,12 +72,12 @@ def _deleting(reason: str, message: str = "") -> Conditions:
 
 
 def _is_finalized(resource: Object, last_reason: str) -> bool:
-    """Ready says so, also after a pause."""
+    """Whether Ready has the reason Finalized, now or before a pause."""
     return FINALIZED in {condition_of(resource, "Ready").get("reason"), last_reason}
 
 
 def _skip_reason(resource: Object, observed: Observed) -> str:
-    """Why `finalize` is given up on; empty if it is not."""
+    """Why `finalize` is skipped; empty if it is not."""
     if annotations_of(resource).get(SKIP_FINALIZE) == "true":
         return f"the annotation {SKIP_FINALIZE} skips finalizing"
     return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
@@ -103,15 +103,14 @@ def _keep_actions(rule: Rule, resource: Object, children: Children) -> Iterator[
 
 
 def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> DeletionPlan:
-    """Removes, in one pass, all that the garbage collector will not; then our finalizer, once nothing is left."""
+    """Removes all objects that the garbage collector will not delete; once none is left, removes ruleop's finalizer."""
     if observed.held_until:
         message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
         return DeletionPlan(_deleting(reason, message))
     all_orphans = _orphans_all(resource)
     left = [each for each in children.existing if each.claim.annotated or all_orphans or is_orphan(children, each)]
     if left:
-        # A deleted object may take its time, so whether it is gone is seen in another pass, which its own event brings
-        # about.
+        # A deletion may take time. The event of the deleted object starts the next pass.
         outcomes = {each.key: "released" if is_orphan(children, each) or all_orphans else "gone" for each in left[:8]}
         message = "; ".join(
             [f"{key} is to be {word}" for key, word in outcomes.items()] + ["and more"] * (len(left) > 8)
@@ -129,8 +128,8 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
 
 
 def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
-    """The permissions to read that are missing where the rule may have made objects that the garbage collector would
-    not follow."""
+    """Missing permissions to read kinds of which the rule may have objects that the garbage collector will not
+    delete."""
     for child in rule.every_child():
         if child.final or child.deletion is not None or rule.reach == "cluster":
             for kind in sorted(child.kinds):

@@ -1,7 +1,7 @@
-"""What a child wants: its body rendered for this CR, checked, with its namespace settled and our marks on.
+"""The desired objects of a child: its body rendered for one CR, validated, with namespace and ruleop's own metadata.
 
-A rendered object is only taken as it is if it may be: of a kind that the rule is known to render, in a place that the
-rule may reach, and without the fields that belong to the server, to the garbage collector or to ruleop.
+A rendered object is rejected unless its kind is one that the template declares, the rule may write to its namespace,
+and it sets no field that belongs to the server, to the garbage collector or to ruleop.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MAX_OBJECTS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """One object that a child wants, as rendered, and what the rule says of it."""
+    """One desired object of a child."""
 
     key: ObjectKey
     kind: Kind
-    rendered: Object  # with its namespace, without our marks
+    rendered: Object  # with its namespace, without ruleop's own metadata
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
@@ -48,17 +48,17 @@ class Desired:
 
 
 def digest_of(rendered: Object) -> str:
-    """Identifies a desired object: a failure is remembered for it alone, and drift is distinguished from an edit."""
+    """A digest of a desired object. A failure is recorded for one digest; a changed digest is an edit, not drift."""
     return hashlib.blake2b(canonical(rendered), digest_size=12).hexdigest()
 
 
 def source_of(child: Child) -> str:
-    """Where a child is rendered from, for people."""
+    """The file, or the place in watches.yaml, that a child is rendered from."""
     return child.body.site.path if isinstance(child.body, TextTemplate) else str(child.body.site)
 
 
 def strategy_of(child: Child, kind: Kind) -> str:
-    """A Job cannot be changed once it runs, so by default it is only created."""
+    """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
     if child.apply.strategy is not None:
         return child.apply.strategy
     return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
@@ -89,7 +89,7 @@ def _entries(value: Any, site: Site) -> Iterator[Any]:
 
 
 def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:
-    """What `when` says. Raises ChildWaits while that cannot be told."""
+    """The value of `when`. Raises ChildWaits while a value that it reads is missing."""
     if child.when is None:
         return True
     try:
@@ -99,7 +99,7 @@ def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:
 
 
 def wait_for(child: Child, names: Mapping[str, Any]) -> None:
-    """Raises ChildWaits unless `waitFor` holds; not there yet is as good as false."""
+    """Raises ChildWaits unless `waitFor` is true. A missing value counts as false."""
     if child.wait_for is None:
         return
     try:
@@ -111,9 +111,12 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
 
 
 def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Desired]:
-    """The objects of one item. What is random in them may be no part of what they are: each pass would make others,
-    without end. So such a child is rendered once more, as at another time, and both have to give the same objects. What
-    takes long to make is made only if one of them is to be created."""
+    """The desired objects of one item.
+
+    Kind, namespace and name must not be random, or each pass would create more objects. So a child with random values
+    is rendered twice, with another seed and time, and both results must have the same identities. Values that take long
+    to generate are generated only if one of the objects has to be created.
+    """
     drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
     if not drawn:
         return _rendered(child, scope, names)
@@ -151,7 +154,7 @@ def _deletion(child: Child, names: Mapping[str, Any]) -> str:
 
 
 def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
-    """What `deletion` says now; None where that cannot be told."""
+    """The value of `deletion`; None if it cannot be evaluated."""
     try:
         return _deletion(child, names)
     except RenderError:
@@ -220,11 +223,12 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: st
                 )
 
 
-def _namespace_of(child: Child, scope: Scope, said: Any, default: str, info: KindInfo, title: str) -> tuple[str, bool]:
-    """The object's namespace ('' for cluster-scoped kinds), and whether the rendered object has to be changed to say
-    so."""
+def _namespace_of(
+    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: str
+) -> tuple[str, bool]:
+    """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""
     site = child.body.site
-    if said is not None and not isinstance(said, str):
+    if rendered is not None and not isinstance(rendered, str):
         raise ChildFails(f"{title}: metadata.namespace is not a string", site)
     cluster = scope.rule.reach == "cluster"
     if not info.namespaced:
@@ -232,8 +236,8 @@ def _namespace_of(child: Child, scope: Scope, said: Any, default: str, info: Kin
             raise ChildFails(
                 f"{title} is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site
             )
-        return "", said is not None
-    place = said or default or scope.namespace
+        return "", rendered is not None
+    place = rendered or default or scope.namespace
     if not place:
         raise ChildFails(
             f"{title} needs a namespace, and a cluster-scoped CR has none: "
@@ -250,13 +254,13 @@ def _namespace_of(child: Child, scope: Scope, said: Any, default: str, info: Kin
         raise ChildFails(
             f"{title}: {place!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`", site
         )
-    return place, said != place
+    return place, rendered != place
 
 
 def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
-    """The rendered object with its owner and labels. `reference`: the ownerReference, where one is legal; else the
-    annotation says it. `managed`: whether the label managed-by is ours to set (it is not where somebody else has set
-    it)."""
+    """The rendered object with its owner and labels. `reference`: the ownerReference; None: it is not allowed here, and
+    the annotation names the owner. `managed`: whether ruleop sets the label managed-by (not if somebody else set it).
+    """
     rendered = desired.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
@@ -275,8 +279,8 @@ def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] |
 
 
 def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
-    """Our reference, in the version of the kind in which it stands: another one is as good as ours, as long as the
-    cluster serves it. By one that it does not serve the garbage collector finds no owner."""
+    """The ownerReference, with the apiVersion that it has on the live object if the cluster serves that version. The
+    garbage collector finds no owner by a version that is not served."""
     desired = owner.reference()
     for reference in (live.get("metadata") or {}).get("ownerReferences") or ():
         if (
@@ -293,6 +297,5 @@ def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
 
 
 def _is_served(kind: Kind, kinds: Kinds) -> bool:
-    """False also while nobody knows yet; hence the second question above, about the version in which the CR has just
-    been read."""
+    """False also while discovery is incomplete. So the caller checks the CR's own version too, which was just read."""
     return kinds.info(kind).state is not Served.UNSERVED

@@ -1,8 +1,7 @@
-"""How two versions of an object differ, for people: one line a field, by its path.
+"""Describes how two versions of an object differ, for display: one line per field, with its path.
 
-Items of a list are named by their keys where the API declares them, or where all have a name of their own, because
-positions say nothing: `spec.ports[port=80,protocol=TCP].targetPort`. What is written here is never applied; patches
-come from merge and jsonpatch.
+List items are identified by the keys that the API declares, or by unique names, because a position is not informative:
+`spec.ports[port=80,protocol=TCP].targetPort`. Patches do not come from here but from `ruleop.merge`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
 MAX_VALUE: Final = 72
-"""Characters of a value on one line. What is longer is cut, or written out field by field."""
+"""Characters of a value on one line. A longer value is cut, or shown field by field."""
 
 
 class Nothing(Enum):
-    """A field that is not there; null is a value."""
+    """A missing field; null is a value."""
 
     NOTHING = "nothing"
 
@@ -48,12 +47,12 @@ class Difference:
 
 
 def differences(before: Object, after: Object, shape: Shape = UNKNOWN, *, partial: bool = False) -> list[Difference]:
-    """All fields that differ, in the order of their paths. `partial`: what `after` leaves out stays as it is."""
+    """All fields that differ, in the order of their paths. `partial`: fields missing from `after` are unchanged."""
     return [each for each in _maps(before, after, shape, "") if not partial or each.after is not NOTHING]
 
 
 def leaves(difference: Difference) -> Iterator[Difference]:
-    """An added value that is too long for a line as its fields, so that each can be read."""
+    """The difference; an added value that is too long for one line is split into its fields."""
     after = difference.after
     if difference.before is not NOTHING or len(flow(after)) <= MAX_VALUE:
         yield difference
@@ -73,12 +72,12 @@ def shortened(text: str, limit: int = MAX_VALUE) -> str:
 
 
 def flow(value: Value) -> str:
-    """A value on one line, as YAML has it: text in quotes only where it would be read as something else."""
+    """A value as YAML on one line; strings are quoted only if YAML would read them as another type."""
     return _word(value) if isinstance(value, str) else _inside(value)
 
 
 def _inside(value: Value) -> str:
-    """The same within brackets or braces, where text may not hold those."""
+    """A value inside brackets or braces, where more strings need quotes."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_inside(name)}: {_inside(member)}" for name, member in value.items()) + "}"
     if isinstance(value, list):
@@ -109,7 +108,7 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In quotes, with all escaped that cannot be seen."""
+    """The string in quotes, with all characters escaped that are not printable."""
     try:
         quoted = orjson.dumps(text).decode()
     except TypeError:  # half of a surrogate pair
@@ -134,7 +133,7 @@ def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Di
             continue
         inner = shape.fields.get(name) or shape.values or UNKNOWN
         if name not in after and name in shape.defaults and is_stored_as(before[name], shape.defaults[name], inner):
-            continue  # the server fills it in again
+            continue  # the server sets the default again
         yield from _values(old, new, inner, _member(path, name))
 
 
@@ -177,7 +176,7 @@ def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> It
 
 
 def _sequences(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
-    """Lists of different lengths, with what they have in common matched up."""
+    """Differences between lists of different lengths, whose common items are aligned."""
     left, right = ([orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in items] for items in (before, after))
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -190,7 +189,7 @@ def _sequences(before: list[JSON], after: list[JSON], shape: Shape, path: str) -
 
 
 def _labels(items: list[JSON], shape: Shape) -> list[str] | None:
-    """What each item is called, if all can be told apart."""
+    """A label for each item; None if they are not unique."""
     if shape.list_type == "map":
         keys = item_keys(items, shape)
         labels = [item_path(key, shape) for key in keys if key is not None]
@@ -200,8 +199,8 @@ def _labels(items: list[JSON], shape: Shape) -> list[str] | None:
 
 
 def _names(items: Iterable[JSON]) -> list[str]:
-    """What tells the items apart if all have it, a name or, as a StatefulSet's claim templates, a metadata.name; else
-    nothing."""
+    """The unique `name` or `metadata.name` of each item, as in a StatefulSet's claim templates; empty if some item has
+    none."""
     mappings = [item if isinstance(item, Mapping) else {} for item in items]
     for prefix, holders in (("name=", mappings), ("", [item.get("metadata") for item in mappings])):
         found = [holder.get("name") if isinstance(holder, Mapping) else None for holder in holders]

@@ -1,13 +1,14 @@
-"""Drift of children, and field conflicts: somebody repeatedly changes fields of a child that ruleop sets.
+"""Drift of children, and field conflicts: another client repeatedly changes fields of a child that ruleop sets.
 
-One change by hand is reverted at once, and so are several. But two controllers that want different values of one field
-would write it forever, as fast as the API server lets them. So what is reverted of a child is remembered for some
-minutes. When the same fields of it, for the same desired object, were reverted five times and differ once more, that is
-a field conflict: it is reported, and from then on the child is reverted with backoff, up to every five minutes. Nothing
-else of its CR waits for that. A conflict is over when a reverted child has stayed as it is for two minutes, and another
-desired object (an edit of the CR) ends it at once.
+A few changes by hand are reverted at once. But two controllers that set different values of one field would write it
+forever, as fast as the API server permits. So the reverted fields of a child are kept for some minutes. If the same
+fields, for the same desired object, were reverted five times and differ once more, that is a field conflict: it is
+reported, and from then on the child is reverted with backoff, up to every five minutes. The rest of its CR is not
+delayed. A conflict is over when a reverted child has stayed unchanged for two minutes, or when the desired object
+changes (an edit of the CR).
 
-An object that is repeatedly deleted is in conflict as a whole. A state machine without I/O; time is an argument.
+An object that is repeatedly deleted is in conflict as a whole. This is a state machine without I/O; time is an
+argument.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
 
 ENOUGH: Final = 5
-"""Times that the same fields are reverted before it is a conflict. A person who tries something out stops before."""
+"""How often the same fields are reverted before it is a conflict. A person who tries something out stops earlier."""
 
 WINDOW: Final = 300.0
-"""Seconds within which they count."""
+"""Seconds after which a revert no longer counts."""
 
 FIRST: Final = 10.0
 CAP: Final = 300.0
-"""Seconds between two writes in a conflict: the first pause, and the longest."""
+"""Seconds between two writes in a conflict: the first and the longest backoff."""
 
 QUIET: Final = 120.0
-"""Seconds that a reverted child has to stay as it is for the conflict to be over."""
+"""Seconds that a reverted child has to stay unchanged for the conflict to be over."""
 
 WHOLE: Final = frozenset({""})
 """The fields of an object that was deleted."""
@@ -49,29 +50,27 @@ Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
 
 class Decision(Enum):
-    REVERT = "free"  # revert it
-    REPORT = "noticed"  # this is a conflict, and it is not reported yet
-    HOLD = "held"  # not now
+    REVERT = "revert"  # at once
+    REPORT = "report"  # it is a new conflict: report it, and revert later
+    HOLD = "hold"  # it is a known conflict: revert later
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """What was reverted of one child lately."""
+    """The recent reverts of one child."""
 
     desired_digest: str  # of the desired object
-    fields: frozenset[str]  # that were reverted each time
-    times: tuple[float, ...] = ()  # the last times
-    altered: bool = True  # no answer of the server was what had been sent
-    managed: tuple[Mapping[str, Any], ...] | None = (
-        None  # the object's managedFields, where they were read to name a manager
-    )
-    message: str = ""  # of the conflict; empty: there is none
-    drifted: bool = False  # changed since it was reverted last
+    fields: frozenset[str]  # that every one of these reverts included
+    times: tuple[float, ...] = ()  # of the last reverts
+    altered: bool = True  # every answer of the server differed from what was sent
+    managed: tuple[Mapping[str, Any], ...] | None = None  # managedFields, if they were read to name the manager
+    message: str = ""  # of the conflict; empty: no conflict
+    drifted: bool = False  # changed since the last revert
     wait: float = FIRST
-    due: float = 0.0  # not to be reverted before
+    due: float = 0.0  # when it may be reverted again
 
     def decide(self, fields: frozenset[str], now: float) -> Decision:
-        """What to do about these fields, which are not as they should be."""
+        """What to do about these fields, which have drifted."""
         if self.message:
             return Decision.HOLD if now < self.due else Decision.REVERT
         recent = [time for time in self.times if now - time <= WINDOW]
@@ -91,7 +90,7 @@ class Reverted:
         return now >= self._ends_at if self.message else now - self.times[-1] > WINDOW
 
     def next_check(self, now: float, *, held: bool) -> float | None:
-        """When there is something to do although no event comes. `held`: the fields differ now."""
+        """When the conflict has to be checked without an event. `held`: the fields differ now."""
         if not self.message:
             return None
         return self.due if (held or self.drifted) and now < self.due else self._ends_at
@@ -104,7 +103,7 @@ class Reverted:
 def reverted(
     before: Reverted | None, desired_digest: str, fields: frozenset[str], now: float, *, altered: bool
 ) -> Reverted:
-    """The fields were written. `altered`: the server's answer already had something else."""
+    """The state after a revert of these fields. `altered`: the server's answer already differed from what was sent."""
     if before is None or before.desired_digest != desired_digest:
         found = Reverted(desired_digest, fields)
     elif before.message:
@@ -121,7 +120,7 @@ def reverted(
 
 
 def corrections(actions: Iterable[Action]) -> Iterator[tuple[Correction, frozenset[str]]]:
-    """The actions that revert drift, if nothing else has changed, each with its fields."""
+    """The actions that may revert drift, each with the fields that it reverts."""
     for action in actions:
         fields = corrected_fields(action)
         if fields is not None:
@@ -129,7 +128,7 @@ def corrections(actions: Iterable[Action]) -> Iterator[tuple[Correction, frozens
 
 
 def corrected_fields(action: Action) -> frozenset[str] | None:
-    """The fields that the action would revert; None: it is an action of another kind."""
+    """The fields that the action would revert; None if it reverts nothing."""
     match action:
         case Create():
             return WHOLE
@@ -143,21 +142,21 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
 
 
 def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
-    """Whether the answer already has something else in one of the fields."""
+    """Whether one of the fields already differs in the answer."""
     desired = action.merged if isinstance(action, Patch) else action.object
     patch = merge_patch(answer, desired) or {}
     return bool(fields & fields_of(patch if isinstance(action, Patch) else _without_nulls(patch)))
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
-    """The fields that a merge patch sets or removes; a list is one field. What only guards the patch does not count."""
+    """The fields that a merge patch sets or removes; a list is one field. uid and resourceVersion are preconditions."""
     return frozenset(
         ".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")}
     )
 
 
 def _without_nulls(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """What an apply leaves out stays as it is."""
+    """The patch without removals: an apply does not change fields that it leaves out."""
     found = {
         name: _without_nulls(value) if isinstance(value, Mapping) and value else value for name, value in patch.items()
     }
@@ -178,7 +177,7 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 def conflict_message(action: Correction, paths: Iterable[str], managers: Iterable[str], *, by_server: bool) -> str:
-    """Which fields are in conflict, who changes them, and what ruleop does about it."""
+    """Names the fields in conflict, who changes them, and what ruleop does about it."""
     title, names = f"{action.key.kind}/{action.key.name}", list(managers)
     if isinstance(action, Create):
         return f"{title} is repeatedly deleted; backing off before recreating it"
@@ -193,12 +192,12 @@ def conflict_message(action: Correction, paths: Iterable[str], managers: Iterabl
 
 
 _MISSING = object()
-_NAMESAKE = "another ruleop or a webhook"  # which wrote, under ruleop's name, what ruleop does not want
+_NAMESAKE = "another ruleop or a webhook"  # a client that wrote undesired values under ruleop's name
 
 
 def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Object) -> list[str]:
-    """The field managers that own what differs in `live` from the desired object, or else the last other one that wrote
-    it; sorted. Of a field that somebody removed managedFields keep nothing."""
+    """The field managers that own fields that differ from the desired object, sorted. If there are none, the last other
+    manager that wrote the object: managedFields have no entry for a removed field."""
     entries = [each for each in managed if each.get("manager")]
     found = {
         str(each["manager"]) for each in entries if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired)
@@ -211,7 +210,7 @@ def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Obj
 
 
 def _differs(fields: Mapping[str, Any], live: Any, desired: Any) -> bool:
-    """Whether a field of this set is desired with another value."""
+    """Whether a field of this set has another value in the desired object."""
     if desired is _MISSING:
         return False
     if not fields:
@@ -224,7 +223,7 @@ def _differs(fields: Mapping[str, Any], live: Any, desired: Any) -> bool:
             keys = orjson.loads(rest)
             one, two = _item(live, keys), _item(desired, keys)
         else:
-            continue  # a member of a set exists or does not, and that it exists is no difference
+            continue  # a member of a set has no value that could differ
         if one is not _MISSING and _differs(inner, one, two):
             return True
     return False
@@ -235,7 +234,7 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _item(value: Any, keys: Mapping[str, Any]) -> Any:
-    """The item with these keys; a key that the author left out was filled in by the server."""
+    """The item with these keys; the server may have added a key that the template leaves out."""
     for item in value if isinstance(value, list) else ():
         if isinstance(item, Mapping) and all(item.get(name, value) == value for name, value in keys.items()):
             return item

@@ -1,4 +1,4 @@
-"""Why a child cannot be planned: it waits, or it fails. Both end the planning of that child and of nothing else."""
+"""Why a child cannot be planned: it waits, or it fails. Both end the planning of that child only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Read
 
 
-class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
-    """Something that the child needs is not there yet; what exists of it stays as it is."""
+class ChildWaits(RuleopError):  # noqa: N818 - a wait, not an error
+    """Something that the child needs is missing. Its existing objects stay as they are."""
 
     def __init__(self, for_what: str, site: Site | None = None, *, why: str) -> None:
         super().__init__(for_what)
@@ -22,16 +22,16 @@ class ChildWaits(RuleopError):  # noqa: N818 - waiting is no error
 
 
 class Unread(ChildWaits):
-    """An object has to be read live before it is changed: of one only the metadata is known, of another the manager
-    that changes it is to be named."""
+    """An object has to be read from the API server first: because only its metadata is known, or to name the field
+    managers in a conflict."""
 
     def __init__(self, read: Read) -> None:
         super().__init__(f"{read.key} to be read", why="object")
         self.read = read
 
 
-class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of the child
-    """The child cannot be rendered, or must not be written as it was rendered."""
+class ChildFails(RuleopError):  # noqa: N818 - named like ChildWaits
+    """The child cannot be rendered, or the rendered object is not allowed."""
 
     def __init__(
         self, message: str, site: Site | None = None, *, reason: str = "RenderFailed", limit: bool = False
@@ -40,15 +40,15 @@ class ChildFails(RuleopError):  # noqa: N818 - the pair reads as what becomes of
         self.message = message
         self.site = site
         self.reason = reason
-        self.limit = limit  # a limit of the pass was exceeded: no other item of the child is tried
+        self.limit = limit  # a limit of the pass was exceeded: other items of the child are not rendered
 
 
-class Unlisted(RuleopError):  # noqa: N818 - like the others
-    """The objects of the kind may not be read, so nothing can be said of this one."""
+class Unlisted(RuleopError):  # noqa: N818 - named like the others
+    """The permission to list the kind is missing, so the object's state is unknown."""
 
 
 def child_error(error: RenderError) -> ChildWaits | ChildFails:
-    """What an expression or template without a value means for its child."""
+    """The ChildWaits or ChildFails for an expression or template that could not be evaluated."""
     if isinstance(error, Waiting):
         if error.forbidden:
             return ChildFails(error.path, error.site, reason="Forbidden")

@@ -1,7 +1,6 @@
-"""What is told as an Event on a CR: each transition of its state once, and what was done that a person would ask about.
+"""The Events on a CR: one for each transition of Ready, and one for each kind of write that a user may not expect.
 
-What is as everybody expects is none: a child created, an edit carried out, a change by hand put back. (The log has
-those.)
+Expected writes have no Event, only a line in the log: a created child, an applied edit, reverted drift.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Problem
     from ruleop.planning.conditions import Condition
 
-HEALTHY = frozenset({"Ready", "Progressing"})  # all is written
+HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
-_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # told by whoever notices it, once
+_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # the reconciler records it once, when it is detected
 MOST_NAMES = 8
 
 _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
 
 
 def transition(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
-    """Against what was said before: in the status, or, where that has no room for it, by the engine's memory."""
+    """The event for a change of Ready since the last pass, by the status, or by the history if there is no status."""
     before = condition_of(resource, "Ready")
     last = before.get("reason") or last_reason
     reason, message = ready.reason, ready.message
@@ -46,8 +45,7 @@ def transition(resource: Object, ready: Condition, problems: Sequence[Problem], 
 
 
 def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
-    """Of what was carried out, what takes away, takes over, or interrupts. One event for each of these, whatever the
-    number of objects."""
+    """Events for deleted, adopted, recreated and released objects: one for each action and reason, for all objects."""
     names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
         if (

@@ -26,25 +26,25 @@ _REASONS = {
 }
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _POSITION = re.compile(r"\[[^\]]*\]")
-MOST_CHANGES, WIDEST = 4, 40  # in one message: the changes of a refused write, and the characters of a value
+MOST_CHANGES, WIDEST = 4, 40  # in one message: changes of a rejected write, and characters of a value
 
 
 def reason_of(failure: Failure) -> str | None:
-    """The reason that Ready gets; None where the write is only retried."""
+    """The reason of Ready for a failure; None if the write is just retried."""
     return _REASONS.get(failure)
 
 
 def public_message(child: Child | None, failed: Failed) -> str:
-    """The server's words, unless the object is a Secret or may hold data of one: they quote the values that it rejects.
-    No child: nobody knows what the object holds."""
+    """The server's message; redacted if the object is a Secret or may hold data of one, because the message quotes
+    rejected values. Without a child it is unknown what the object holds."""
     if child is not None and not child.secret:
         return failed.message
     return failed.redacted or "rejected by the API server"
 
 
 def refused_changes(live: Object, merged: Object, shape: Shape, failed: Failed) -> tuple[Difference, ...]:
-    """The changes of a write that the server rejected because a field is immutable: those below the fields that it
-    names, if it names any, without those that it lists as mutable. Values of a Secret are masked."""
+    """The changes of immutable fields in a rejected write. If the server names fields, only changes below them, without
+    fields that it lists as mutable. Values of Secrets are masked."""
     mark = f"metadata.annotations['{APPLIED}']"
     found = [each for each in differences(*masked_pair(live, merged), shape) if each.path != mark]
     named = [cause for cause in failed.causes if cause.reason in _BY_VALIDATION]
@@ -59,7 +59,7 @@ def _concerns(cause: Cause, path: str) -> bool:
 
 
 def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
-    """The changes as the end of a message; for a child that holds data of a Secret, their paths only."""
+    """The changes as the end of a message; only their paths if the child holds data of a Secret."""
     if not changes:
         return ""
     described = [

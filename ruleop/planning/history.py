@@ -1,10 +1,10 @@
-"""What earlier passes of one custom resource taught us.
+"""What earlier passes over one custom resource have learned.
 
     plan(rule, resource, observed, history) -> Plan
     history.after(plan, outcome, kinds, now) -> History
 
-None of it is needed to be right: after a restart it is learned again, at the cost of at most one write per object that
-changes nothing. It is a value: a pass is replayed from the rule, the resource, what was observed, and this.
+Correctness does not depend on it: after a restart it is learned again, at the cost of at most one write without effect
+per object. It is a value, so a pass can be replayed from the rule, the resource, the observed cluster and the history.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 CONFLICT_FIRST: Final = 1.0
 CONFLICT_CAP: Final = 60.0
-"""Seconds between reads of an object of somebody else that has a child's name: at first, and at most."""
+"""Seconds between reads of a conflicting object: the first and the longest interval."""
 
 REFUSED_FIRST: Final = 60.0
 REFUSED_CAP: Final = 3600.0
-"""Seconds between tries of a change that was refused for good, as the object changes: at first, and at most."""
+"""Seconds between retries of a change of an immutable field: the first and the longest interval."""
 
 STATUS_REFUSED_FOR: Final = 60.0
-"""Seconds until a refused status is tried again: the schema may be another by then."""
+"""Seconds until a rejected status is retried: the schema may have changed by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictingObject:
-    """An object of somebody else that has a child's name, as it was read last. Its metadata shows whose it is; before
-    it is changed, it has to be read in full."""
+    """An object of another owner that has a child's name, as it was last read. Its metadata names the owner. Before a
+    change it has to be read in full."""
 
     obj: Object
     due: float  # when it is read again
     wait: float = CONFLICT_FIRST
     partial: bool = False  # only its metadata was read
-    error: str = ""  # why it could not be read
+    error: str = ""  # of the last read, if it failed
 
     def reread(self, obj: Object, now: float) -> ConflictingObject:
-        """It is still there."""
+        """The object still exists."""
         wait = min(CONFLICT_CAP, self.wait * 2)
         return ConflictingObject(obj, now + wait, wait, partial=True)
 
     def read_failed(self, error: str, now: float) -> ConflictingObject:
-        """It could not be read."""
+        """The object could not be read."""
         wait = min(CONFLICT_CAP, self.wait * 2)
         return replace(self, due=now + wait, wait=wait, error=error)
 
@@ -72,8 +72,8 @@ class ConflictingObject:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change of a field that the server calls immutable. Of some fields that is true for a time only: a claim can
-    grow once it is bound. So it is tried again when the object is another than the one that it was refused for."""
+    """A change that the server rejected because a field is immutable. Some fields are immutable only for a time: a
+    claim can grow once it is bound. So the change is retried after the object has changed."""
 
     failed: Failed
     version: str  # of the object
@@ -82,7 +82,7 @@ class Refusal:
 
     @property
     def until(self) -> float:
-        """Not before then, however often the object changes: its status may do so all the time."""
+        """The earliest time of a retry, because the object's status may change often."""
         return self.since + self.wait
 
     def is_active(self, version: str, now: float, period: float) -> bool:
@@ -93,29 +93,29 @@ class Refusal:
 class RefusedStatus:
     """A status that the server did not accept."""
 
-    projected: str  # fingerprint of the fields that the rule sets; any others are tried at once
+    projected: str  # fingerprint of the fields that the rule sets; other fields are tried at once
     message: str
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What became of this pass's writes. The plan that follows them is for the status only."""
+    """The results of this pass's writes. The plan that follows them is for the status only."""
 
     failed: Mapping[ObjectKey, Failed] = field(default_factory=lambda: NOTHING)
-    done: Collection[ObjectKey] = ()  # what was written or deleted; what becomes of it, the watch reports
+    done: Collection[ObjectKey] = ()  # written or deleted objects; the watch reports later changes
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # what the server makes of values
+    learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # how the server normalises values
     refusals: Mapping[ObjectKey, Refusal] = field(default_factory=lambda: NOTHING)
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # digests that `onImmutable` recreated
     conflicting: Mapping[ObjectKey, ConflictingObject] = field(default_factory=lambda: NOTHING)
     drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
     synced: Synced = field(default_factory=Synced)
     refused_status: RefusedStatus | None = None
-    reason: str = ""  # of Ready after the last pass, where no status can say it
+    reason: str = ""  # of Ready after the last pass, for a CR without a status
     written: int = 0  # writes since Ready was last concluded
     writes: Writes | None = None  # of this pass
     work: Work | None = None  # of the plan before the writes
@@ -123,13 +123,13 @@ class History:
     NONE: ClassVar[History]
 
     def failure(self, key: ObjectKey) -> Failed | None:
-        """The refused write of this object: one of this pass, or one that is not to be tried again yet."""
+        """The failed write of this object: in this pass, or in an earlier one and not to be retried yet."""
         if self.writes is not None and key in self.writes.failed:
             return self.writes.failed[key]
         return self.refusals[key].failed if key in self.refusals else None
 
     def at_pass_start(self, objects: Objects, now: float) -> History:
-        """At the start of a pass: without what is over."""
+        """The history at the start of a pass, without expired entries."""
         found = self.before_writes()
         if found.drift:
             found = replace(
@@ -141,17 +141,17 @@ class History:
                 for key, each in found.conflicting.items()
                 if objects.get(key, version=Kind.of(each.obj).version) is None
             }
-            found = replace(found, conflicting=kept or NOTHING)  # what the cache holds is known from there
+            found = replace(found, conflicting=kept or NOTHING)  # cached objects are read from the cache
         return found
 
     def before_writes(self) -> History:
-        """For a plan of actions, not only of the status."""
+        """The history for a plan with actions, instead of one for the status only."""
         return replace(self, writes=None) if self.writes is not None else self
 
     # -- after a plan --------------------------------------------------------------------------------------------------
 
     def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
-        """After a plan. `outcome`: what became of its actions; None: it had none, and the pass concludes with it."""
+        """The history after a plan. `outcome`: the results of its actions; None: it had none, and the pass is over."""
         found = self.with_plan(plan, now)
         if outcome is None:
             return _concluded(found, plan)
@@ -171,7 +171,7 @@ class History:
         )
 
     def with_plan(self, plan: Plan, now: float) -> History:
-        """Before the plan's actions are carried out."""
+        """The history with the plan, before its actions are executed."""
         synced, drift = self.synced.with_plan(plan), self.drift
         if plan.field_conflicts:
             found = {each.key: drift[each.key] for each in plan.field_conflicts}
@@ -194,12 +194,12 @@ class History:
         )
 
     def with_conflicting(self, key: ObjectKey, found: ConflictingObject | None) -> History:
-        """An object that was read again; None: it does not exist any more."""
+        """The history after a conflicting object was read again; None: it no longer exists."""
         others = {other: each for other, each in self.conflicting.items() if other != key}
         return replace(self, conflicting=others if found is None else {**others, key: found})
 
     def with_managed(self, key: ObjectKey, managed: tuple[Mapping[str, Any], ...]) -> History:
-        """The managedFields of an object in conflict."""
+        """The history with the managedFields of an object in conflict."""
         return replace(self, drift={**self.drift, key: replace(self.drift[key], managed=managed)})
 
 
@@ -227,7 +227,8 @@ def _restricted(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey
 def _learned(
     before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds
 ) -> Mapping[ObjectKey, Learned]:
-    """From the answers to our writes. What is not learned anew is forgotten: it would hide somebody's change."""
+    """The normalisations seen in the answers to ruleop's writes. Older ones of the same objects are dropped: they could
+    hide a change by another client."""
     found: dict[ObjectKey, Learned] = {}
     sent_as = {
         action.key: Kind.of(action.object) for action in plan.actions if isinstance(action, (Create, ServerSideApply))
@@ -242,7 +243,8 @@ def _learned(
 
 
 def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:
-    """Where a write was refused, or the cluster was other than planned, all is worked out again."""
+    """The cached work for the status plan; None after a failed write or a changed cluster: everything is planned
+    again."""
     if plan.work is None or not outcome.clean:
         return None
     written = (action for action in outcome.done if isinstance(action, (Create, Patch, Replace, ServerSideApply)))
@@ -257,7 +259,7 @@ def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) ->
 def _refusals(
     before: Mapping[ObjectKey, Refusal], plan: Plan, outcome: Outcome, acted: Collection[ObjectKey], now: float
 ) -> Mapping[ObjectKey, Refusal]:
-    """A refusal for good matters until the object is written again; anything else is simply tried again."""
+    """The rejected changes of immutable fields, until the object is written again. Other failures are just retried."""
     refused = {key: each for key, each in outcome.failed.items() if each.failure is Failure.IMMUTABLE}
     if not refused and not before:
         return before
@@ -299,8 +301,8 @@ def _conflicting(
 def _drift(
     before: Mapping[ObjectKey, Reverted], plan: Plan, outcome: Outcome, now: float
 ) -> Mapping[ObjectKey, Reverted]:
-    """What was written although neither CR nor rules had changed: somebody changed or deleted a child. What ruleop
-    itself deleted or released is nobody's doing."""
+    """The reverts of drift: writes although neither CR nor rules had changed, so another client changed or deleted a
+    child. Objects that ruleop itself deleted or released have no drift."""
     found = dict(before)
     for action in outcome.done:
         if isinstance(action, Delete) or (isinstance(action, Patch) and action.why == "released"):

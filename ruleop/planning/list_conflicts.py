@@ -1,4 +1,5 @@
-"""Which items of a live object the API server refuses beside those of a child, and what a person can do about it."""
+"""Describes live list items that conflict with desired ones, so that the API server rejects the write, and the
+remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def conflict_in_words(merged: Object, desired: Object, shape: Shape, managed: Iterable[Mapping[str, Any]] = ()) -> str:
-    """The first conflict as a sentence without its end; empty where there is none. `managed` are the object's
+    """A message about the first conflict, without a full stop; empty if there is none. `managed`: the object's
     managedFields, if known."""
     found = next(conflicts(merged, desired, shape), None)
     if found is None:
@@ -40,7 +41,7 @@ def _managers(conflict: Conflict, managed: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _holds(fields: Any, place: Sequence[Step]) -> bool:
-    """Whether a field set of the server has something at this place."""
+    """Whether a field set of the server has a field at this place."""
     if not place:
         return True
     if not isinstance(fields, dict):

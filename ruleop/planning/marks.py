@@ -1,8 +1,8 @@
-"""The marks that ruleop leaves on what it owns, and how they are read back.
+"""Writes and reads the labels, annotations and ownerReferences by which ruleop identifies owned objects.
 
-An object is ours if its controller ownerReference has the CR's uid. Where no ownerReference may stand (the garbage
-collector deletes an object whose owner it cannot find in the object's namespace), the annotation `ruleop.dev/owner`
-says it instead; it names the object too, so that a copy of the object under another name is not taken for ours.
+A CR owns an object if the object's controller ownerReference has the CR's uid. If an ownerReference is not possible
+(the garbage collector deletes an object whose owner is not in its namespace), the annotation `ruleop.dev/owner` names
+the owner instead. It names the object too, so that a copy of the object under another name is not owned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ APPLIED = ANNOTATION
 OWNER = f"{RESERVED_PREFIX}owner"
 PART_OF = PART_OF_LABEL
 MANAGED_BY = "app.kubernetes.io/managed-by"
-RULEOP = "ruleop"  # the value of managed-by that is ours
+RULEOP = "ruleop"  # the value of managed-by; also the field manager
 PAUSED = f"{RESERVED_PREFIX}paused"
 SKIP_FINALIZE = f"{RESERVED_PREFIX}skip-finalize"
 RECONCILE_PERIOD = f"{RESERVED_PREFIX}reconcile-period"
@@ -51,7 +51,7 @@ class Owner:
 
     @property
     def part_of(self) -> str:
-        """The label by which watches find a CR's children: short, and the same for every version of the kind."""
+        """The value of the label that identifies a CR's children: short, and the same for every version of the kind."""
         return _part_of(f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}")
 
     def reference(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class Owner:
         }
 
     def annotation(self, child: ObjectKey, *, orphan: bool, kept: bool = False) -> str:
-        """`orphan` is kept here because the rule that said so may be gone when it is needed; `kept`, because whoever
-        deletes the CR may have said so, and that is gone as soon as the garbage collector has done its part."""
+        """The value of the annotation. `orphan` is recorded because its rule may have been removed when it is needed;
+        `kept`, because the finalizer of `--cascade=orphan` is removed as soon as the garbage collector is done."""
         data: dict[str, Any] = {
             "group": self.kind.group,
             "kind": self.kind.kind,
@@ -84,14 +84,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an object says about who owns it."""
+    """Who owns an object, by its metadata."""
 
-    owned: bool
-    by: str = ""  # who it is, for a message: "Deployment/web" ; empty when nobody owns it
-    annotated: bool = False  # said by the annotation, so the garbage collector does not follow
-    orphan: bool = False  # the annotation says that it stays when the CR goes
-    kept: bool = False  # the same, and the CR goes: no rule has a say in it any more
-    referenced: bool = False  # some ownerReference, controller or not, is on it
+    owned: bool  # by the CR
+    by: str = ""  # another owner, for a message: "Deployment/web"; empty if there is none
+    annotated: bool = False  # owned by the annotation, so the garbage collector does not delete it
+    orphan: bool = False  # by the annotation, it stays when the CR is deleted
+    kept: bool = False  # the same, and the CR is being deleted: the rules cannot change that any more
+    referenced: bool = False  # it has an ownerReference, of a controller or not
 
 
 def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:

@@ -1,8 +1,7 @@
-"""Values of Secrets, hidden from whoever reads a plan.
+"""Masks the values of Secrets in plans.
 
-A plan has to say that a password changes without saying the password. So a value becomes `***`, and where two versions
-of an object differ in one, `*** (before)` and `*** (after)`. No length and no hash is told: from either, a weak
-password can be guessed.
+A plan has to show that a password changes without showing the password. So a value becomes `***`, and a changed value
+`*** (before)` and `*** (after)`. Neither its length nor a hash is shown: a weak password can be guessed from either.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ BEFORE: Final = "*** (before)"
 AFTER: Final = "*** (after)"
 _SECRET: Final = Kind("", "v1", "Secret")
 _FIELDS: Final = ("data", "stringData")
-# kubectl keeps the whole object in this annotation, values and all
+# kubectl stores the whole object in this annotation, including the values
 _COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -26,12 +25,12 @@ def is_secret(obj: Object) -> bool:
 
 
 def masked(obj: Object) -> Object:
-    """The object; a Secret without its values."""
+    """The object, without the values of a Secret."""
     return masked_pair(obj, obj)[0]
 
 
 def masked_pair(before: Object, after: Object) -> tuple[Object, Object]:
-    """Two versions of one object, still different where they were."""
+    """Two versions of one object, masked; fields that differ still differ."""
     if not is_secret(before) and not is_secret(after):
         return before, after
     old, new = dict(before), dict(after)
@@ -54,9 +53,7 @@ def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
     if isinstance(before, Mapping):
         old[field] = {name: _masked_value(value, right.get(name), BEFORE) for name, value in left.items()}
     elif before is not None:
-        old[field] = _masked_value(
-            before, after, BEFORE
-        )  # no mapping: the server refuses it, but it may hold a password all the same
+        old[field] = _masked_value(before, after, BEFORE)  # not a mapping: invalid, but it may hold a password
     if isinstance(after, Mapping):
         new[field] = {name: _masked_value(value, left.get(name), AFTER) for name, value in right.items()}
     elif after is not None:

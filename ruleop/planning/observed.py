@@ -1,5 +1,7 @@
-"""What a pass observes of the cluster. With the rule, the custom resource and its history it is all that a plan depends
-on: given the same, planning gives the same plan, byte for byte; recorded, it replays the pass.
+"""What a pass observes of the cluster.
+
+A plan depends only on this, the rule, the custom resource and its history. The same input gives the same plan, byte for
+byte, so a recorded pass can be replayed.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ DEFAULT_FINALIZER = f"{RESERVED_PREFIX}ruleop"
 
 
 class Served(Enum):
-    """What the cluster says about a kind that a rule needs."""
+    """Whether objects of a kind can be read."""
 
     SYNCED = "synced"  # its objects are known
-    PENDING = "pending"  # not yet: they are being listed
+    PENDING = "pending"  # its objects are being listed
     UNSERVED = "unserved"  # the cluster has no such kind (yet)
     FORBIDDEN = "forbidden"  # ruleop may not read it
-    UNWATCHED = "unwatched"  # only of one namespace: ruleop was told to look at others
+    UNWATCHED = "unwatched"  # of a namespace: it is not among those that ruleop watches
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,16 @@ class KindInfo:
     state: Served = Served.SYNCED  # of children of this kind, as seen from the CR's namespace
     shape: Shape = UNKNOWN
     status_schema: Mapping[str, Any] | None = (
-        None  # of a custom resource: openAPIV3Schema, to know what the server would drop
+        None  # of a custom resource: openAPIV3Schema, which decides what is pruned
     )
     status_subresource: bool = True
-    known: bool = (
-        True  # False: neither built in nor in crds/, so only the cluster can tell (offline it is taken to be served)
-    )
-    places: Mapping[str, Served] | None = None  # in each namespace that ruleop looks at; None: it looks at all
-    served: bool = True  # the cluster has the kind, whatever is known of its objects
+    known: bool = True  # False: neither built in nor in crds/; offline commands assume that the cluster serves it
+    places: Mapping[str, Served] | None = None  # by watched namespace; None: ruleop watches all namespaces
+    served: bool = True  # the cluster has the kind, even if its objects cannot be read
     resource: str = ""  # `deployments.apps`, where it is known
 
     def state_in(self, namespace: str) -> Served:
-        """For an object of this namespace, which may be another than the CR's."""
+        """The state for objects of this namespace, which may differ from the CR's."""
         if self.places is None or not self.namespaced:
             return self.state
         return self.places.get(namespace, Served.UNWATCHED)
@@ -60,19 +60,19 @@ class Kinds(Protocol):
 
     def info(self, kind: Kind) -> KindInfo: ...
     def state_of(self, observe: Observe) -> Served:
-        """Whether it is known what an `observe` looks at, as seen from the CR's namespace."""
+        """Whether the objects of an `observe` can be read, from the CR's namespace."""
         ...
 
 
 class Objects(Protocol):
-    """What lives in the cluster, as far as one CR's pass may see it."""
+    """The objects of the cluster that a pass over one CR may read."""
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
-        """In this version of its kind, or in any; as a whole, or its metadata will do."""
+        """The object in this version of its kind; "": in any version. `partial`: its metadata is enough."""
         ...
 
     def children(self, part_of: str) -> Iterable[Object]:
-        """All objects that carry this CR's label, in each version that rules write."""
+        """All objects with this CR's label, in each version that the rules use."""
         ...
 
     def select(
@@ -83,12 +83,12 @@ class Objects(Protocol):
 
 
 class FixedObjects:
-    """Objects from a list: offline commands, tests, and recorded passes."""
+    """Objects from a list, for offline commands and tests."""
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         self._by_key: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
 
-    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002 - they are as they are
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002 - objects have one version here
         return self._by_key.get(key)
 
     def children(self, part_of: str) -> Iterable[Object]:
@@ -96,7 +96,7 @@ class FixedObjects:
             if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == part_of:
                 yield obj
 
-    def select(  # they are as they are
+    def select(
         self,
         kind: GroupKind,
         namespace: str | None,
@@ -121,11 +121,9 @@ class Observed:
     objects: Objects
     kinds: Kinds
     now: str = "1970-01-01T00:00:00Z"  # RFC 3339, as Kubernetes writes it
-    clock: float = 0.0  # seconds that nobody sets back; times of the history are compared with it
+    clock: float = 0.0  # seconds, monotonic; times in the history are compared with it
     seed: bytes = b""  # of random_password
     finalizer: str = DEFAULT_FINALIZER
-    retired: Collection[str] = ()  # types of conditions that the rules had once
-    held_until: str = (
-        ""  # RFC 3339, after a change of the rules: nothing is deleted or released before; "" is not held back
-    )
+    retired: Collection[str] = ()  # condition types that the rules no longer have
+    held_until: str = ""  # RFC 3339: after a change of the rules, nothing is deleted or released before; "": no limit
     namespace_terminating: bool = False

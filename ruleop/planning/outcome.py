@@ -1,4 +1,4 @@
-"""What became of a plan's actions. The executor fills it in, and `History.after` learns from it."""
+"""The results of a plan's actions. The executor fills it in, and `History.after` learns from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Failure(Enum):
-    """Why the API server did not accept a write. The engine's errors carry more; a plan needs no more than this."""
+    """Why the API server rejected a write, as far as a plan has to know. The engine's errors have more detail."""
 
     FORBIDDEN = "forbidden"
     INVALID = "invalid"
@@ -27,33 +27,30 @@ class Failure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A write that failed: why, and for which desired object (by digest), so that another desired object is tried at
-    once."""
+    """A failed write: why, and for which desired object. A changed desired object is tried at once."""
 
     failure: Failure
     message: str
     desired_digest: str = ""
     redacted: str = ""  # the message for an object that holds data of a Secret
     causes: tuple[Cause, ...] = ()
-    managed: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # managedFields of an object whose change was invalid: who set its items
-    verb: str = ""  # that no Role grants: the server refused it, and no admission policy
+    managed: tuple[Mapping[str, Any], ...] = ()  # managedFields of an object whose change was invalid
+    verb: str = ""  # the verb that no Role grants; empty if an admission policy rejected the write
 
 
 @dataclass(slots=True)
 class Outcome:
     done: list[Action] = field(default_factory=list)
-    written: dict[ObjectKey, tuple[Object, Object]] = field(default_factory=dict)  # what was sent, and the answer
-    deleted: set[ObjectKey] = field(default_factory=set)
-    gone: list[Action] = field(default_factory=list)  # those of `done` whose object did not exist any more
-    failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # under the CR's own key: its finalizer
-    versions: dict[ObjectKey, str] = field(default_factory=dict)  # of what was put into the cache
-    conflicting: dict[ObjectKey, Object] = field(
+    written: dict[ObjectKey, tuple[Object, Object]] = field(
         default_factory=dict
-    )  # objects of others that have a child's name, read live
-    replan: bool = False  # something is other than planned: plan again at once
-    resource: Object | None = None  # the CR, as it was answered or read last
+    )  # the request's object, and the answer
+    deleted: set[ObjectKey] = field(default_factory=set)
+    gone: list[Action] = field(default_factory=list)  # actions in `done` whose object no longer existed
+    failed: dict[ObjectKey, Failed] = field(default_factory=dict)  # the CR's own key: its finalizer
+    versions: dict[ObjectKey, str] = field(default_factory=dict)  # resourceVersions of objects put into the cache
+    conflicting: dict[ObjectKey, Object] = field(default_factory=dict)  # conflicting objects, read live
+    replan: bool = False  # the cluster differs from the plan: plan again at once
+    resource: Object | None = None  # the CR in the last answer
     retry_after: float | None = None
 
     @property
@@ -62,15 +59,15 @@ class Outcome:
 
     @property
     def writes(self) -> int:
-        """How many of the actions that are done ruleop itself carried out."""
+        """The number of actions in `done` that ruleop itself executed."""
         return len(self.done) - len(self.gone)
 
     def was_gone(self, action: Action) -> bool:
-        """Whether somebody else had done it."""
+        """Whether another client had already deleted the object."""
         return any(each is action for each in self.gone)
 
     def result_of(self, action: Action) -> str:
-        """One word for the metrics."""
+        """The result of an action as a metric label."""
         if action.key in self.failed:
             return self.failed[action.key].failure.value
         return "done" if any(each is action for each in self.done) else "held back"

@@ -1,5 +1,5 @@
-"""Lines of an htpasswd file, as `htpasswd -B` writes them: bcrypt, which nginx, Apache, Traefik and the container
-registry read."""
+"""Lines of an htpasswd file, as written by `htpasswd -B`, with bcrypt. nginx, Apache, Traefik and the container
+registry support it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ruleop.templating import Fault
 _BCRYPTS_OWN = "./" + string.ascii_uppercase + string.ascii_lowercase + string.digits
 _BASE64 = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _TO_BCRYPT = str.maketrans(_BASE64, _BCRYPTS_OWN)
-LONGEST = 72  # bytes of a password that bcrypt takes
+LONGEST = 72  # bytes of a password; the limit of bcrypt
 MOST_ROUNDS = 12  # a quarter of a second
-MICROSECONDS = 56  # of one round, about; each further one doubles it
+MICROSECONDS = 56  # approximate cost of one round; each further round doubles it
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordLine:
-    """What a line is made of."""
+    """The parts of a line."""
 
     user: str
     password: bytes
@@ -31,11 +31,11 @@ class PasswordLine:
         return MICROSECONDS << self.rounds
 
     def hashed(self, salt: bytes) -> str:
-        import bcrypt  # noqa: PLC0415 - an extra; `check` says so where it is missing
+        import bcrypt  # noqa: PLC0415 - an extra; `check` reports it if it is missing
 
         text = base64.b64encode(salt).decode().rstrip("=").translate(_TO_BCRYPT)
         found = bcrypt.hashpw(self.password, f"$2b${self.rounds:02}${text}".encode()).decode()
-        return f"{self.user}:$2y${found.removeprefix('$2b$')}"  # the same, under the name that Apache has for it
+        return f"{self.user}:$2y${found.removeprefix('$2b$')}"  # Apache's name for the same algorithm
 
 
 def password_line(user: Any, password: Any, rounds: Any) -> PasswordLine:

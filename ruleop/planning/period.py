@@ -1,4 +1,4 @@
-"""How often a CR is looked at although nothing has happened: as its rule says, or as it says itself."""
+"""The reconcile period of a CR: that of its rule, or that of its annotation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.rules import Rule
 
-SHORTEST = 1.0  # seconds that a CR may say: whoever may write it need not be whoever pays for the operator
+SHORTEST = 1.0  # seconds; users who may edit a CR must not overload the operator
 
 
 def reconcile_period(rule: Rule, resource: Object) -> tuple[float, str]:
-    """Seconds, 0 for never; and what is wrong with what the CR says, which is told and stops nothing."""
+    """The period in seconds, 0 for never; and a note if the annotation is invalid, which is reported and ignored."""
     text = annotations_of(resource).get(RECONCILE_PERIOD)
     if text is None:
         return rule.reconcile_period, ""

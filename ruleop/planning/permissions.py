@@ -1,5 +1,5 @@
-"""Which permissions a rule needs, and what is reported when one is missing. It is the same report whether a request was
-refused, or the kind could not be listed when the operator started."""
+"""The permissions that a rule needs, and the message when one is missing. The message is the same for a forbidden
+request and for a kind that cannot be listed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 WATCHED = (*READ, "patch")  # patch is for the finalizer
 WRITTEN = (*READ, "create", "patch", "delete")
-LEFT = (*READ, "patch", "delete")  # of a kind that the rules make no more: what exists is deleted, or released
+LEFT = (*READ, "patch", "delete")  # of a kind that the rules no longer use: existing objects are deleted or released
 
 
 def verbs(rules: Iterable[Rule], kind: GroupKind) -> frozenset[str]:
-    """All that rules need on objects of a kind: as what they watch, as children, and as what they observe."""
+    """All verbs that the rules need for objects of a kind, as CRs, children and observed resources."""
     return frozenset(verb for rule in rules for verb in _verbs(rule, kind))
 
 
@@ -41,12 +41,12 @@ def _written(child: Child) -> Iterator[str]:
 
 
 def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
-    """A request for an object of this kind and namespace that was not permitted."""
+    """A message for a forbidden request for an object of this kind and namespace."""
     needed = verbs([rule], info.kind.versionless) or LEFT
     return missing(verb, info.resource, place(namespace, namespaced=info.namespaced), needed)
 
 
 def missing_list_permission(rule: Rule, info: KindInfo, namespace: str) -> str:
-    """A kind that cannot be watched. `namespace` matters where ruleop watches namespaces one by one; else it lists all
-    of them at once."""
+    """A message for a kind that cannot be listed, in this namespace if ruleop watches single namespaces, else in
+    all."""
     return missing_permission(rule, info, namespace if info.places is not None else "", "list")

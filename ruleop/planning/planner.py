@@ -2,9 +2,9 @@
 
     plan(rule, resource, observed, history) -> Plan
 
-What to create, change, delete, wait for, and report, for one CR. It touches nothing and depends on nothing but its
-arguments: the same arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and the
-tests all call it.
+It decides what to create, change, delete, wait for and report for one CR. It has no side effects and depends only on
+its arguments: the same arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and
+the tests all call it.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from ruleop.planning.targets import Target
     from ruleop.rules import Rule
 
-# seconds until a name that an object of somebody else holds is checked again; no event reports that it is free
+# Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
-OWN_FINALIZER = ""  # among an action's needs: our finalizer
-ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready that say that all children have been written
+OWN_FINALIZER = ""  # in the `needs` of an action: ruleop's finalizer has to be added first
+ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready with which all children have been written
 
 
 def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
-    """The first rule of the CR's kind, whatever the version, whose selector and namespaces match it."""
+    """The first rule for the CR's kind, in any version, whose selector and namespaces match it."""
     kind, metadata = ObjectKey.of(resource).group_kind, resource.get("metadata") or {}
     for rule in rules:
         if rule.kind.versionless != kind or (
@@ -78,10 +78,11 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
 def plan(
     rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True
 ) -> Plan:
-    """`foresee`: the status is planned also while there is something to do, as it would be if nothing else changed."""
+    """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
+    changed."""
     try:
         return _Planner(rule, resource, observed, history, foresee=foresee).plan()
-    except RecursionError:  # no bug: the cluster holds what is nested deeper than Python's stack
+    except RecursionError:  # expected: an object may be nested deeper than Python's stack
         raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
 
 
@@ -98,11 +99,11 @@ class _Planner:
         self.paused = is_paused(resource)
         work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
         self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
-        self.held_back = ""  # what would be deleted, had the rules not just changed
+        self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
 
     def _without_expired_refusals(self, history: History) -> History:
-        """Without the refusals that are over: what they refused is tried again."""
+        """The history without expired refusals: their writes are retried."""
         clock = self.observed.clock
         found = {
             key: each
@@ -144,17 +145,17 @@ class _Planner:
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
-        """Nothing is rendered, and the children are left as they are; status and conditions see what exists."""
+        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists."""
         self.children.use_existing(self.rule.children.values())
         if problem.reason == "Waiting":
             return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
         self.children.report.problems.append(problem)
         return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
 
-    # -- a CR that stands ----------------------------------------------------------------------------------------------
+    # -- a CR that is not being deleted --------------------------------------------------------------------------------
 
     def _reconciled(self) -> Plan:
-        actions = self._actions()  # before the status, whose mistakes stop no child
+        actions = self._actions()  # before the status: an error in the status must not stop a child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
     def _check_conflicting(self) -> float | None:
@@ -166,7 +167,7 @@ class _Planner:
 
     def _actions(self) -> list[Action]:
         if self.children.render_failed:
-            # Somebody's mistake, in the rules or in the CR: half of what was meant may be worse than what is there.
+            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
@@ -181,7 +182,7 @@ class _Planner:
         key = ObjectKey.of(self.resource)
         if self._needs_finalizer():
             if not holds:
-                # It has to be there before the first object that the garbage collector cannot follow.
+                # The finalizer has to exist before the first object that the garbage collector would not delete.
                 return [
                     AddFinalizer(key, self.observed.finalizer),
                     *(replace(action, needs=action.needs | {OWN_FINALIZER}) for action in actions),
@@ -191,9 +192,9 @@ class _Planner:
         return actions
 
     def _report_failed_pruning(self, pruned: list[Action]) -> None:
-        """What this pass was to delete, or to release, and the server did not let it."""
+        """Reports deletions and releases of this pass that the server rejected."""
         for action in pruned:
-            assert isinstance(action, (Delete, Patch)), "what prune gives"
+            assert isinstance(action, (Delete, Patch)), "prune returns no other actions"
             failed = self.history.failure(action.key)
             if failed is None:
                 continue
@@ -211,15 +212,15 @@ class _Planner:
                 self.children.report.add_problem(child, reason, message)
 
     def _status_fails(self) -> bool:
-        """Whether `status` or `conditions` hold a mistake: an error of the pass like any other. Asked only where
-        something is to be pruned, for a pass that writes does without the status."""
+        """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A
+        pass with writes does not plan the status, so this is called only if something is to be pruned."""
         mistakes: list[Problem] = []
         projected_fields(self.rule, self.scope, mistakes)
         custom_conditions(self.rule, self.children, mistakes)
         return bool(mistakes)
 
     def _can_remove_finalizer(self) -> bool:
-        """Whether all is known, and the garbage collector follows all that there is."""
+        """Whether all owned objects are known, and the garbage collector will delete them with the CR."""
         report = self.children.report
         return (
             not self.observed.held_until
@@ -264,7 +265,7 @@ class _Planner:
         events: list[Event] | None = None,
         complete: bool = False,
     ) -> Plan:
-        """`conditions`: Ready, Reconciling and Stalled; None: what the children amount to."""
+        """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children."""
         report = self.children.report
         self.acts = bool(actions) and not self.paused and self.history.writes is None
         found: dict[str, Any] = {
@@ -298,7 +299,7 @@ class _Planner:
         )
 
     def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
-        """The status, the conditions and the events of the plan, which may bring problems with them."""
+        """Adds the status, the conditions and the events to the plan's fields. May add problems."""
         problems = self.children.report.problems
         conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status
@@ -329,7 +330,7 @@ class _Planner:
         }
 
     def _watches(self) -> Iterator[Target]:
-        """What each `observe` refers to, as far as that is known."""
+        """The target of each `observe` whose name or selector can be evaluated."""
         for observe in self.rule.observe.values():
             try:
                 yield self.scope.target(observe)
@@ -343,7 +344,8 @@ class _Planner:
         ) == generation
 
     def _check_after(self, actions: list[Action], check_after: float | None) -> float | None:
-        """At once after writes whose answers were what others waited for: no event reports what is known."""
+        """At once if the answers to this pass's writes made more actions possible. The cache has the answers already,
+        so no event will trigger another pass."""
         writes = self.history.writes
         if self.paused:
             return None
@@ -358,9 +360,8 @@ class _Planner:
         checks = (each.next_check(clock, held=key in held) for key, each in history.drift.items())
         found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
         for key, refusal in history.refusals.items():
-            if (
-                clock < refusal.until and self._version(key) != refusal.version
-            ):  # later, an event reports that it has changed
+            # Once `until` has passed, the event of the next change starts the retry.
+            if clock < refusal.until and self._version(key) != refusal.version:
                 found.append(Requeue(refusal.until - clock, "a rejected write is retried"))
         if history.refused_status is not None and any(
             each.reason == "StatusRefused" for each in self.children.report.problems
@@ -373,8 +374,7 @@ class _Planner:
         return min(found, key=lambda each: each.seconds, default=None)
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
-        """Our finalizer could not be added or removed: nothing else happens before it is, so it is the first thing to
-        report."""
+        """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""
         failed = self.history.failure(ObjectKey.of(self.resource)) if self.history.writes is not None else None
         if failed is None:
             return conditions
@@ -391,22 +391,23 @@ class _Planner:
             self.children.report.problems.insert(0, Problem("finalizer", reason, message))
         if conditions is None:
             return None
-        # A CR that is being deleted: its reasons say how far it has come.
+        # The CR is being deleted: its reason shows the progress of the deletion, so it is kept.
         return Conditions.of(conditions.ready.reason, message, reconciling=reason is None, stalled=reason is not None)
 
     def _transition(self, conditions: Conditions, *, quiet: bool) -> list[Event]:
-        """None before the writes are done, and none in a pause, in which Ready does not change."""
+        """The event for a change of Ready. None before the writes are done, and none in a pause: Ready does not
+        change."""
         if self.acts or self.paused:
             return []
         events = transition(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
         if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
-            # In the first pass after a start, where no status can hold a reason, this was reported before the start.
+            # In the first pass after a start. The status cannot hold the reason, and the event was recorded before.
             events = [each for each in events if each.reason != "Synced"]
         return events
 
 
 class _WithConflicting:
-    """The cluster's objects, and those of others that have a child's name, which no cache holds."""
+    """The cached objects, and the conflicting objects of other owners, which are not cached."""
 
     def __init__(self, objects: Objects, history: History) -> None:
         self.objects, self.conflicting = objects, history.conflicting

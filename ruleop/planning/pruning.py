@@ -1,9 +1,8 @@
-"""What is ours and no longer wanted.
+"""Deletes or releases owned objects that are no longer desired.
 
-Deleting is the one thing that cannot be taken back, so it happens only when everything is known: no error in this pass,
-nothing waiting that the object might belong to, and not in the first seconds after the rules changed: it is held back
-then, and the CR is reconciling until it is done. Each deletion names uid and resourceVersion, and is done after a live
-read.
+A deletion cannot be reverted, so an object is pruned only if this pass has no error and no child waits that the object
+might belong to. In the first seconds after a change of the rules, deletions are delayed, and the CR is reconciling
+until they are done. Each deletion has uid and resourceVersion as preconditions and follows a live read.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
-"""Problems that are no error of rendering or applying: all that is wanted is known, and written."""
+"""Reasons of problems that do not stop pruning: all desired objects are known and written."""
 
 
 def _all_is_known(problems: Iterable[Problem]) -> bool:
@@ -52,7 +51,7 @@ def prune(children: Children) -> list[Action]:
 
 
 def held_back(pruned: Sequence[Action], until: str) -> str:
-    """What is not deleted yet, for a condition. The deadline is the one time that a message holds: it is fixed by the
+    """A condition message about delayed deletions. It may contain the deadline, which does not change until the next
     edit of the rules."""
     deleted = sum(isinstance(action, Delete) for action in pruned)
     counts = [(deleted, "deleted"), (len(pruned) - deleted, "released")]
@@ -65,9 +64,11 @@ def deadline(until: str) -> str:
 
 
 def _may_belong_to(each: Existing, incomplete: list[Child], rule: Rule) -> bool:
-    """Whether the object may belong to a child of which not all is known in this pass (those in `spare`). One without a
-    record may be anybody's, and one whose id the rules do not know that of a renamed child: the new id is recorded when
-    it is rendered."""
+    """Whether the object may belong to one of the `incomplete` children, whose objects are not all known in this pass.
+
+    An object without a record may belong to any child. An object with an unknown id may belong to a renamed child: the
+    new id is recorded when that child is rendered.
+    """
     if not each.child or not incomplete:
         return bool(incomplete)
     if each.child in rule.children or each.child in rule.finalize:
@@ -76,14 +77,14 @@ def _may_belong_to(each: Existing, incomplete: list[Child], rule: Rule) -> bool:
 
 
 def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
-    """What the rules do not know any more, then children against the order in which they are made."""
+    """Objects of removed children first, then the others in reverse dependency order."""
     place = {id_: -number for number, id_ in enumerate(rule.order)}
     return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
 
 
 def is_orphan(children: Children, each: Existing) -> bool:
-    """Whether the object is left when it is no longer wanted. The rule that says so may be gone; then the object's own
-    mark counts."""
+    """Whether the object is released instead of deleted. If its child is no longer in the rules, the annotation on the
+    object decides."""
     child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
     if child is not None and child.for_each is None and not each.claim.kept:
         policy = deletion_policy(child, children.scope.names)

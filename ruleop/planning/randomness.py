@@ -1,9 +1,9 @@
-"""What differs each time and yet is planned: passwords, keys and salts are drawn from the pass's seed, so that a
-recorded pass replays.
+"""Random values in templates: passwords, keys and salts are derived from the seed of the pass, so that a recorded pass
+can be replayed.
 
-A create-only child is rendered in every pass, and its values count only in the one that creates it. So what takes long
-to make (a key, a certificate, the hash of a password) is made only then. In all other renders something stands in for
-it that takes no time, and says so.
+A create-only child is rendered in every pass, but its values are used only in the pass that creates it. So values that
+take long to generate (a key, a certificate, the hash of a password) are generated only in that pass. All other renders
+contain a placeholder.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 ALPHABET = string.ascii_letters + string.digits
 MAX_LENGTH = 256
 COSTLY = frozenset({"genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
-"""What stands in for itself until the object is created."""
+"""Functions that return a placeholder until the object is created."""
 
 
 def draw(seed: bytes, purpose: str, size: int) -> bytes:
-    """Bytes that nobody can guess who does not know the seed, which the operator draws anew for each pass from the
-    system's randomness."""
+    """Bytes that cannot be predicted without the seed. The operator draws a seed for each pass from the system's
+    randomness."""
     blocks = (
         hmac.new(seed, f"{purpose}/{number}".encode(), hashlib.sha256).digest() for number in range(-(-size // 32))
     )
@@ -39,7 +39,7 @@ def draw(seed: bytes, purpose: str, size: int) -> bytes:
 
 
 def random_password(seed: bytes, purpose: str, length: Any) -> str:
-    """`length` letters and digits."""
+    """A password of `length` letters and digits."""
     if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= MAX_LENGTH:
         raise Fault(f"random_password takes a length from 1 to {MAX_LENGTH}")
     # Bytes past the largest multiple of the alphabet's size are dropped: they would favour its first letters.
@@ -53,13 +53,13 @@ def random_password(seed: bytes, purpose: str, length: Any) -> str:
 
 
 def different_time(now: str) -> str:
-    """One of which every part differs: a year and 32 or 33 days later are another year, month and day."""
+    """A time that differs in every part: year, month, day, hour, minute and second."""
     later = datetime.fromisoformat(now) + timedelta(days=365 + 33, hours=1, minutes=1, seconds=1)
     return later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Allowance:
-    """How much one pass over one CR may spend on what is costly, whatever the number of its items."""
+    """The limit for costly functions in one pass over one CR."""
 
     def __init__(self) -> None:
         self.left = FUEL // 2  # about a second
@@ -76,13 +76,13 @@ class Allowance:
 
 @dataclass(slots=True)
 class RandomFunctions:
-    """The functions of one render that give something else each time."""
+    """The random functions of one render."""
 
     seed: bytes
     purpose: str
     now: str
     allowance: Allowance
-    is_real: bool  # whether what is costly is made, or stands in for itself
+    is_real: bool  # whether costly functions return real values or placeholders
     count: int = 0
 
     def functions(self) -> dict[str, TemplateFunction]:
@@ -103,7 +103,7 @@ class RandomFunctions:
     def random_password(self, length: Any = 24) -> str:
         return random_password(self.seed, self._purpose(), length)
 
-    # As in Helm, order of arguments and all.
+    # As in Helm, with the same order of arguments.
 
     def gen_ca(self, cn: Any, days: Any = 3650, *, key_type: Any = "ecdsa") -> dict[str, str]:
         return self._issued("genCA", request("genCA", cn, days, key_type, is_ca=True), None)

@@ -1,8 +1,8 @@
-"""Whether an object is ready, by the rules of its kind. For a kind without rules of its own: by its conditions, if it
-has some; else by being there.
+"""Whether an object is ready. Built-in kinds have a rule each; other objects are ready by their conditions, and if they
+have no conditions, as soon as they exist.
 
-The answers follow kstatus, which `kubectl wait`, Flux and Argo CD go by, with one difference: a Job is ready when it is
-complete, since whoever waits for a Job waits for its work.
+The rules follow kstatus, which Flux and Argo CD use, with one difference: a Job is ready when it is complete, because
+dependents of a Job need its result.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Check = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Read
 
 
 def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
-    """`shape` tells whether a custom kind has conditions, so that one whose controller has not spoken yet is not taken
-    for ready."""
+    """The readiness of an object. `shape` shows whether a custom kind has conditions: if it has, an object without any
+    is not ready, because its controller has not reported yet."""
     metadata: Mapping[str, Any] = live.get("metadata") or {}
     if metadata.get("deletionTimestamp"):
         return Readiness(False, "is being deleted")
@@ -64,12 +64,12 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _current(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Whether the status speaks of the latest spec."""
+    """Whether the status is of the latest generation."""
     return _number(status.get("observedGeneration")) >= _number(metadata.get("generation"))
 
 
 def _number(value: Any, default: int = 0) -> int:
-    if isinstance(value, str) and _DIGITS.match(value):  # Istio's kinds take a text where others have an integer
+    if isinstance(value, str) and _DIGITS.match(value):  # some kinds of Istio have a string instead of an integer
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 

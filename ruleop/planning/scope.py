@@ -1,8 +1,7 @@
-"""What a template sees: names and their values, each with the origin that says what it means when something is missing
-below it.
+"""The names that templates can read, and their values. Each value has an origin, which decides what a missing field
+means.
 
-Everything that costs something is lazy. A `let` that nobody reads is not evaluated and cannot fail; an observed object
-that nobody reads is not looked up.
+Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an unused observed object is not read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """The names of one pass over one CR. Children are added as they are planned."""
+    """The names of one pass over one CR. Children are added when they are planned."""
 
     def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
         self.rule = rule
@@ -55,8 +54,8 @@ class Scope:
         return {**self.names, name: item, "index": index}
 
     def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
-        """The names for a create-only child, which may be different each time: once it exists, it is never changed.
-        `is_real`: with what takes long to make, where otherwise something stands in for it."""
+        """The names with random functions, for a create-only child. `is_real`: costly functions return real values instead
+        of placeholders."""
         return {**names, **RandomFunctions(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
 
     def _let(self, tree: Any) -> Callable[[], Any]:
@@ -90,7 +89,7 @@ class Scope:
         return force
 
     def missing_permission(self, observe: Observe) -> str:
-        """Which permission is missing to read it."""
+        """A message about the permission that is missing to read an `observe`."""
         info, constant = (
             self.observed.kinds.info(observe.kind),
             observe.namespace.constant if observe.namespace is not None else "",
@@ -117,7 +116,7 @@ class Scope:
         )
 
     def target(self, observe: Observe) -> Target:
-        """What an `observe` refers to. Raises RenderError."""
+        """The object or objects that an `observe` refers to. Raises RenderError."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
         return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
 
@@ -127,7 +126,7 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 
 
 def without_server_noise(obj: Object) -> dict[str, Any]:
-    """An object as templates may see it: managedFields is megabytes of nothing that a template could want."""
+    """The object for templates, without managedFields: they are large, and templates do not need them."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}

@@ -1,4 +1,4 @@
-"""Label selectors, evaluated."""
+"""Evaluates label selectors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 Matcher = Callable[[Mapping[str, str]], bool]
 Requirement = tuple[str, str, frozenset[str]]
-"""Of `matchExpressions`: a label, an operator, and the values that it compares with."""
+"""An entry of `matchExpressions`: label, operator, values."""
 
 
 def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
-    """The selector with its strings evaluated, as a test of labels."""
+    """A function that tests labels against the selector, whose strings are evaluated once."""
     labels = {key: value.string(names) for key, value in selector.match_labels.items()}
     requirements = requirements_of(selector, names)
 

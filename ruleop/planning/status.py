@@ -1,7 +1,7 @@
-"""The status of a CR: the fields that the rule projects, and the conditions that kstatus and people go by.
+"""The status of a CR: the fields that the rule sets, and the conditions.
 
-Messages hold no times, counters or versions: a status that changes by itself would be written without end, and wake
-everybody who watches it. The one exception is the deadline of pruning that is held back, which is fixed.
+Messages contain no times, counters or versions: a status that changes in every pass would be written forever and notify
+every watcher. The only exception is the deadline of delayed deletions, which is fixed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 MAX_REASON = 1024
-_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # in a pause, as they were before it
+_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
 def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The fields to write, and all the names that are ours: one of those that is not to be written is to be removed."""
+    """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
     fields, own_fields = _evaluated_fields(rule, scope, problems)
     written = {}
     for name, value in fields.items():
@@ -74,8 +74,8 @@ def without_rejected(
     own_fields: frozenset[str],
     problems: list[Problem],
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """What the server refused a moment ago is left as it is and told instead: better conditions alone than nothing at
-    all."""
+    """The fields to write, or none if the server has just rejected the same fields. Then that is reported, and only
+    the conditions are written."""
     if refused is None or not fields or fingerprint(fields) != refused.projected:
         return fields, own_fields
     problems.append(
@@ -106,7 +106,7 @@ def _from_template(
 
 
 def _names_in(template: TextTemplate) -> frozenset[str]:
-    """The fields that its plain text names, whichever branches are taken now."""
+    """The top-level fields in the template's plain text, in all branches."""
     folder = template.site.path.removesuffix(template.name)
     constants_of = template.renderer.environment.constants_of
     texts = (
@@ -126,7 +126,7 @@ def _add_problem(problems: list[Problem], error: RenderError) -> None:
 
 
 def overall_conditions(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
-    """What the children's states amount to. `held_back`: deletions that are still to come."""
+    """Ready, Reconciling and Stalled, by the children's states. `held_back`: describes delayed deletions."""
     if problems:
         return Conditions.of(problems[0].reason, _sentence(_described(problem) for problem in problems), stalled=True)
     held = [held_back] if held_back else []
@@ -153,7 +153,7 @@ def _described(problem: Problem) -> str:
 
 
 def _sentence(parts: Iterable[str]) -> str:
-    """The parts, each once, as many as fit."""
+    """The parts without duplicates, up to eight."""
     found = list(dict.fromkeys(parts))
     text = "; ".join(found[:8])
     return f"{text}; and more" if len(found) > 8 else text
@@ -165,7 +165,7 @@ def custom_conditions(rule: Rule, children: Children, problems: list[Problem]) -
 
 
 def _custom(each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:
-    if missing := children.unreadable(each.reads):  # `default`, `is defined` and `ready` would make a no of it
+    if missing := children.unreadable(each.reads):  # or `default`, `is defined` and `ready` would give false
         return Condition(each.type, "Unknown", "Forbidden", missing)
     names = children.scope.names
     try:
@@ -191,7 +191,7 @@ def _status(value: Any) -> str:
 
 
 def _reason(text: str) -> str:
-    """The API takes letters, digits, `_`, `,` and `:`; a reason that has others is made to fit."""
+    """A valid reason: the API allows letters, digits, `_`, `,` and `:`; other characters are removed."""
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
 
 
@@ -208,23 +208,22 @@ def status_write(
     *,
     pause: bool = False,
 ) -> StatusWrite:
-    """The status as it should be, and the patch that makes it so; no patch where nothing differs in meaning. In a
-    `pause` the generation that it speaks of, and the conditions that a pause keeps, stay those of the last reconcile.
-    """
+    """The desired status and its patch; no patch if the status is semantically equal. In a `pause`, observedGeneration
+    and some conditions stay those of the last reconcile."""
     live = resource.get("status")
     live = live if isinstance(live, dict) else {}
     metadata = resource["metadata"]
     generation = metadata.get("generation")
-    speaks_of = generation if info.status_subresource and isinstance(generation, int) else None
+    observed_generation = generation if info.status_subresource and isinstance(generation, int) else None
     before, written = live.get("conditions"), [each.as_json() for each in conditions]
     if pause:
         kept = _KEPT_DURING_PAUSE & {each.get("type") for each in before or () if isinstance(each, dict)}
         written = [each for each in written if each["type"] not in kept]
     else:
         before = _without_retired(observed.retired, before)
-    new: dict[str, Any] = {**fields, "conditions": _merged(before, written, speaks_of, observed.now)}
-    if speaks_of is not None and not pause:
-        new["observedGeneration"] = speaks_of
+    new: dict[str, Any] = {**fields, "conditions": _merged(before, written, observed_generation, observed.now)}
+    if observed_generation is not None and not pause:
+        new["observedGeneration"] = observed_generation
     if _is_current(live, new, own_fields):
         return StatusWrite(live, None, info.status_subresource)
     stored = _as_stored({key: value for key, value in live.items() if key not in own_fields}, new, info.status_schema)
@@ -236,15 +235,14 @@ def status_write(
 
 
 def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
-    """Whether the status says just this already, as it nearly always does."""
+    """Whether the status has these values already. It usually has."""
     if any(key in live and key not in new for key in own_fields):
         return False
     return all(key in live and same(live[key], value) for key, value in new.items())
 
 
 def _as_stored(theirs: dict[str, Any], new: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As the server would keep it: without what it would drop, with what it would fill in. Anything else would differ
-    for ever."""
+    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass."""
     if schema is None:
         return {**theirs, **without_nulls(new)}
     if is_kept(whole := {**theirs, **new}, schema_at(schema, ("status",))):
@@ -255,15 +253,15 @@ def _as_stored(theirs: dict[str, Any], new: dict[str, Any], schema: Mapping[str,
 
 
 def _without_retired(retired: Collection[str], live: Any) -> Any:
-    """Those that the rules had once were ours, and nobody keeps them up to date any more."""
+    """The conditions without those that the rules no longer have."""
     if not retired or not isinstance(live, list):
         return live
     return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
-    """Others' conditions stay where they are; that of a pause goes with it. The time of a transition is kept until the
-    status flips."""
+    """The live conditions with the new ones. Other controllers' conditions keep their place, Paused is removed after a
+    pause, and lastTransitionTime changes only with the condition's status."""
     theirs = [each for each in live if isinstance(each, dict)] if isinstance(live, list) else []
     fresh = {each["type"]: each for each in conditions}
     result = []

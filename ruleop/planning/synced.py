@@ -1,11 +1,11 @@
-"""What was rendered when each object was last as it should be: by that, drift is told from an edit.
+"""What was rendered when each object was last in sync. This distinguishes drift from an edit.
 
-An object that differs from what is rendered has drifted only if the same was rendered when it was last in step: then
-somebody else has changed it since. If something else was rendered then, or if nothing is known of that time (the first
-pass after a start, or after an edit of the CR or of the rules), the write is a patch and nothing more is claimed. An
-object that existed, was not deleted by ruleop, and is missing now was deleted by somebody else.
+An object that differs from the rendered one has drifted only if the same was rendered when it was last in sync: then
+another client has changed it. If something else was rendered then, or if that is unknown (in the first pass after a
+start, or after an edit of the CR or of the rules), the write is called a patch. An object that existed, was not deleted
+by ruleop, and is missing now was deleted by another client.
 
-This is kept for every child of every CR, so it holds hashes and no names. A pass that changes nothing computes none.
+There is one entry for every child of every CR, so it consists of hashes. A pass that changes nothing computes none.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from ruleop.planning.actions import Action, Plan
     from ruleop.planning.differences import Difference
 
-_UNKNOWN: Final = -1  # never a hash: the object exists, and what was rendered when it was last in step is not known
+_UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
 _EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """Of one CR."""
+    """The objects of one CR that were in sync."""
 
     digests: Mapping[int, int] = field(default_factory=lambda: _EMPTY)
     uid: int = 0  # of the CR, hashed
     basis: int = 0  # the rule and the CR's generation, hashed
-    count: int = -1  # objects that were in step by the last plan; -1: they are to be compared again
+    count: int = -1  # objects in sync by the last plan; -1: compare them again
 
     def with_plan(self, plan: Plan) -> Synced:
-        """With the objects that are in step by this plan, where something may have changed."""
+        """The value after this plan, with the objects that it found in sync."""
         basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
         if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
             return self
         digests = dict(self.digests)
-        if uid != self.uid:  # another CR of this name: its children are others
+        if uid != self.uid:  # another CR of this name, with other children
             digests.clear()
         elif basis != self.basis:
             digests = dict.fromkeys(digests, _UNKNOWN)
@@ -53,19 +53,18 @@ class Synced:
         return Synced(digests, uid, basis, len(plan.in_step))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
-        """What the action is called, given what existed before. `uid` is the CR's; `changed` the fields that the action
-        changes."""
+        """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""
         verb = verb_of(action)
         if isinstance(action, Create):
             return Verb.RECREATE if hash(action.key) in self.digests else verb
         if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
             return verb
         same = self.digests.get(hash(action.key)) == hash(action.desired_digest)
-        # ruleop's own marks may change for reasons that are not rendered, such as `deletion`.
+        # ruleop's own metadata may change for reasons that are not rendered, such as `deletion`.
         return Verb.REVERT if same and not all(is_mark(each, uid) for each in changed) else verb
 
     def done(self, actions: Iterable[Action], *, clean: bool) -> Synced:
-        """After these writes. `clean`: all that was planned was done, so the next plan need not be compared again."""
+        """The value after these writes. `clean`: all actions succeeded, so the next plan need not be compared."""
         digests, count = dict(self.digests), self.count
         for action in actions:
             if isinstance(action, (Create, Patch, Replace, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
@@ -76,7 +75,7 @@ class Synced:
         return replace(self, digests=digests, count=count if clean else -1)
 
     def restricted_to(self, desired: Collection[ObjectKey]) -> Synced:
-        """Without all other objects."""
+        """The value without any other objects."""
         if len(self.digests) <= len(desired):
             return self
         known = {hash(key) for key in desired}

@@ -1,5 +1,5 @@
-"""What an `observe` refers to, for one custom resource. A pass reads it, and a change of it wakes the resource: both go
-by this one answer, for a resource that reads what does not wake it would stay as it is until its next full re-check."""
+"""The objects that an `observe` refers to, for one custom resource. A pass reads them, and their events trigger a
+reconcile. Both use this module: otherwise a resource could read an object whose changes do not reconcile it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One object, by its name, or the objects of a kind with certain labels."""
+    """One object by name, or the objects of a kind by labels."""
 
     kind: GroupKind
     namespace: str | None  # '' of a cluster-scoped object; None: all
@@ -28,19 +28,19 @@ class Target:
 
     @property
     def key(self) -> ObjectKey | None:
-        """Of the one object that has the name."""
+        """The key of the object; None for a target by labels."""
         return (
             None if self.name is None else ObjectKey(self.kind.group, self.kind.kind, self.namespace or "", self.name)
         )
 
     def matches(self, found: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is one of those that are selected."""
+        """Whether an object with these labels is selected."""
         return all(found.get(key) == value for key, value in self.labels) and meets(found, self.requirements)
 
 
 def target_of(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Target:
-    """Raises RenderError. `home`: the custom resource's namespace, which is meant where the rule names none, or an
-    empty one."""
+    """The target of an `observe`. Raises RenderError. `home`: the custom resource's namespace, which is used if the
+    rule's namespace is missing or empty."""
     namespace = ""
     if namespaced:
         namespace = (observe.namespace.string(names) if observe.namespace is not None else "") or home

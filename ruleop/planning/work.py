@@ -1,7 +1,7 @@
-"""What a plan has worked out, kept for the plan of the status that follows its writes.
+"""Results of a plan that the status plan after its writes reuses.
 
-Objects that follow from the custom resource alone need not be rendered again while it is the same, and an object that
-is as desired need not be merged again while it is the same. So a plan from this is the plan without it, and costs less.
+Objects whose templates read only the custom resource are not rendered again while the resource is unchanged, and
+objects in sync are not merged again while they are unchanged. The plan is the same with or without this cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Rendered(NamedTuple):
-    """One object, without the scope that it was rendered in: that holds all that the pass has read."""
+    """One rendered object, without its scope, which would keep everything in memory that the pass has read."""
 
     key: ObjectKey
     kind: Kind
@@ -43,9 +43,7 @@ class Work:
     rule: str  # its digest
     resource: tuple[str, str]  # uid and resourceVersion
     rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _NOTHING)  # by child
-    in_step: Mapping[ObjectKey, str] = field(
-        default_factory=lambda: _NOTHING
-    )  # resourceVersions of objects that are as rendered
+    in_step: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects in sync
 
     @classmethod
     def of(cls, rule: Rule, resource: Object, children: Iterable[ChildPlan]) -> Work:
@@ -55,16 +53,13 @@ class Work:
             if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
         ]
         in_step = {
-            object_plan.desired.key: _version(object_plan.applied.result)
+            each.desired.key: _version(each.applied.result)
             for child_plan in known
-            for object_plan in child_plan.objects
-            if object_plan.applied is not None
-            and object_plan.applied.in_step
-            and object_plan.applied.result is not None
+            for each in child_plan.objects
+            if each.applied is not None and each.applied.in_step and each.applied.result is not None
         }
         rendered = {
-            child_plan.child.id: tuple(Rendered.of(object_plan.desired) for object_plan in child_plan.objects)
-            for child_plan in known
+            child_plan.child.id: tuple(Rendered.of(each.desired) for each in child_plan.objects) for child_plan in known
         }
         return cls(rule.digest, _identity(resource), rendered, in_step)
 
@@ -72,7 +67,7 @@ class Work:
         return self.rule == rule.digest and self.resource == _identity(resource)
 
     def desired(self, child: Child, names: Mapping[str, Any], kinds: Kinds) -> list[Desired] | None:
-        """The objects of a child, in the scope of the current plan; None: they have to be rendered."""
+        """The desired objects of a child, with the scope of the current plan; None if they have to be rendered."""
         if child.id not in self.rendered:
             return None
         found = [
@@ -82,11 +77,11 @@ class Work:
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
     def has_in_step(self, desired: Desired, child: Child, live: Object) -> bool:
-        """Whether nothing differs between the live object and what this was made from."""
+        """Whether the live object was in sync and is unchanged."""
         return child.id in self.rendered and self.in_step.get(desired.key) == _version(live)
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
-        """With answers to writes that hold all that was desired: what was written, and what was answered."""
+        """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
         found = {
             key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
         }

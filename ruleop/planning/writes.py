@@ -1,6 +1,6 @@
-"""What a write is called, why it is made, and which fields it changes.
+"""Describes a write: its verb, its reason, and the fields that it changes.
 
-One vocabulary for the plan, the dry run, the log, the events and the metrics. Nothing here holds a value of a Secret.
+The plan, the dry run, the log, the events and the metrics use the same words. No description has a value of a Secret.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from ruleop.planning.observed import Kinds
 
 MAX_FIELDS: Final = 16
-"""Fields of one write that are named on one line of the log."""
+"""Maximum fields of one write on one line of the log."""
 
 MAX_PATH: Final = 120
-"""Characters of a field's path on that line."""
+"""Maximum characters of a field's path on that line."""
 
 
 class Verb(Enum):
-    """`do` is what would be done, `done` what was done.
+    """`do` describes a planned write, `done` an executed one.
 
-    Whether an object was changed or deleted by somebody else (REVERT, RECREATE) does not follow from an action alone,
-    but from the passes before it.
+    REVERT and RECREATE depend on earlier passes: an action alone does not show whether another client changed or
+    deleted the object.
     """
 
     CREATE = "create", "created"
@@ -88,7 +88,7 @@ def verb_of(action: Action) -> Verb:
 
 
 def reason_for(action: Action) -> str:
-    """Why; empty where the action is simply what the rules say."""
+    """The reason for an action; empty if it just applies the rules."""
     return _REASONS.get(_why(action), "")
 
 
@@ -100,14 +100,14 @@ def _why(action: Action) -> str:
 
 
 def desired_object(action: Create | Change) -> Object:
-    """The object as the action would have it."""
+    """The object as it will be after the action."""
     return action.merged if isinstance(action, Patch) else action.object
 
 
 def changes(action: Action, kinds: Kinds) -> list[Difference]:
-    """The fields that the action changes in an existing object, without values of Secrets.
+    """The fields that the action changes in an existing object, with values of Secrets masked.
 
-    What a server-side apply removes as well, only the server knows.
+    Fields that a server-side apply removes are not included: only the server knows them.
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
@@ -116,7 +116,7 @@ def changes(action: Action, kinds: Kinds) -> list[Difference]:
 
 
 def is_mark(difference: Difference, uid: str) -> bool:
-    """Whether this is one of ruleop's own marks on an object. `uid` is the owner's."""
+    """Whether the difference is in ruleop's own metadata. `uid`: of the owner."""
     path = difference.path
     value = difference.after if difference.after is not NOTHING else difference.before
     if path == "metadata.ownerReferences" and isinstance(value, list):
@@ -130,7 +130,7 @@ def is_mark(difference: Difference, uid: str) -> bool:
 
 
 def field_paths(found: Iterable[Difference], uid: str) -> tuple[str, ...]:
-    """The paths for one line of the log. ruleop's marks are named only where nothing else changes."""
+    """The paths for one line of the log. ruleop's own metadata is included only if nothing else changes."""
     found = list(found)
     named = [each for each in found if not is_mark(each, uid)] or found
     paths = list(dict.fromkeys(shortened(each.path, MAX_PATH) for each in named))
