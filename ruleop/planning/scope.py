@@ -54,8 +54,8 @@ class Scope:
         return {**self.names, name: item, "index": index}
 
     def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
-        """The names with random functions, for a create-only child. `is_real`: costly functions return real values instead
-        of placeholders."""
+        """The names with random functions, for a create-only child. `is_real`: costly functions return real values
+        instead of placeholders."""
         return {**names, **RandomFunctions(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
 
     def _let(self, tree: Any) -> Callable[[], Any]:
