@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.example_projects import ROOT, Example, LiveExample, missing, operating
 from tests.cluster.operator import Operator, Permissions, eventually
-from tests.projects.lives import sample
+from tests.projects.samples import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.marks import PART_OF
 from tests.engine.server import FakeStores, Server
-from tests.planning.world import app, project
+from tests.planning.harness import app, project
 
 WEB = Request("shop", "web")
 FINALIZER = "ruleop.dev/ruleop"

@@ -12,7 +12,7 @@ from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import Served
 from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer, child
-from tests.planning.world import project
+from tests.planning.harness import project
 
 WEB_YAML = """
 apiVersion: apps/v1

@@ -14,7 +14,7 @@ from ruleop.planning.marks import PART_OF
 from ruleop.planning.writes import MAX_FIELDS, MAX_PATH
 from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
 from tests.engine.server import Answer
-from tests.planning.world import project
+from tests.planning.harness import project
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec.v }}'\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  v: '{{ live.a.data.v | default(0) }}'\n"

@@ -14,7 +14,7 @@ from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
 from ruleop.kube.client.errors import ApiError, Problem
 from tests.engine.virtual_time import run_in_virtual_time
-from tests.planning.world import project
+from tests.planning.harness import project
 
 RULES = project("children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 

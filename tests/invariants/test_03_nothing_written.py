@@ -11,11 +11,11 @@ from tests.invariants.operator_harness import settled_operator
 from tests.invariants.scenarios import apply_edit, cluster_with_sample, property_test, run, serving
 from tests.projects.rendering import document
 from tests.projects.snapshots import CASES, Case
-from tests.projects.test_any_life import LIVES
+from tests.projects.test_convergence import EXAMPLE_CRS
 
 EXAMPLES = [case for case in CASES if not case.of]
 # Whole objects, where others have to be there
-EXISTING = {folder: existing for folder, _, _, existing, _ in LIVES.values()}
+EXISTING = {folder: existing for folder, _, _, existing, _ in EXAMPLE_CRS.values()}
 HOMES = {"acme": "none"}
 
 
@@ -58,7 +58,7 @@ async def nothing_is_written_after_a_restart(server: Any) -> None:
 
 @property_test(25)
 def test_after_any_edits_the_desired_state_causes_no_writes_also_after_a_restart(data: Any) -> None:
-    life = data.draw(st.sampled_from(sorted(LIVES)), label="life")
+    life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=5), label="edits")
     run(_after(life, edits))
 

@@ -12,7 +12,7 @@ from ruleop.kube.watch.store import Store
 from tests.invariants.operator_harness import started_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run
 from tests.kube.model_server import SOURCE, refusal
-from tests.projects.lives import READY
+from tests.projects.samples import READY
 
 BEYOND_RIGHTS, NOT_SERVED = 403, 404
 

@@ -10,7 +10,7 @@ import pytest
 from ruleop.engine.queue.work_queue import Backoff
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run
-from tests.projects.lives import foreign
+from tests.projects.samples import foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from ruleop.engine.queue.work_queue import Backoff, Urgency, WorkQueue
 from tests.invariants.api_server import refusal
 from tests.invariants.operator_harness import settled_operator, started_operator
 from tests.invariants.scenarios import app, apps, property_test, run
-from tests.projects.lives import READY
+from tests.projects.samples import READY
 
 CAP = 300.0
 

@@ -20,7 +20,7 @@ from ruleop.planning.history import ConflictingObject, Refusal, RefusedStatus, W
 from ruleop.schema.shape import UNKNOWN
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
-from tests.planning.world import World, config, key
+from tests.planning.harness import Harness, config, key
 
 CANARY = "correct-horse-battery"
 CREDENTIALS = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.password }}'}\n"
@@ -34,37 +34,37 @@ BODY = "children: {s: {template: s.yaml}, web: {template: web.yaml}}\nstatus: {u
 
 
 def secretive():
-    world = World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
-    world.settle()
-    return world
+    harness = Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
+    harness.settle()
+    return harness
 
 
-def recorded(world):
-    return document_of(world.rule, world.resource, world.observed(), world.history)
+def recorded(harness):
+    return document_of(harness.rule, harness.resource, harness.observed(), harness.history)
 
 
 def test_no_value_of_a_secret_is_recorded():
-    world = secretive()
-    world.change(
+    harness = secretive()
+    harness.change(
         key("s", "Secret"), {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": CANARY}}}
     )
-    text = json.dumps(recorded(world))
+    text = json.dumps(recorded(harness))
     assert CANARY not in text
     assert base64.b64encode(CANARY.encode()).decode() not in text
     assert "redacted-" in text, "the CR and the ConfigMap have held it, too"
-    checksum = world.objects[key("web")]["metadata"]["annotations"]["checksum"]
+    checksum = harness.objects[key("web")]["metadata"]["annotations"]["checksum"]
     assert checksum not in text, "a weak password could be guessed from it"
 
 
 def test_a_seed_is_not_recorded():
-    assert "seed" not in recorded(World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
+    assert "seed" not in recorded(Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
 
 
 def test_a_recorded_pass_is_planned_as_it_was():
-    world = secretive()
-    assert replayed(world.rule, world.resource, world.observed(), world.history, world.plan()).quiet
-    world.change(key("web"), {"data": {"url": "theirs"}})
-    (action,) = replayed(world.rule, world.resource, world.observed(), world.history, world.plan()).actions
+    harness = secretive()
+    assert replayed(harness.rule, harness.resource, harness.observed(), harness.history, harness.plan()).quiet
+    harness.change(key("web"), {"data": {"url": "theirs"}})
+    (action,) = replayed(harness.rule, harness.resource, harness.observed(), harness.history, harness.plan()).actions
     assert action.key == key("web")
 
 
@@ -82,19 +82,19 @@ def test_a_recorded_pass_is_planned_as_it_was():
     ],
 )
 def test_a_history_is_read_as_it_was_written(history):
-    world = World.of("children: {}")
-    document = document_of(world.rule, world.resource, Observed(FixedObjects(), world), history)
+    harness = Harness.of("children: {}")
+    document = document_of(harness.rule, harness.resource, Observed(FixedObjects(), harness), history)
     found = read_document(orjson.loads(orjson.dumps(document))).history
     assert found == history
 
 
 def test_what_was_learned_is_kept_but_for_secrets():
-    world = World.of(
+    harness = Harness.of(
         "children: {a: {template: a.yaml}}", {"v": "1000m"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     )
     learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
     history = History(learned={key("a"): learned, key("s", "Secret"): learned})
-    found = read_document(document_of(world.rule, world.resource, world.observed(), history)).history
+    found = read_document(document_of(harness.rule, harness.resource, harness.observed(), history)).history
     assert set(found.learned) == {key("a")}
     assert len(found.learned[key("a")]) == 1
 
@@ -174,8 +174,8 @@ def test_no_long_value_survives_anywhere(value, before, after):
 
 
 def test_the_names_of_what_is_done_are_in_the_summary():
-    world = World.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
-    assert recorded(world)["summary"] == {
+    harness = Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
+    assert recorded(harness)["summary"] == {
         "actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"],
         "quiet": False,
     }

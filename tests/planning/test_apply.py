@@ -13,7 +13,7 @@ from ruleop.kinds import ObjectKey
 from ruleop.merge import Learned, decode
 from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER
-from tests.planning.world import World, config, key
+from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 WEB = """
@@ -29,24 +29,24 @@ A_KEY = key("a")
 DEPLOYMENT = key("a", "Deployment", group="apps")
 
 
-def one(apply: str = "{}", text: str = A, v: str = "1", **more: object) -> World:
+def one(apply: str = "{}", text: str = A, v: str = "1", **more: object) -> Harness:
     extra = "".join(f", {name}: {value}" for name, value in more.items())
-    return World.of(f"children: {{a: {{template: a.yaml, apply: {apply}{extra}}}}}", {"v": v}, a=text)
+    return Harness.of(f"children: {{a: {{template: a.yaml, apply: {apply}{extra}}}}}", {"v": v}, a=text)
 
 
-def record(world: World, where=A_KEY):
-    return decode(world.objects[where]["metadata"]["annotations"][APPLIED])
+def record(harness: Harness, where=A_KEY):
+    return decode(harness.objects[where]["metadata"]["annotations"][APPLIED])
 
 
 # -- merge -------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_patch_has_uid_version_and_the_whole_desired_object():
-    world = one()
-    world.settle()
-    live = world.objects[key("a")]
-    world.edit({"v": "2"})
-    (patch,) = world.plan().actions
+    harness = one()
+    harness.settle()
+    live = harness.objects[key("a")]
+    harness.edit({"v": "2"})
+    (patch,) = harness.plan().actions
     assert isinstance(patch, Patch)
     assert patch.patch["data"] == {"v": "2"}
     assert patch.patch["metadata"] == {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
@@ -56,33 +56,33 @@ def test_a_patch_has_uid_version_and_the_whole_desired_object():
 
 def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
-    world = World.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
-    world.settle()
-    world.change(key("a"), {"data": {"theirs": "3"}})
-    world.edit({"data": {"x": "1"}})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
+    harness = Harness.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)
+    harness.settle()
+    harness.change(key("a"), {"data": {"theirs": "3"}})
+    harness.edit({"data": {"x": "1"}})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
 
 
 def test_a_normalised_value_is_learned_and_not_written_again():
-    world = one()
-    world.settle()
-    world.change(key("a"), {"data": {"v": "one"}})
-    live = world.objects[key("a")]
+    harness = one()
+    harness.settle()
+    harness.change(key("a"), {"data": {"v": "one"}})
+    live = harness.objects[key("a")]
     sent = {**live, "data": {"v": "1"}}
     learned = Learned.NOTHING.learn(
-        sent, live, world.info(world.plan().rendered[0][2] and next(iter(world.rule.children["a"].kinds))).shape
+        sent, live, harness.info(harness.plan().rendered[0][2] and next(iter(harness.rule.children["a"].kinds))).shape
     )
-    assert world.plan().actions
-    assert world.plan(History(learned={key("a"): learned})).actions == ()
+    assert harness.plan().actions
+    assert harness.plan(History(learned={key("a"): learned})).actions == ()
 
 
 def test_string_data_equals_its_base64_data():
-    world = one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ spec.v }}'}\n")
-    (create,) = world.plan().actions
+    harness = one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ spec.v }}'}\n")
+    (create,) = harness.plan().actions
     assert create.object["data"] == {"p": "MQ=="}
-    world.settle()
-    assert world.plan().quiet
+    harness.settle()
+    assert harness.plan().quiet
 
 
 def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
@@ -90,11 +90,11 @@ def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     data = {
         hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)
     }  # nothing that could be compressed
-    world = World.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
-    (problem,) = world.plan().problems
+    harness = Harness.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
+    (problem,) = harness.plan().problems
     assert "apply.strategy: server-side" in problem.message
-    assert world.plan().actions == ()
-    other = World.of("children: {a: {template: a.yaml, apply: {strategy: server-side}}}", {"data": data}, a=text)
+    assert harness.plan().actions == ()
+    other = Harness.of("children: {a: {template: a.yaml, apply: {strategy: server-side}}}", {"data": data}, a=text)
     other.settle()
     assert other.ready()[0] == "True"
     assert other.plan().quiet
@@ -114,14 +114,14 @@ def test_rules_of_an_aggregated_cluster_role_are_left_to_its_controller():
     rules: []
     """
     where = ObjectKey("rbac.authorization.k8s.io", "ClusterRole", "", "a")
-    world = World.of("reach: cluster\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=text)
-    world.settle()
+    harness = Harness.of("reach: cluster\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=text)
+    harness.settle()
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-    world.change(where, {"rules": rules})
-    assert world.plan().actions == ()
-    world.edit({"v": "2"})
-    world.settle()
-    assert world.objects[where]["rules"] == rules
+    harness.change(where, {"rules": rules})
+    assert harness.plan().actions == ()
+    harness.edit({"v": "2"})
+    harness.settle()
+    assert harness.objects[where]["rules"] == rules
 
 
 # -- create-only -------------------------------------------------------------------------------------------------------------------------
@@ -132,18 +132,18 @@ DRAWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random
 def test_a_password_is_generated_once_and_readable_after_it_exists():
     body = "children: {a: {template: a.yaml, apply: {strategy: create-only}}, b: {template: b.yaml}}"
     reader = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {sum: '{{ a.data.p | sha256(8) }}'}\n"
-    world = World.of(body, a=DRAWN, b=reader)
-    first = world.plan()
+    harness = Harness.of(body, a=DRAWN, b=reader)
+    first = harness.plan()
     assert [action.key.name for action in first.actions] == ["a"]
     assert [(wait.child, wait.for_what) for wait in first.waits] == [("b", "a.data.p")]
-    world.settle()
-    drawn = world.objects[key("a", "Secret")]["data"]
-    world.seed = b"another"
-    world.now = "2027-01-01T00:00:00Z"
-    world.settle()
-    assert world.objects[key("a", "Secret")]["data"] == drawn
-    assert world.plan().quiet
-    assert "ConfigMap/b" in world.names()
+    harness.settle()
+    drawn = harness.objects[key("a", "Secret")]["data"]
+    harness.seed = b"another"
+    harness.now = "2027-01-01T00:00:00Z"
+    harness.settle()
+    assert harness.objects[key("a", "Secret")]["data"] == drawn
+    assert harness.plan().quiet
+    assert "ConfigMap/b" in harness.names()
 
 
 NAMED = """
@@ -156,14 +156,14 @@ DRAWN_AND_READ = "children: {a: {template: a.yaml, apply: {strategy: create-only
 
 
 def test_a_child_that_reads_only_the_name_of_a_generated_secret_does_not_wait():
-    world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
-    planned = world.plan()
+    harness = Harness.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
+    planned = harness.plan()
     assert [action.key.name for action in planned.actions] == ["a", "b"]
     assert planned.waits == ()
-    world.settle()
-    assert world.objects[key("b")]["data"] == {"volume": "a", "where": "shop", "kind": "v1 Secret"}
-    assert world.writes.count("Create ConfigMap/b") == 1
-    assert "Patch ConfigMap/b" not in world.writes
+    harness.settle()
+    assert harness.objects[key("b")]["data"] == {"volume": "a", "where": "shop", "kind": "v1 Secret"}
+    assert harness.writes.count("Create ConfigMap/b") == 1
+    assert "Patch ConfigMap/b" not in harness.writes
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_child_that_reads_only_the_name_of_a_generated_secret_does_not_wait():
 )  # fmt: skip
 def test_other_fields_and_the_whole_of_it_are_not_there_yet(value: str):
     reader = f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: b}}\ndata: {{v: "{{{{ {value} }}}}"}}\n'
-    world = World.of(DRAWN_AND_READ, {"which": "data"}, a=DRAWN, b=reader)
-    planned = world.plan()
+    harness = Harness.of(DRAWN_AND_READ, {"which": "data"}, a=DRAWN, b=reader)
+    planned = harness.plan()
     assert [action.key.name for action in planned.actions] == ["a"]
     (wait,) = planned.waits
     assert wait.child == "b"
@@ -188,24 +188,24 @@ def test_a_create_only_child_is_undefined_before_it_exists():
         DRAWN_AND_READ
         + "\nstatus: {there: '{{ a is defined }}', named: '{{ a.metadata.name is defined }}', data: '{{ a.data is defined }}'}"
     )
-    world = World.of(body, a=DRAWN, b=NAMED)
-    fields = world.plan().status.projected
+    harness = Harness.of(body, a=DRAWN, b=NAMED)
+    fields = harness.plan().status.projected
     assert fields == {"there": False, "named": True, "data": False}
 
 
 def test_the_name_of_a_conflicting_object_is_not_used():
-    world = World.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
-    world.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"}})
-    assert [(wait.child, wait.for_what) for wait in world.plan().waits] == [("b", "a.metadata.name")]
+    harness = Harness.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
+    harness.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"}})
+    assert [(wait.child, wait.for_what) for wait in harness.plan().waits] == [("b", "a.metadata.name")]
 
 
 def test_passwords_differ_and_depend_on_the_seed():
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {p: '{{ random_password() }}', q: '{{ random_password() }}'}\n"
-    world = one("{strategy: create-only}", text)
-    (create,) = world.plan().actions
+    harness = one("{strategy: create-only}", text)
+    (create,) = harness.plan().actions
     assert create.object["data"]["p"] != create.object["data"]["q"]
-    assert world.plan().actions == (create,)
-    assert world.plan(seed=b"x").actions != (create,)
+    assert harness.plan().actions == (create,)
+    assert harness.plan(seed=b"x").actions != (create,)
 
 
 def drawn(metadata: str, before: str = "", after: str = "") -> str:
@@ -229,25 +229,25 @@ RANDOM_IDENTITIES = {
 
 @pytest.mark.parametrize("way", RANDOM_IDENTITIES)
 def test_a_random_name_is_rejected(way: str):
-    world = World.of(
+    harness = Harness.of(
         "reach: cluster\nchildren: {a: {template: a.yaml, apply: {strategy: create-only}}}", a=RANDOM_IDENTITIES[way]
     )
     for second in range(3):
-        world.seed, world.now = b"%d" % second, f"2026-01-01T00:00:0{second}Z"
-        world.step()
-        assert world.objects == {}
+        harness.seed, harness.now = b"%d" % second, f"2026-01-01T00:00:0{second}Z"
+        harness.step()
+        assert harness.objects == {}
     function = "random_password" if "random_password" in RANDOM_IDENTITIES[way] else "now"
     message = f"`{function}` gives the object another kind, namespace or name each time: derive them from the CR"
-    assert world.ready() == ("False", "RenderFailed", f"a: templates/a.yaml:1: {message}")
+    assert harness.ready() == ("False", "RenderFailed", f"a: templates/a.yaml:1: {message}")
 
 
 def test_random_values_outside_of_the_identity_are_allowed():
     text = drawn(
         "name: now-{{ metadata.name }}\n  labels: {at: '{{ now() | sha256(8) }}'}", "{% set s = random_password() %}\n"
     )
-    world = one("{strategy: create-only}", text + "stringData: {p: {{ s }}}\n")
-    world.settle()
-    assert world.names() == ["Secret/now-web"]
+    harness = one("{strategy: create-only}", text + "stringData: {p: {{ s }}}\n")
+    harness.settle()
+    assert harness.names() == ["Secret/now-web"]
 
 
 @pytest.mark.parametrize("length", [0, -1, 257, "'a'", "true"])
@@ -264,65 +264,65 @@ def test_the_length_of_a_password_is_checked(length: object):
 
 
 def test_a_create_only_child_is_never_changed_and_has_an_empty_record():
-    world = one("{strategy: create-only}")
-    world.settle()
-    assert record(world).fields.to_json() == {}
-    world.edit({"v": "2"})
-    assert world.plan().actions == ()
-    assert world.objects[key("a")]["data"] == {"v": "1"}
+    harness = one("{strategy: create-only}")
+    harness.settle()
+    assert record(harness).fields.to_json() == {}
+    harness.edit({"v": "2"})
+    assert harness.plan().actions == ()
+    assert harness.objects[key("a")]["data"] == {"v": "1"}
 
 
 def test_jobs_are_create_only_by_default():
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: {{ spec.v | int }}}\n"
     for apply, changed in (("{}", ()), ("{strategy: merge}", (Patch,))):
-        world = one(apply, job)
-        world.settle()
-        world.edit({"v": "2"})
-        assert tuple(map(type, world.plan().actions)) == changed
+        harness = one(apply, job)
+        harness.settle()
+        harness.edit({"v": "2"})
+        assert tuple(map(type, harness.plan().actions)) == changed
 
 
 def test_adopting_a_create_only_child_writes_only_ruleops_own_metadata():
-    world = one("{strategy: create-only}", adopt="orphans")
-    world.add(config("a", {"v": "theirs"}, labels={"x": "y"}, annotations={"n": "1"}))
-    (patch,) = world.plan().actions
+    harness = one("{strategy: create-only}", adopt="orphans")
+    harness.add(config("a", {"v": "theirs"}, labels={"x": "y"}, annotations={"n": "1"}))
+    (patch,) = harness.plan().actions
     assert patch.why == "adopted"
     assert set(patch.patch) == {"metadata"}
     assert set(patch.patch["metadata"]) == {"uid", "resourceVersion", "labels", "annotations", "ownerReferences"}
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "theirs"}
-    assert world.objects[key("a")]["metadata"]["labels"]["x"] == "y"
-    assert world.plan().quiet
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "theirs"}
+    assert harness.objects[key("a")]["metadata"]["labels"]["x"] == "y"
+    assert harness.plan().quiet
 
 
 def test_a_create_only_child_follows_its_deletion_policy():
-    world = one("{strategy: create-only}", deletion='"{{ spec.keep }}"')
-    world.edit({"v": "1", "keep": "delete"})
-    world.settle()
-    world.edit({"v": "1", "keep": "orphan"})
-    world.settle()
-    metadata = world.objects[key("a")]["metadata"]
+    harness = one("{strategy: create-only}", deletion='"{{ spec.keep }}"')
+    harness.edit({"v": "1", "keep": "delete"})
+    harness.settle()
+    harness.edit({"v": "1", "keep": "orphan"})
+    harness.settle()
+    metadata = harness.objects[key("a")]["metadata"]
     assert "ownerReferences" not in metadata
     assert OWNER in metadata["annotations"]
-    assert world.plan().quiet
-    world.edit({"v": "1", "keep": "delete"})
-    world.settle()
-    assert world.objects[key("a")]["metadata"]["ownerReferences"]
-    assert OWNER not in world.objects[key("a")]["metadata"]["annotations"]
+    assert harness.plan().quiet
+    harness.edit({"v": "1", "keep": "delete"})
+    harness.settle()
+    assert harness.objects[key("a")]["metadata"]["ownerReferences"]
+    assert OWNER not in harness.objects[key("a")]["metadata"]["annotations"]
 
 
 def test_lost_metadata_of_a_create_only_child_is_restored():
-    world = one("{strategy: create-only}")
-    world.settle()
+    harness = one("{strategy: create-only}")
+    harness.settle()
     references = [
         {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"},
-        *world.objects[key("a")]["metadata"]["ownerReferences"],
+        *harness.objects[key("a")]["metadata"]["ownerReferences"],
     ]
-    world.change(
+    harness.change(
         key("a"),
         {"metadata": {"labels": {MANAGED_BY: "Helm", "ruleop.dev/part-of": None}, "ownerReferences": references}},
     )
-    world.settle()
-    metadata = world.objects[key("a")]["metadata"]
+    harness.settle()
+    metadata = harness.objects[key("a")]["metadata"]
     assert metadata["labels"][MANAGED_BY] == "Helm"
     assert "ruleop.dev/part-of" in metadata["labels"]
     assert sorted(each["uid"] for each in metadata["ownerReferences"]) == ["cr-1", "x"]
@@ -337,62 +337,62 @@ def test_a_server_side_child_is_created_by_a_create():
 
 
 def test_a_server_side_apply_has_the_whole_desired_object():
-    world = one("{strategy: server-side}")
-    world.settle()
-    world.edit({"v": "2"})
-    (apply,) = world.plan().actions
+    harness = one("{strategy: server-side}")
+    harness.settle()
+    harness.edit({"v": "2"})
+    (apply,) = harness.plan().actions
     assert isinstance(apply, ServerSideApply)
-    assert apply.recorded == record(world).fields
-    assert apply.object["metadata"]["uid"] == world.objects[key("a")]["metadata"]["uid"]
+    assert apply.recorded == record(harness).fields
+    assert apply.object["metadata"]["uid"] == harness.objects[key("a")]["metadata"]["uid"]
     assert "resourceVersion" not in apply.object["metadata"]
     assert apply.object["data"] == {"v": "2"}
     assert APPLIED in apply.object["metadata"]["annotations"]
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "2"}
-    assert world.plan().quiet
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "2"}
+    assert harness.plan().quiet
 
 
 @pytest.mark.parametrize("strategy", ["server-side", "replace"])
 def test_ignored_fields_are_applied_with_their_live_value(strategy: str):
-    world = one(f"{{strategy: {strategy}, ignore: [spec.replicas]}}", WEB)
-    world.settle()
-    world.change(DEPLOYMENT, {"spec": {"replicas": 9}})
-    assert world.plan().actions == ()
-    world.edit({"v": "2"})
-    (action,) = world.plan().actions
+    harness = one(f"{{strategy: {strategy}, ignore: [spec.replicas]}}", WEB)
+    harness.settle()
+    harness.change(DEPLOYMENT, {"spec": {"replicas": 9}})
+    assert harness.plan().actions == ()
+    harness.edit({"v": "2"})
+    (action,) = harness.plan().actions
     assert action.object["spec"]["replicas"] == 9
-    world.settle()
-    assert world.objects[DEPLOYMENT]["spec"]["replicas"] == 9
-    assert world.plan().quiet
+    harness.settle()
+    assert harness.objects[DEPLOYMENT]["spec"]["replicas"] == 9
+    assert harness.plan().quiet
 
 
 # -- replace -------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_replacement_keeps_status_finalizers_and_owners_and_drops_other_fields():
-    world = one("{strategy: replace}")
-    world.settle()
-    assert world.plan().quiet
+    harness = one("{strategy: replace}")
+    harness.settle()
+    assert harness.plan().quiet
     references = [
         {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "x"},
-        *world.objects[key("a")]["metadata"]["ownerReferences"],
+        *harness.objects[key("a")]["metadata"]["ownerReferences"],
     ]
     more = {
         "metadata": {"finalizers": ["x/y"], "ownerReferences": references},
         "status": {"s": 1},
         "data": {"theirs": "1"},
     }
-    world.change(key("a"), more)
-    world.edit({"v": "2"})
-    (action,) = world.plan().actions
+    harness.change(key("a"), more)
+    harness.edit({"v": "2"})
+    (action,) = harness.plan().actions
     assert isinstance(action, Replace)
-    world.settle()
-    live = world.objects[key("a")]
+    harness.settle()
+    live = harness.objects[key("a")]
     assert live["data"] == {"v": "2"}
     assert live["status"] == {"s": 1}
     assert live["metadata"]["finalizers"] == ["x/y"]
     assert sorted(each["uid"] for each in live["metadata"]["ownerReferences"]) == ["cr-1", "x"]
-    assert world.plan().quiet
+    assert harness.plan().quiet
 
 
 STRATEGIES = ["merge", "server-side", "replace"]
@@ -401,24 +401,24 @@ STRATEGIES = ["merge", "server-side", "replace"]
 @pytest.mark.parametrize("after", [*STRATEGIES, "create-only"])
 @pytest.mark.parametrize("before", [*STRATEGIES, "create-only"])
 def test_a_change_of_the_strategy_has_the_same_result_as_starting_with_it(before: str, after: str):
-    world = one(f"{{strategy: {before}}}")
-    world.settle()
-    world.project = one(f"{{strategy: {after}}}").project
-    world.settle()
-    world.edit({"v": "2"})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "1" if after == "create-only" else "2"}
-    assert world.plan().quiet
+    harness = one(f"{{strategy: {before}}}")
+    harness.settle()
+    harness.project = one(f"{{strategy: {after}}}").project
+    harness.settle()
+    harness.edit({"v": "2"})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "1" if after == "create-only" else "2"}
+    assert harness.plan().quiet
 
 
 # -- ignore --------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_an_ignored_path_is_set_on_creation_and_then_left_to_others():
-    world = one("{ignore: ['spec.template.spec.containers[name=app].image']}", WEB)
-    world.settle()
-    world.change(DEPLOYMENT, {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "theirs"}]}}}})
-    assert world.plan().actions == ()
+    harness = one("{ignore: ['spec.template.spec.containers[name=app].image']}", WEB)
+    harness.settle()
+    harness.change(DEPLOYMENT, {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "theirs"}]}}}})
+    assert harness.plan().actions == ()
 
 
 PLAIN = """
@@ -438,28 +438,28 @@ stringData: {password: '{{ spec.v }}', user: '{{ spec.v }}'}
 def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, str], strategy: str):
     """The server keeps no `stringData`, and that is where the rule has the value."""
     where = key("a", "Secret")
-    world = one(f"{{strategy: {strategy}, ignore: [{path}]}}", PLAIN)
-    world.settle()
-    assert world.objects[where]["data"] == dict.fromkeys(("cert", "password", "user"), "MQ==")
-    world.change(where, {"data": {"password": "rotated"}})
-    assert world.plan().actions == ()
-    world.edit({"v": "2"})
-    world.settle()
-    assert world.objects[where]["data"] == {"password": "rotated", **ours}
-    assert world.plan().quiet
+    harness = one(f"{{strategy: {strategy}, ignore: [{path}]}}", PLAIN)
+    harness.settle()
+    assert harness.objects[where]["data"] == dict.fromkeys(("cert", "password", "user"), "MQ==")
+    harness.change(where, {"data": {"password": "rotated"}})
+    assert harness.plan().actions == ()
+    harness.edit({"v": "2"})
+    harness.settle()
+    assert harness.objects[where]["data"] == {"password": "rotated", **ours}
+    assert harness.plan().quiet
 
 
 def test_a_newly_ignored_field_keeps_its_live_value():
-    world = one("{ignore: [{path: data.v, when: spec.free}]}")
-    world.edit({"v": "1", "free": False})
-    world.settle()
-    world.edit({"v": "2", "free": True})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "1"}
-    assert "v" not in str(record(world).fields.to_json().get("data"))
-    world.edit({"v": "3", "free": False})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "3"}
+    harness = one("{ignore: [{path: data.v, when: spec.free}]}")
+    harness.edit({"v": "1", "free": False})
+    harness.settle()
+    harness.edit({"v": "2", "free": True})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "1"}
+    assert "v" not in str(record(harness).fields.to_json().get("data"))
+    harness.edit({"v": "3", "free": False})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "3"}
 
 
 def test_an_ignored_path_with_an_unknown_when_is_left_alone():
@@ -467,14 +467,14 @@ def test_an_ignored_path_with_an_unknown_when_is_left_alone():
     observe: {other: {version: v1, kind: ConfigMap, name: other}}
     children: {a: {template: a.yaml, apply: {ignore: [{path: data.v, when: other.data.x == "1"}]}}}
     """
-    world = World.of(body, {"v": "1"}, a=A)
-    world.settle()
-    world.edit({"v": "2"})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "1"}
-    world.add(config("other", {"x": "2"}))
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "2"}
+    harness = Harness.of(body, {"v": "1"}, a=A)
+    harness.settle()
+    harness.edit({"v": "2"})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "1"}
+    harness.add(config("other", {"x": "2"}))
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "2"}
     (problem,) = one("{ignore: [{path: data.v, when: spec.nope}]}").plan().problems
     assert "spec.nope is not set" in problem.message
 
@@ -483,80 +483,80 @@ def test_a_list_that_violates_its_declared_type_fails_its_child():
     text = WEB.replace('[{name: app, image: "app:{{ spec.v }}"}]', "[{name: app}, {name: app}]")
     (problem,) = one(text=text).plan().problems
     assert "the Deployment 'a'" in problem.message
-    world = one(text=WEB)
-    world.settle()
-    world.project = one(text=text).project
-    assert [problem.child for problem in world.plan().problems] == ["a"]
-    assert world.plan().actions == ()
+    harness = one(text=WEB)
+    harness.settle()
+    harness.project = one(text=text).project
+    assert [problem.child for problem in harness.plan().problems] == ["a"]
+    assert harness.plan().actions == ()
 
 
 # -- immutable fields ------------------------------------------------------------------------------------------------------------------------
 
 
-def immutable(world: World, where=A_KEY) -> World:
-    world.settle()
-    world.edit({"v": "2"})
-    world.refuse[where] = Failed(Failure.IMMUTABLE, "field is immutable")
-    world.step()
-    return world
+def immutable(harness: Harness, where=A_KEY) -> Harness:
+    harness.settle()
+    harness.edit({"v": "2"})
+    harness.refuse[where] = Failed(Failure.IMMUTABLE, "field is immutable")
+    harness.step()
+    return harness
 
 
 def test_a_change_of_an_immutable_field_fails_with_a_remedy():
-    world = immutable(one())
+    harness = immutable(one())
     way = "`apply.onImmutable: recreate` would recreate it"
-    assert world.ready() == (
+    assert harness.ready() == (
         "False",
         "ApplyFailed",
         f'a: templates/a.yaml:1: field is immutable; rejected change: data.v: "1" → "2"; {way}',
     )
-    assert world.condition("Stalled")["status"] == "True"
-    assert world.plan().actions == ()
+    assert harness.condition("Stalled")["status"] == "True"
+    assert harness.plan().actions == ()
 
 
 def test_a_changed_desired_state_is_tried_again():
-    world = immutable(one())
-    world.step()
-    world.refuse.clear()
-    world.edit({"v": "3"})
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "3"}
-    assert world.ready()[0] == "True"
+    harness = immutable(one())
+    harness.step()
+    harness.refuse.clear()
+    harness.edit({"v": "3"})
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "3"}
+    assert harness.ready()[0] == "True"
 
 
 def test_recreate_happens_once_for_each_desired_state():
-    world = immutable(one("{onImmutable: recreate}"))
-    (delete,) = world.plan().actions
+    harness = immutable(one("{onImmutable: recreate}"))
+    (delete,) = harness.plan().actions
     assert isinstance(delete, Delete)
     assert (delete.why, delete.after_writes) == ("recreate", False)
-    assert world.condition("Stalled")["status"] == "False"
-    assert {event.reason for event in world.events} == {"Synced"}
-    assert world.plan().children[0].objects[0].message == "will be recreated"
-    world.refuse.clear()
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "2"}
-    assert world.ready()[0] == "True"
-    world.refused_before({key("a"): Failed(Failure.IMMUTABLE, "field is immutable", world_digest(world))})
-    world.change(key("a"), {"data": {"v": "9"}})
-    assert world.plan().actions == ()
-    assert world.plan().problems[0].message == 'field is immutable; rejected change: data.v: "9" → "2"'
+    assert harness.condition("Stalled")["status"] == "False"
+    assert {event.reason for event in harness.events} == {"Synced"}
+    assert harness.plan().children[0].objects[0].message == "will be recreated"
+    harness.refuse.clear()
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "2"}
+    assert harness.ready()[0] == "True"
+    harness.refused_before({key("a"): Failed(Failure.IMMUTABLE, "field is immutable", world_digest(harness))})
+    harness.change(key("a"), {"data": {"v": "9"}})
+    assert harness.plan().actions == ()
+    assert harness.plan().problems[0].message == 'field is immutable; rejected change: data.v: "9" → "2"'
 
 
-def world_digest(world: World) -> str:
-    world.refuse = {}
-    before = dict(world.objects)
-    world.objects = {}
-    (create,) = world.plan(History.NONE).actions
-    world.objects = before
+def world_digest(harness: Harness) -> str:
+    harness.refuse = {}
+    before = dict(harness.objects)
+    harness.objects = {}
+    (create,) = harness.plan(History.NONE).actions
+    harness.objects = before
     return create.desired_digest
 
 
 def test_a_crash_between_the_delete_and_the_create_loses_nothing():
-    world = immutable(one("{onImmutable: recreate}"))
-    world.refuse.clear()
-    world.step(crash_after=1)
-    assert world.objects == {}
-    world.settle()
-    assert world.objects[key("a")]["data"] == {"v": "2"}
+    harness = immutable(one("{onImmutable: recreate}"))
+    harness.refuse.clear()
+    harness.step(crash_after=1)
+    assert harness.objects == {}
+    harness.settle()
+    assert harness.objects[key("a")]["data"] == {"v": "2"}
 
 
 def test_kinds_with_data_are_recreated_only_if_the_child_itself_allows_it():
@@ -564,7 +564,7 @@ def test_kinds_with_data_are_recreated_only_if_the_child_itself_allows_it():
         "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: 'c{{ spec.v }}'}\n"
     )
     where = key("a", "PersistentVolumeClaim")
-    shared = World.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
+    shared = Harness.of("apply: {onImmutable: recreate}\nchildren: {a: {template: a.yaml}}", {"v": "1"}, a=claim)
     immutable(shared, where).step()
     assert shared.plan().actions == ()
     assert "only recreated if the child itself has" in shared.ready()[2]
@@ -601,34 +601,34 @@ def as_the_server_keeps(claim):
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def grown(apply: str = "{}", **more: object) -> World:
-    world = World.of(f"children: {{a: {{template: a.yaml, apply: {apply}}}}}", {"v": "1Gi"}, a=DB)
-    world.step()
-    claims = world.objects[DB_KEY]["spec"]["volumeClaimTemplates"]
-    world.change(DB_KEY, {"spec": {"volumeClaimTemplates": list(map(as_the_server_keeps, claims))}})
-    world.settle()
-    world.edit({"v": "2Gi", **more})
+def grown(apply: str = "{}", **more: object) -> Harness:
+    harness = Harness.of(f"children: {{a: {{template: a.yaml, apply: {apply}}}}}", {"v": "1Gi"}, a=DB)
+    harness.step()
+    claims = harness.objects[DB_KEY]["spec"]["volumeClaimTemplates"]
+    harness.change(DB_KEY, {"spec": {"volumeClaimTemplates": list(map(as_the_server_keeps, claims))}})
+    harness.settle()
+    harness.edit({"v": "2Gi", **more})
     mutable = frozenset(re.findall(r"'(\w+)'", DB_SAYS))
-    world.refuse[DB_KEY] = Failed(
+    harness.refuse[DB_KEY] = Failed(
         Failure.IMMUTABLE, DB_SAYS, causes=(Cause("spec", "FieldValueForbidden", DB_SAYS, mutable),)
     )
-    world.step()
-    return world
+    harness.step()
+    return harness
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
 def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: str):
-    world = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
+    harness = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
     refused = "rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
-    assert world.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
+    assert harness.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
 def test_a_rejected_change_of_a_secret_names_fields_without_values():
-    world = immutable(
+    harness = immutable(
         one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"),
         key("a", "Secret"),
     )
-    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
+    assert "; rejected change: data.p; `apply.onImmutable" in harness.ready()[2]
 
 
 def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
@@ -636,12 +636,12 @@ def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
     observe: {s: {version: v1, kind: Secret, name: s}}
     children: {a: {template: a.yaml}}
     """
-    world = World.of(
+    harness = Harness.of(
         body,
         {"v": "1"},
         a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}', p: '{{ s.data.p }}'}\n",
     )
-    world.add(
+    harness.add(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -649,16 +649,16 @@ def test_a_rejected_change_of_a_child_that_reads_a_secret_has_no_values():
             "data": {"p": "aHVudGVyMg=="},
         }
     )
-    world.settle()
-    world.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
-    world.refuse[A_KEY] = Failed(
+    harness.settle()
+    harness.change(key("s", "Secret"), {"data": {"p": "c2VjcmV0"}})
+    harness.refuse[A_KEY] = Failed(
         Failure.IMMUTABLE,
         'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set',
         causes=(Cause("data", "FieldValueForbidden"),),
     )
-    world.step()
-    assert "; rejected change: data.p; `apply.onImmutable" in world.ready()[2]
-    assert not any(word in world.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))
+    harness.step()
+    assert "; rejected change: data.p; `apply.onImmutable" in harness.ready()[2]
+    assert not any(word in harness.ready()[2] for word in ("aHVudGVyMg", "c2VjcmV0"))
 
 
 def test_rejected_changes_are_listed_up_to_a_limit():
@@ -683,39 +683,39 @@ def test_rejected_changes_are_listed_up_to_a_limit():
     ],
 )
 def test_a_failed_write_is_reported_and_retried(failure: Failure, reason: str, stalled: str):
-    world = one()
-    world.refuse[key("a")] = Failed(failure, "no such luck")
-    world.step()
-    assert world.condition()["reason"] == reason
-    assert world.condition("Stalled")["status"] == stalled
-    assert ("no such luck" in world.ready()[2]) == (failure is not Failure.CONFLICT)
-    assert [type(action) for action in world.plan().actions] == [Create]
-    world.refuse.clear()
-    world.settle()
-    assert world.ready()[0] == "True"
+    harness = one()
+    harness.refuse[key("a")] = Failed(failure, "no such luck")
+    harness.step()
+    assert harness.condition()["reason"] == reason
+    assert harness.condition("Stalled")["status"] == stalled
+    assert ("no such luck" in harness.ready()[2]) == (failure is not Failure.CONFLICT)
+    assert [type(action) for action in harness.plan().actions] == [Create]
+    harness.refuse.clear()
+    harness.settle()
+    assert harness.ready()[0] == "True"
 
 
 def test_a_child_with_a_pending_write_is_not_ready():
-    world = one()
-    assert world.plan().children[0].objects[0].message == "is about to be created"
-    world.settle()
-    world.edit({"v": "2"})
-    assert world.plan().children[0].objects[0].message == "is about to be changed"
-    assert world.plan().children[0].state is State.PROGRESSING
+    harness = one()
+    assert harness.plan().children[0].objects[0].message == "is about to be created"
+    harness.settle()
+    harness.edit({"v": "2"})
+    assert harness.plan().children[0].objects[0].message == "is about to be changed"
+    assert harness.plan().children[0].state is State.PROGRESSING
 
 
 def test_a_settled_plan_has_no_actions_and_an_earlier_failure_is_not_its_own():
-    world = one()
-    assert world.plan_status().actions == ()
-    assert world.plan().problems == ()
-    assert world.plan_status({key("a"): Failed(Failure.FORBIDDEN, "no", "")}).problems[0].reason == "Forbidden"
+    harness = one()
+    assert harness.plan_status().actions == ()
+    assert harness.plan().problems == ()
+    assert harness.plan_status({key("a"): Failed(Failure.FORBIDDEN, "no", "")}).problems[0].reason == "Forbidden"
 
 
 def test_the_digest_covers_the_desired_state_without_ruleops_own_metadata():
-    world = one()
-    (create,) = world.plan().actions
-    world.settle()
-    world.change(key("a"), {"data": {"v": "x"}})
-    (patch,) = world.plan().actions
+    harness = one()
+    (create,) = harness.plan().actions
+    harness.settle()
+    harness.change(key("a"), {"data": {"v": "x"}})
+    (patch,) = harness.plan().actions
     assert create.desired_digest == patch.desired_digest
     assert replace(create, desired_digest="") != create

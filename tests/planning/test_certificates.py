@@ -20,7 +20,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from ruleop.planning.randomness import draw, random_password
 from ruleop.rules import ProjectErrors
 from ruleop.templating.values.budget import FUEL, METER
-from tests.planning.world import World, as_bytes, key, project
+from tests.planning.harness import Harness, as_bytes, key, project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,19 +45,19 @@ def held(obj: Mapping[str, Any]) -> dict[str, str]:
 
 def made(slots: str, spec: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
     """What the Secret holds once it is created."""
-    world = World.of(ONE, spec, x=secret(slots))
+    harness = Harness.of(ONE, spec, x=secret(slots))
     for name, value in more.items():
-        setattr(world, name, value)
-    world.settle()
-    assert world.ready()[0] == "True", world.ready()
-    return held(world.objects[key("x", "Secret")])
+        setattr(harness, name, value)
+    harness.settle()
+    assert harness.ready()[0] == "True", harness.ready()
+    return held(harness.objects[key("x", "Secret")])
 
 
 def refused(slots: str, spec: dict[str, Any] | None = None) -> str:
-    world = World.of(ONE, spec, x=secret(slots))
-    world.settle()
-    assert world.names() == []
-    return world.ready()[2]
+    harness = Harness.of(ONE, spec, x=secret(slots))
+    harness.settle()
+    assert harness.names() == []
+    return harness.ready()[2]
 
 
 def trusted(ca: str, cert: str, name: str) -> list[x509.Certificate]:
@@ -78,9 +78,9 @@ def fits(cert: str, private_key: str) -> bool:
 
 
 def test_a_client_trusts_the_example_of_a_ca_and_a_tls_secret() -> None:
-    world = World.of(ONE, x=TLS)
-    world.settle()
-    (found,) = world.objects.values()
+    harness = Harness.of(ONE, x=TLS)
+    harness.settle()
+    (found,) = harness.objects.values()
     assert (found["type"], found["metadata"]["name"]) == ("kubernetes.io/tls", "web-tls")
     data = held(found)
     assert set(data) == {"ca.crt", "tls.crt", "tls.key"}
@@ -92,9 +92,9 @@ def test_a_client_trusts_the_example_of_a_ca_and_a_tls_secret() -> None:
 
 
 def test_the_example_of_an_htpasswd_secret_authenticates_its_user() -> None:
-    world = World.of(ONE, x=USERS)
-    world.settle()
-    (found,) = world.objects.values()
+    harness = Harness.of(ONE, x=USERS)
+    harness.settle()
+    (found,) = harness.objects.values()
     data = held(found)
     user, _, hashed = data["auth"].partition(":")
     assert user == data["username"]
@@ -162,12 +162,12 @@ children:
 
 
 def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
-    world = World.of(TWO, {"names": ["one"]}, x=secret(AUTHORITY))
-    world.settle()
-    before = {name.name: held(obj) for name, obj in world.objects.items()}
-    world.edit({"names": ["one", "two"]})
-    world.settle()
-    after = {name.name: held(obj) for name, obj in world.objects.items()}
+    harness = Harness.of(TWO, {"names": ["one"]}, x=secret(AUTHORITY))
+    harness.settle()
+    before = {name.name: held(obj) for name, obj in harness.objects.items()}
+    harness.edit({"names": ["one", "two"]})
+    harness.settle()
+    after = {name.name: held(obj) for name, obj in harness.objects.items()}
     assert {name: after[name] for name in before} == before
     for name in ("one", "two"):
         assert trusted(after["x"]["tls.crt"], after[name]["crt"], name)
@@ -175,7 +175,7 @@ def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
 
 def test_a_recorded_pass_gives_the_same_certificate_again() -> None:
     slots = f"{AUTHORITY}\n{{% set cert = genSignedCert('web', dns=['web'], ca=authority) %}}\nc: {{{{ cert.Cert }}}}\nh: {{{{ htpasswd('me', 'secret', rounds=5) }}}}"
-    one, two = World.of(ONE, x=secret(slots)), World.of(ONE, x=secret(slots))
+    one, two = Harness.of(ONE, x=secret(slots)), Harness.of(ONE, x=secret(slots))
     assert as_bytes(one.plan()) == as_bytes(two.plan())
     assert made(slots) == made(slots)
     other = made(slots, seed=b"other")
@@ -189,26 +189,26 @@ def test_passwords_are_uniform_and_stable() -> None:
 
 
 def test_existing_certificates_are_not_generated_again() -> None:
-    world = World.of(
+    harness = Harness.of(
         ONE,
         x=secret(
             f"{AUTHORITY}\n{{% set cert = genSignedCert('web', dns=['web'], ca=authority) %}}\nc: {{{{ cert.Cert }}}}\nh: {{{{ htpasswd('me', 'p', rounds=8) }}}}"
         ),
     )
-    world.settle()
-    before = dict(world.objects)
-    world.seed, world.now = b"another", "2027-01-01T00:00:00Z"
-    planned = world.plan()
+    harness.settle()
+    before = dict(harness.objects)
+    harness.seed, harness.now = b"another", "2027-01-01T00:00:00Z"
+    planned = harness.plan()
     assert METER.fuel > FUEL - 2_000
     assert not planned.actions
     (child,) = (body for id_, _, body in planned.rendered if id_ == "x")
     assert "made when the object is created" in child["stringData"]["c"]
     assert child["stringData"]["h"].startswith("me:made when the object is created")
-    world.settle()
-    assert world.objects == before
-    world.delete(key("x", "Secret"))
-    world.settle()
-    assert x509.load_pem_x509_certificate(held(world.objects[key("x", "Secret")])["c"].encode())
+    harness.settle()
+    assert harness.objects == before
+    harness.delete(key("x", "Secret"))
+    harness.settle()
+    assert x509.load_pem_x509_certificate(held(harness.objects[key("x", "Secret")])["c"].encode())
 
 
 @pytest.mark.parametrize(
@@ -216,10 +216,10 @@ def test_existing_certificates_are_not_generated_again() -> None:
 )
 def test_certificates_and_hashes_cannot_be_used_in_names(slot: str) -> None:
     template = f"{{% set name = {slot} %}}\napiVersion: v1\nkind: Secret\nmetadata: {{name: x-{{{{ name }}}}}}\n"
-    world = World.of(ONE, x=template)
-    world.settle()
-    assert world.names() == []
-    assert "gives the object another kind, namespace or name each time" in world.ready()[2]
+    harness = Harness.of(ONE, x=template)
+    harness.settle()
+    assert harness.names() == []
+    assert "gives the object another kind, namespace or name each time" in harness.ready()[2]
 
 
 CA = "{% set ca = genCA('ca') %}\n{% set other = genCA('other') %}\n{% set leaf = genSelfSignedCert('leaf') %}\n"
@@ -271,11 +271,11 @@ def test_hostile_names_are_escaped_in_a_certificate_or_rejected() -> None:
 @pytest.mark.parametrize("call", ["htpasswd(item ~ '', 'x', rounds=12)", "genCA('x', key_type='rsa')"])
 def test_the_work_of_one_pass_is_limited(call: str) -> None:
     body = "children: {x: {template: x.yaml, forEach: range(40), apply: {strategy: create-only}}}"
-    world = World.of(
+    harness = Harness.of(
         body,
         x=f"apiVersion: v1\nkind: Secret\nmetadata: {{name: 'x-{{{{ item }}}}'}}\nstringData: {{a: '{{{{ ({call}) | to_json }}}}'}}\n",
     )
-    planned = world.plan()
+    planned = harness.plan()
     assert not planned.actions
     assert (
         "the certificates and password hashes of this resource take too long to generate in one reconcile: generate fewer of them, or hashes with fewer rounds"

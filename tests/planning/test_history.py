@@ -24,11 +24,11 @@ from ruleop.planning.actions import ChildReport, FieldConflict, ObjectReport, St
 from ruleop.planning.drift import ENOUGH, Reverted
 from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
 from ruleop.planning.writes import Verb
-from tests.planning.world import World
+from tests.planning.harness import Harness
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
 IMMUTABLE = Failed(Failure.IMMUTABLE, "it cannot change", "digest")
-KINDS = World.of("children: {}")
+KINDS = Harness.of("children: {}")
 PLAN = Plan(ObjectKey("example.com", "App", "shop", "web"), "cr-1", "App.example.com", "rule", 1)
 
 

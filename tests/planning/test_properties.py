@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer
 from ruleop.planning.marks import APPLIED
-from tests.planning.world import World, app, as_bytes, config, key, project
+from tests.planning.harness import Harness, app, as_bytes, config, key, project
 
 FILES = {
     "db": """
@@ -99,11 +99,11 @@ SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[Healt
 THEIRS = (config("theirs", {"x": "1"}), {**config("e-b", {"x": "1"})}, config("kept", {}, labels={"app": "other"}))
 
 
-def world_of(which: tuple[str, bool], spec: dict[str, Any], foreign: int = 0) -> World:
-    world = World(PROJECTS[which], app(spec))
+def world_of(which: tuple[str, bool], spec: dict[str, Any], foreign: int = 0) -> Harness:
+    harness = Harness(PROJECTS[which], app(spec))
     for obj in THEIRS[:foreign]:
-        world.add(obj)
-    return world
+        harness.add(obj)
+    return harness
 
 
 def shuffled(value: Any) -> Any:
@@ -122,44 +122,46 @@ def touched(planned: Plan) -> set[Any]:
 def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(
     start: Any, spec: Any, foreign: int, passes: int
 ):
-    world = world_of(*start, foreign)
+    harness = world_of(*start, foreign)
     for _ in range(passes):
-        world.controllers()
-        world.step()
-    world.edit(spec)
-    before = copy.deepcopy((world.resource, world.objects))
-    first, second = world.plan(), world.plan()
+        harness.controllers()
+        harness.step()
+    harness.edit(spec)
+    before = copy.deepcopy((harness.resource, harness.objects))
+    first, second = harness.plan(), harness.plan()
     assert as_bytes(first) == as_bytes(second)
-    assert (world.resource, world.objects) == before
-    other = World(
-        world.project, shuffled(world.resource), {key_: shuffled(obj) for key_, obj in reversed(world.objects.items())}
+    assert (harness.resource, harness.objects) == before
+    other = Harness(
+        harness.project,
+        shuffled(harness.resource),
+        {key_: shuffled(obj) for key_, obj in reversed(harness.objects.items())},
     )
-    other.history = world.history
+    other.history = harness.history
     assert as_bytes(other.plan()) == as_bytes(first)
 
 
 @SETTINGS
 @given(WORLDS, st.lists(SPECS, max_size=3), st.integers(0, 3))
 def test_plans_converge_from_any_state_and_keep_fields_of_others(start: Any, history: Any, foreign: int):
-    world = world_of(*start, foreign)
-    theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
+    harness = world_of(*start, foreign)
+    theirs = {key_: copy.deepcopy(obj) for key_, obj in harness.objects.items()}
     for spec in history:
-        world.controllers()
-        world.step()
-        world.edit(spec)
-    world.settle(20)
-    assert world.plan().quiet
-    assert all(world.objects[key_] == obj for key_, obj in theirs.items())
-    assert not touched(world.plan()) & theirs.keys()
+        harness.controllers()
+        harness.step()
+        harness.edit(spec)
+    harness.settle(20)
+    assert harness.plan().quiet
+    assert all(harness.objects[key_] == obj for key_, obj in theirs.items())
+    assert not touched(harness.plan()) & theirs.keys()
 
 
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 6))
 def test_a_crash_after_any_write_ends_in_the_same_state(start: Any, spec: Any, writes: int):
     calm, shaken = world_of(*start), world_of(*start)
-    for world in (calm, shaken):
-        world.settle(20)
-        world.edit(spec)
+    for harness in (calm, shaken):
+        harness.settle(20)
+        harness.edit(spec)
     calm.settle(20)
     shaken.step(crash_after=writes)
     shaken.settle(20)
@@ -169,19 +171,19 @@ def test_a_crash_after_any_write_ends_in_the_same_state(start: Any, spec: Any, w
 @SETTINGS
 @given(WORLDS, st.integers(0, 8), st.integers(0, 3))
 def test_a_deletion_with_crashes_leaves_only_orphans_and_objects_of_others(start: Any, when: int, foreign: int):
-    world = world_of(*start, foreign)
-    theirs = {key_: copy.deepcopy(obj) for key_, obj in world.objects.items()}
-    world.settle(20)
-    world.end()
+    harness = world_of(*start, foreign)
+    theirs = {key_: copy.deepcopy(obj) for key_, obj in harness.objects.items()}
+    harness.settle(20)
+    harness.end()
     for number in range(20):
-        if world.resource is None:
+        if harness.resource is None:
             break
-        world.controllers()
-        world.step(crash_after=1 if number == when else None)
-    assert world.resource is None
+        harness.controllers()
+        harness.step(crash_after=1 if number == when else None)
+    assert harness.resource is None
     kept = {key("kept")} if start[1]["keep"] and start[1]["v"] != "bad" else set()
-    assert world.objects.keys() - theirs.keys() <= kept
-    assert all(world.objects[key_] == obj for key_, obj in theirs.items())
+    assert harness.objects.keys() - theirs.keys() <= kept
+    assert all(harness.objects[key_] == obj for key_, obj in theirs.items())
 
 
 @SETTINGS
@@ -196,9 +198,9 @@ def test_a_changed_cr_ends_in_the_same_state_as_a_new_one(start: Any, spec: Any)
     changed.settle(20)
     fresh.settle(20)
     there, here = changed.masked(), fresh.masked()
-    for world in (there, here):
-        world.pop("the CR")
-        for obj in world.values():
+    for harness in (there, here):
+        harness.pop("the CR")
+        for obj in harness.values():
             del obj["metadata"]["annotations"][
                 APPLIED
             ]  # it also says which maps we made, and the record itself makes one

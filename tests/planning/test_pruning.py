@@ -9,30 +9,30 @@ from ruleop.merge.fields import FieldSet
 from ruleop.planning import Delete, Failed, Failure, Patch
 from ruleop.planning.apply import record_of
 from ruleop.planning.marks import APPLIED, OWNER, PART_OF
-from tests.planning.world import FINALIZER, World, app, config, key
+from tests.planning.harness import FINALIZER, Harness, app, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
 BODY = "children: {a: {template: a.yaml, waitFor: spec.go%s}, b: {template: b.yaml%s}}"
 
 
-def world(a: str = "", b: str = "") -> World:
-    found = World.of(BODY % (a, b), {"name": "a", "v": "1", "go": True}, a=A, b=B)
+def harness(a: str = "", b: str = "") -> Harness:
+    found = Harness.of(BODY % (a, b), {"name": "a", "v": "1", "go": True}, a=A, b=B)
     found.settle()
     return found
 
 
-def renamed(found: World, **more: object) -> World:
+def renamed(found: Harness, **more: object) -> Harness:
     found.edit({"name": "other", "v": "1", "go": True, **more})
     return found
 
 
-def deletes(found: World) -> list[str]:
+def deletes(found: Harness) -> list[str]:
     return [action.key.name for action in found.plan().actions if isinstance(action, Delete)]
 
 
 def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_version():
-    found = renamed(world())
+    found = renamed(harness())
     (create, delete) = found.plan().actions
     assert create.key.name == "other"
     assert isinstance(delete, Delete)
@@ -46,14 +46,14 @@ def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_versi
 def test_the_child_sets_the_propagation_of_its_deletes():
     assert (
         next(
-            each for each in renamed(world(", propagation: foreground")).plan().actions if isinstance(each, Delete)
+            each for each in renamed(harness(", propagation: foreground")).plan().actions if isinstance(each, Delete)
         ).propagation
         == "foreground"
     )
 
 
 def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
-    found = renamed(world())
+    found = renamed(harness())
     del found.resource["spec"]["v"]
     assert deletes(found) == []
 
@@ -68,7 +68,7 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
     ],
 )
 def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(said: str):
-    found = World.of(
+    found = Harness.of(
         BODY % ("", "") + "\n" + said,
         {"name": "a", "v": "1", "go": True, "nope": "1"},
         a=A,
@@ -87,7 +87,7 @@ def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_thou
 
 
 def test_a_status_that_only_waits_holds_no_pruning_up():
-    found = World.of(
+    found = Harness.of(
         BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B
     )
     found.settle()
@@ -95,13 +95,13 @@ def test_a_status_that_only_waits_holds_no_pruning_up():
 
 
 def test_nothing_is_pruned_in_a_pass_with_a_name_that_is_taken():
-    found = world()
+    found = harness()
     found.add(config("other"))
     assert deletes(renamed(found)) == []
 
 
 def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
-    found = renamed(world())
+    found = renamed(harness())
     found.refuse[key("other")] = Failed(Failure.OTHER, "no")
     found.step()
     assert "ConfigMap/a" in found.names()
@@ -111,19 +111,19 @@ def test_nothing_is_pruned_when_a_write_of_the_pass_fails():
 
 
 def test_an_old_rejection_does_not_delay_pruning():
-    found = renamed(world())
+    found = renamed(harness())
     found.refused_before({key("b"): Failed(Failure.IMMUTABLE, "no", "another wish")})
     assert deletes(found) == ["a"]
 
 
 def test_nothing_is_pruned_while_the_rules_are_new():
-    found = renamed(world())
+    found = renamed(harness())
     found.held_until = "2026-01-01T12:00:30Z"
     assert deletes(found) == []
 
 
 def test_while_pruning_is_held_back_the_cr_reports_what_and_until_when():
-    found = world()
+    found = harness()
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found)
     found.held_until = "2026-01-01T12:00:30Z"
@@ -144,7 +144,7 @@ def test_while_pruning_is_held_back_the_cr_reports_what_and_until_when():
 
 
 def test_objects_to_be_released_are_reported_as_such():
-    found = world(", deletion: orphan")
+    found = harness(", deletion: orphan")
     renamed(found)
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
@@ -152,14 +152,14 @@ def test_objects_to_be_released_are_reported_as_such():
 
 
 def test_new_rules_without_pruning_delay_nothing():
-    found = world()
+    found = harness()
     found.held_until = "2026-01-01T12:00:30Z"
     found.settle()
     assert found.ready()[0] == "True"
 
 
 def test_held_back_pruning_is_reported_beside_waits():
-    found = world()
+    found = harness()
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found, go=False)
     found.held_until = "2026-01-01T12:00:30Z"
@@ -169,7 +169,7 @@ def test_held_back_pruning_is_reported_beside_waits():
 
 
 def test_a_waiting_child_keeps_its_own_objects_and_those_without_a_record():
-    found = world()
+    found = harness()
     found.change(key("b"), {"metadata": {"annotations": {APPLIED: encode(Record("gone", FieldSet()))}}})
     left_behind(found, config("bare", {}))
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
@@ -180,7 +180,7 @@ def test_a_waiting_child_keeps_its_own_objects_and_those_without_a_record():
 
 
 def test_a_waiting_child_keeps_objects_of_its_kinds_with_unknown_ids():
-    found = world()
+    found = harness()
     left_behind(found, config("dropped"), "dropped")
     left_behind(found, {**config("dropped"), "apiVersion": "example.com/v1"}, "dropped")
     renamed(found, go=False)
@@ -189,7 +189,7 @@ def test_a_waiting_child_keeps_objects_of_its_kinds_with_unknown_ids():
     assert sorted(deletes(found)) == ["a", "dropped", "dropped"]
 
 
-def left_behind(found: World, obj: dict, id_: str = "") -> None:
+def left_behind(found: Harness, obj: dict, id_: str = "") -> None:
     """An object of the CR, recorded for this id."""
     model = found.objects[key("b")]["metadata"]
     notes = {"annotations": {APPLIED: encode(Record(id_, FieldSet()))}} if id_ else {}
@@ -205,10 +205,10 @@ def test_a_waiting_child_with_a_new_id_keeps_its_object():
     claim = (
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {volumeName: '{{ spec.volume }}'}}"
     )
-    found = World.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
+    found = Harness.of(f"children: {{data: {{object: {claim}}}}}", {"volume": "x"})
     found.settle()
     uid = found.objects[key("data", "PersistentVolumeClaim")]["metadata"]["uid"]
-    found.project = World.of(f"children: {{storage: {{waitFor: spec.go, object: {claim}}}}}").project
+    found.project = Harness.of(f"children: {{storage: {{waitFor: spec.go, object: {claim}}}}}").project
     found.edit({"volume": "x", "go": False})
     found.settle()
     assert found.ready()[1] == "Waiting"
@@ -220,7 +220,7 @@ def test_a_waiting_child_with_a_new_id_keeps_its_object():
 
 
 def test_an_object_that_is_being_deleted_is_not_deleted_again():
-    found = world()
+    found = harness()
     found.change(key("a"), {"metadata": {"finalizers": ["x/y"]}})
     renamed(found)
     found.settle()
@@ -234,7 +234,7 @@ def test_an_object_that_is_being_deleted_is_not_deleted_again():
 
 
 def test_an_orphan_no_longer_desired_is_released():
-    found = renamed(world(", deletion: orphan"))
+    found = renamed(harness(", deletion: orphan"))
     (release,) = [action for action in found.plan().actions if isinstance(action, Patch)]
     assert release.why == "released"
     assert release.needs == {"a"}
@@ -247,15 +247,15 @@ def test_an_orphan_no_longer_desired_is_released():
 
 def test_a_removed_id_is_pruned_by_the_policy_on_its_object():
     for policy, left in (("delete", ["ConfigMap/b"]), ("orphan", ["ConfigMap/a", "ConfigMap/b"])):
-        found = world(f", deletion: {policy}")
-        found.project = World.of("children: {b: {template: b.yaml}}", b=B).project
+        found = harness(f", deletion: {policy}")
+        found.project = Harness.of("children: {b: {template: b.yaml}}", b=B).project
         found.settle()
         assert found.names() == left
         assert found.finalizers == []
 
 
 def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
-    found = World.of(
+    found = Harness.of(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
         {"name": "a", "on": True, "keep": "orphan"},
         a=A,
@@ -267,7 +267,7 @@ def test_a_policy_that_cannot_be_evaluated_is_read_from_the_object():
 
 
 def test_the_policy_of_the_last_rules_counts_when_a_child_is_removed():
-    found = World.of(
+    found = Harness.of(
         "children: {a: {template: a.yaml, when: spec.on, deletion: '{{ spec.keep }}'}}",
         {"name": "a", "on": True, "keep": "delete"},
         a=A,
@@ -281,7 +281,7 @@ def test_the_policy_of_the_last_rules_counts_when_a_child_is_removed():
 def test_each_item_keeps_its_deletion_policy():
     body = "children: {a: {template: a.yaml, forEach: spec.items, deletion: '{{ item.keep }}'}}"
     text = A.replace("spec.name", "item.name")
-    found = World.of(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
+    found = Harness.of(body, {"items": [{"name": "x", "keep": "orphan"}, {"name": "z", "keep": "delete"}]}, a=text)
     found.settle()
     found.edit({"items": []})
     found.settle()
@@ -289,15 +289,15 @@ def test_each_item_keeps_its_deletion_policy():
 
 
 def test_a_cr_that_moves_to_another_watch_loses_the_children_of_the_old_one():
-    found = world()
-    found.project = World.of("children: {c: {template: c.yaml}}", c=B.replace("name: b", "name: c")).project
+    found = harness()
+    found.project = Harness.of("children: {c: {template: c.yaml}}", c=B.replace("name: b", "name: c")).project
     found.settle()
     assert found.names() == ["ConfigMap/c"]
 
 
 def test_a_child_that_moves_to_finalize_is_pruned_and_recreated_in_the_deletion():
-    found = world()
-    found.project = World.of("children: {b: {template: b.yaml}}\nfinalize: {a: {template: a.yaml}}", a=A, b=B).project
+    found = harness()
+    found.project = Harness.of("children: {b: {template: b.yaml}}\nfinalize: {a: {template: a.yaml}}", a=A, b=B).project
     found.settle()
     assert found.names() == ["ConfigMap/b"]
     assert found.finalizers == [FINALIZER]
@@ -307,7 +307,7 @@ def test_children_are_pruned_in_reverse_order_and_unknown_ones_first():
     body = "children: {web: {template: web.yaml, when: spec.on}, db: {template: db.yaml, when: spec.on}, last: {template: last.yaml, when: spec.on}}"
     texts = {name: B.replace("name: b", f"name: {name}").replace("{{ spec.v }}", "1") for name in ("db", "last")}
     web = B.replace("name: b", "name: web").replace("{{ spec.v }}", "{{ db.metadata.name }}")
-    found = World.of(body, {"on": True}, web=web, **texts)
+    found = Harness.of(body, {"on": True}, web=web, **texts)
     found.settle()
     found.change(key("last"), {"metadata": {"annotations": {APPLIED: encode(Record("x", FieldSet()))}}})
     found.edit({"on": False})
@@ -316,7 +316,7 @@ def test_children_are_pruned_in_reverse_order_and_unknown_ones_first():
 
 @pytest.mark.parametrize("hint", [{}, {"labels": {PART_OF: "x"}}])
 def test_objects_of_others_are_never_pruned(hint: dict):
-    found = world()
+    found = harness()
     found.add(config("theirs", {}, **hint))
     theirs = {"labels": {PART_OF: found.objects[key("a")]["metadata"]["labels"][PART_OF]}}
     found.add(config("labelled", {}, **theirs))
@@ -324,7 +324,7 @@ def test_objects_of_others_are_never_pruned(hint: dict):
 
 
 def test_ruleops_own_metadata_is_removed_and_that_of_others_stays():
-    found = world(", deletion: orphan")
+    found = harness(", deletion: orphan")
     more = {
         "labels": {"x": "y"},
         "annotations": {"n": "1"},

@@ -8,25 +8,25 @@ import pytest
 
 from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.planning import Failed, Failure, KindInfo, Plan
-from tests.planning.world import World, app, config, key, repr_of, rule
+from tests.planning.harness import Harness, app, config, key, repr_of, rule
 
 HEAD_GLOBAL = "- group: example.com\n  version: v1\n  kind: Global\n"
 
 
-def only(text: str, more: str = "", **spec: object) -> World:
-    return World.of(f"{more}\nchildren: {{a: {{template: a.yaml}}}}", spec, a=text)
+def only(text: str, more: str = "", **spec: object) -> Harness:
+    return Harness.of(f"{more}\nchildren: {{a: {{template: a.yaml}}}}", spec, a=text)
 
 
 def problem(text: str, more: str = "", **spec: object) -> str:
-    world = only(text, more, **spec)
-    planned = world.plan()
+    harness = only(text, more, **spec)
+    planned = harness.plan()
     assert planned.actions == ()
     (found,) = planned.problems
     assert found.child == "a"
     assert found.reason == "RenderFailed"
     assert str(found.site).startswith("templates/a.yaml")
-    world.settle()
-    assert world.objects == {}
+    harness.settle()
+    assert harness.objects == {}
     return found.message
 
 
@@ -42,9 +42,9 @@ def test_another_namespace_needs_reach():
         message
         == "the ConfigMap 'a' is in the namespace 'kube-system', not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
     )
-    world = only(MAP, "reach: cluster", metadata={"name": "a", "namespace": "far"})
-    world.settle()
-    assert [str(each) for each in world.objects] == ["ConfigMap/far/a"]
+    harness = only(MAP, "reach: cluster", metadata={"name": "a", "namespace": "far"})
+    harness.settle()
+    assert [str(each) for each in harness.objects] == ["ConfigMap/far/a"]
     same = only(MAP, metadata={"name": "a", "namespace": "shop"})
     same.settle()
     assert [str(each) for each in same.objects] == ["ConfigMap/shop/a"]
@@ -63,23 +63,23 @@ def test_a_cluster_scoped_object_needs_reach():
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
     for more, said in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
-        world = only(text, more)
-        world.infos["Zone"] = KindInfo(Kind("x.io", "v1", "Zone"), namespaced=False)
-        planned = world.plan()
+        harness = only(text, more)
+        harness.infos["Zone"] = KindInfo(Kind("x.io", "v1", "Zone"), namespaced=False)
+        planned = harness.plan()
         if said:
             assert said in planned.problems[0].message
             assert planned.actions == ()
         else:
-            world.settle()
-            assert [str(each) for each in world.objects] == ["Zone/a"]
-            assert "namespace" not in next(iter(world.objects.values()))["metadata"]
+            harness.settle()
+            assert [str(each) for each in harness.objects] == ["Zone/a"]
+            assert "namespace" not in next(iter(harness.objects.values()))["metadata"]
 
 
 def test_a_child_of_a_cluster_scoped_cr_needs_a_namespace():
-    world = World.of("children: {a: {template: a.yaml}}\nreach: cluster", head=HEAD_GLOBAL, a=MAP)
-    world.resource = {**app({"metadata": {"name": "a"}}), "kind": "Global"}
-    del world.resource["metadata"]["namespace"]
-    assert "needs a namespace, and a cluster-scoped CR has none" in world.plan().problems[0].message
+    harness = Harness.of("children: {a: {template: a.yaml}}\nreach: cluster", head=HEAD_GLOBAL, a=MAP)
+    harness.resource = {**app({"metadata": {"name": "a"}}), "kind": "Global"}
+    del harness.resource["metadata"]["namespace"]
+    assert "needs a namespace, and a cluster-scoped CR has none" in harness.plan().problems[0].message
 
 
 WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-scoped: set `namespace`'
@@ -90,16 +90,16 @@ WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-s
 def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespace: str):
     # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
     observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
-    world = World.of(
+    harness = Harness.of(
         f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}")
     )
-    del world.resource["metadata"]["namespace"]
-    world.resource["kind"] = "Global"
-    world.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"))
-    (found,) = world.plan().problems
+    del harness.resource["metadata"]["namespace"]
+    harness.resource["kind"] = "Global"
+    harness.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"))
+    (found,) = harness.plan().problems
     assert (found.reason, str(found.site), found.message) == ("RenderFailed", "watches.yaml:5:13", WHERE)
-    world.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"), namespaced=False)
-    assert WHERE not in public(world.plan())
+    harness.infos["Thing"] = KindInfo(Kind("x.io", "v1", "Thing"), namespaced=False)
+    assert WHERE not in public(harness.plan())
 
 
 # -- fields that are not the author's ------------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def test_invalid_metadata_is_rejected(metadata: object, said: str):
 
 def test_rbac_kinds_allow_more_names_but_no_slashes():
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: '{{ spec.name }}'}\n"
-    world = only(role, name="system:Reader")
-    world.settle()
-    assert world.names() == ["Role/system:Reader"]
+    harness = only(role, name="system:Reader")
+    harness.settle()
+    assert harness.names() == ["Role/system:Reader"]
     for name in ("a/b", "..", ".", "a%2f"):
         assert "a name has" in problem(role, name=name)
 
@@ -168,18 +168,18 @@ def test_a_kind_that_the_template_does_not_declare_is_rejected():
         "children: {a: {template: a.yaml}}", a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     ).children["a"]
     child = replace(child, kinds=frozenset({Kind("", "v1", "Secret")}))
-    world = only(MAP, metadata={"name": "a"})
-    world.project = replace(world.project, rules=(replace(world.rule, children={"a": child}),))
-    assert "declares only: v1 Secret" in world.plan().problems[0].message
+    harness = only(MAP, metadata={"name": "a"})
+    harness.project = replace(harness.project, rules=(replace(harness.rule, children={"a": child}),))
+    assert "declares only: v1 Secret" in harness.plan().problems[0].message
 
 
 def test_the_kind_is_declared_by_the_branch_that_is_rendered():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-    world = only(
+    harness = only(
         "{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False
     )
-    world.settle()
-    assert world.names() == ["Secret/a"]
+    harness.settle()
+    assert harness.names() == ["Secret/a"]
 
 
 def test_a_rendered_value_that_is_not_an_object_is_rejected():
@@ -213,7 +213,7 @@ def reading(name: str, value: str) -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{v: '{value}'}}\n"
 
 
-def secretive(**texts: str) -> World:
+def secretive(**texts: str) -> Harness:
     files = {
         "copy": COPY,
         "reader": reading("reader", "{{ copy.data.p }}"),
@@ -222,8 +222,8 @@ def secretive(**texts: str) -> World:
         "plain": reading("plain", "{{ spec.v }}"),
         "direct": reading("direct", "{{ source.data.p }}"),
     }
-    world = World.of(SECRETS, {"v": "1"}, **{**files, **texts})
-    world.add(
+    harness = Harness.of(SECRETS, {"v": "1"}, **{**files, **texts})
+    harness.add(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -231,7 +231,7 @@ def secretive(**texts: str) -> World:
             "data": {"p": "YzRuNHJ5"},
         }
     )
-    return world
+    return harness
 
 
 def public(planned: Plan) -> str:
@@ -241,32 +241,32 @@ def public(planned: Plan) -> str:
 
 
 def test_data_of_a_secret_reaches_only_children():
-    world = secretive()
+    harness = secretive()
     for _ in range(4):
-        planned = world.plan()
+        planned = harness.plan()
         assert CANARY not in public(planned)
         assert "YzRuNHJ5" not in public(planned)
-        world.step()
-    assert world.objects[key("copy", "Secret")]["data"] == {"p": "YzRuNHJ5"}
-    assert "YzRuNHJ5" not in repr([obj["metadata"] for obj in world.objects.values()])
+        harness.step()
+    assert harness.objects[key("copy", "Secret")]["data"] == {"p": "YzRuNHJ5"}
+    assert "YzRuNHJ5" not in repr([obj["metadata"] for obj in harness.objects.values()])
 
 
 @pytest.mark.parametrize("name", ["copy", "reader", "indirect", "lively", "direct"])
 @pytest.mark.parametrize("failure", list(Failure))
 def test_server_messages_about_a_child_that_reads_a_secret_are_reduced_to_the_field(name: str, failure: Failure):
-    world = secretive()
+    harness = secretive()
     where = key(name, "Secret" if name == "copy" else "ConfigMap")
     message = f'{where.kind} "{name}" is invalid: data[p]: Invalid value: "{CANARY}": data.x: Invalid value: {CANARY}'
-    world.settle()
-    world.change(where, {"data": {"p": "x", "v": "x"}})
-    world.refuse[where] = Failed(failure, message)
-    world.step()
-    assert CANARY not in repr(world.status) + repr(world.events)
-    actions = world.plan().actions
+    harness.settle()
+    harness.change(where, {"data": {"p": "x", "v": "x"}})
+    harness.refuse[where] = Failed(failure, message)
+    harness.step()
+    assert CANARY not in repr(harness.status) + repr(harness.events)
+    actions = harness.plan().actions
     failed = {where: Failed(failure, message, actions[0].desired_digest if actions else "")}
-    assert CANARY not in public(world.plan_status(failed))
-    world.refused_before(failed)
-    assert CANARY not in public(world.plan())
+    assert CANARY not in public(harness.plan_status(failed))
+    harness.refused_before(failed)
+    assert CANARY not in public(harness.plan())
 
 
 READING = f"""
@@ -293,48 +293,48 @@ READERS = {
 @pytest.mark.parametrize("way", READERS)
 def test_every_way_of_reading_a_secret_is_recognised(way: str):
     child, slot = READERS[way]
-    world = World.of(READING + child, mid=reading("mid", "{{ s.data.p }}"), bye=reading("bye", slot))
+    harness = Harness.of(READING + child, mid=reading("mid", "{{ s.data.p }}"), bye=reading("bye", slot))
     message = f'create configmaps shop/bye: ConfigMap "bye" is invalid: data.v: Invalid value: "{CANARY}"'
     redacted = "create configmaps shop/bye: rejected by the API server (422 Invalid): data.v: Invalid value"
-    world.refuse[key("bye")] = Failed(Failure.INVALID, message, redacted=redacted)
-    world.step()
-    world.step()
+    harness.refuse[key("bye")] = Failed(Failure.INVALID, message, redacted=redacted)
+    harness.step()
+    harness.step()
     if "finalize" in way:
-        world.end()
-        world.step()
-    assert "Create ConfigMap/bye" in world.writes
-    assert CANARY not in repr(world.status) + repr(world.events)
-    assert redacted in world.ready()[2]
+        harness.end()
+        harness.step()
+    assert "Create ConfigMap/bye" in harness.writes
+    assert CANARY not in repr(harness.status) + repr(harness.events)
+    assert redacted in harness.ready()[2]
 
 
 def test_a_rejection_of_an_unknown_form_is_still_reported():
-    world = secretive()
-    world.settle()
+    harness = secretive()
+    harness.settle()
     where = key("copy", "Secret")
-    world.change(where, {"data": {"p": "x"}})
-    world.refuse[where] = Failed(Failure.INVALID, f"admission webhook said {CANARY}")
-    world.step()
-    assert world.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server")
+    harness.change(where, {"data": {"p": "x"}})
+    harness.refuse[where] = Failed(Failure.INVALID, f"admission webhook said {CANARY}")
+    harness.step()
+    assert harness.ready()[2].startswith("copy: templates/copy.yaml:1: rejected by the API server")
 
 
 @pytest.mark.parametrize("failure", [Failure.INVALID, Failure.FORBIDDEN, Failure.OTHER])
 def test_of_an_object_whose_rule_is_gone_nobody_knows_what_it_holds(failure: Failure):
-    world = secretive()
-    world.settle()
-    world.project = World.of("children: {plain: {template: plain.yaml}}", plain=reading("plain", "x")).project
+    harness = secretive()
+    harness.settle()
+    harness.project = Harness.of("children: {plain: {template: plain.yaml}}", plain=reading("plain", "x")).project
     redacted = "delete configmaps shop/reader: rejected by the API server (403 Forbidden)"
-    world.refuse[key("reader")] = Failed(failure, f"admission webhook said {CANARY}", redacted=redacted)
-    world.step()
-    world.step()
-    assert redacted in world.ready()[2]
-    assert CANARY not in repr(world.status) + repr(world.events)
+    harness.refuse[key("reader")] = Failed(failure, f"admission webhook said {CANARY}", redacted=redacted)
+    harness.step()
+    harness.step()
+    assert redacted in harness.ready()[2]
+    assert CANARY not in repr(harness.status) + repr(harness.events)
 
 
 def test_server_messages_about_other_children_are_shown_in_full():
-    world = secretive()
-    world.refuse[key("plain")] = Failed(Failure.INVALID, "data: is too nice")
-    world.step()
-    assert "data: is too nice" in world.ready()[2]
+    harness = secretive()
+    harness.refuse[key("plain")] = Failed(Failure.INVALID, "data: is too nice")
+    harness.step()
+    assert "data: is too nice" in harness.ready()[2]
 
 
 @pytest.mark.parametrize(
@@ -352,9 +352,9 @@ def test_server_messages_about_other_children_are_shown_in_full():
     ],
 )
 def test_a_failed_expression_does_not_show_the_value_of_a_secret(text: str):
-    world = secretive(reader=f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: reader}}\ndata:\n  v: {text}\n")
-    world.settle()
-    said = public(world.plan()) + repr(world.status) + repr(world.events)
+    harness = secretive(reader=f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: reader}}\ndata:\n  v: {text}\n")
+    harness.settle()
+    said = public(harness.plan()) + repr(harness.status) + repr(harness.events)
     assert CANARY not in said
     assert "YzRuNHJ5" not in said
 

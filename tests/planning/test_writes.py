@@ -24,7 +24,7 @@ from ruleop.planning.writes import (
     reason_for,
     verb_of,
 )
-from tests.planning.test_show import BuiltIn
+from tests.planning.test_plan_text import BuiltIn
 
 KEY = ObjectKey("", "Secret", "shop", "s")
 OLD = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "b2xk"}}

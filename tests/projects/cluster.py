@@ -109,9 +109,9 @@ class Cluster:
             ("labels", {"ruleop.dev/part-of", "app.kubernetes.io/managed-by"}),
             ("annotations", {APPLIED, "ruleop.dev/owner"}),
         ):
-            rest = {key: value for key, value in metadata.get(field, {}).items() if key not in ours}
-            if rest:
-                kept[field] = rest
+            reconcile = {key: value for key, value in metadata.get(field, {}).items() if key not in ours}
+            if reconcile:
+                kept[field] = reconcile
         return {**obj, "metadata": kept}
 
     def conditions(self, name: str) -> dict[str, tuple[str, str, str]]:
@@ -184,9 +184,12 @@ class Cluster:
             if metadata.get("deletionTimestamp") and "orphan" in metadata.get("finalizers", ()):
                 for each in self._dependents(metadata["uid"]):
                     theirs = self.objects[each]["metadata"]
-                    rest = [reference for reference in theirs["ownerReferences"] if reference["uid"] != metadata["uid"]]
+                    reconcile = [
+                        reference for reference in theirs["ownerReferences"] if reference["uid"] != metadata["uid"]
+                    ]
                     self._store(
-                        each, without_nothing({**self.objects[each], "metadata": {**theirs, "ownerReferences": rest}})
+                        each,
+                        without_nothing({**self.objects[each], "metadata": {**theirs, "ownerReferences": reconcile}}),
                     )
                 self._finalizers(key, [each for each in metadata["finalizers"] if each != "orphan"])
                 continue

@@ -13,7 +13,7 @@ from ruleop.planning.events import done
 from ruleop.planning.history import Writes
 from ruleop.planning.marks import PAUSED
 from ruleop.report.plan_text import show, text_of
-from tests.planning.world import World, config, key
+from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {v: '{{ spec.v }}'}\n"
@@ -21,27 +21,27 @@ TWO = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | de
 
 
 def two(spec=None):
-    world = World.of(TWO, {"v": "1", **(spec or {})}, a=A, b=B)
-    world.settle()
-    return world
+    harness = Harness.of(TWO, {"v": "1", **(spec or {})}, a=A, b=B)
+    harness.settle()
+    return harness
 
 
-def conflict_over(world, name, *, held, change):
+def conflict_over(harness, name, *, held, change):
     """A history in which somebody has repeatedly changed this child, who changes it once more."""
     change()
-    (action,) = [each for each in world.plan().actions if each.key == key(name)]
+    (action,) = [each for each in harness.plan().actions if each.key == key(name)]
     (fields,) = [found for each, found in corrections([action])]
     message, due = f"ConfigMap/{name} is in conflict", 10.0 if held else -10.0
     drift = Reverted(action.desired_digest, fields, (-1.0,), message=message, drifted=True, due=due)
-    return replace(world.history, drift={key(name): drift})
+    return replace(harness.history, drift={key(name): drift})
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
 def test_a_child_with_a_field_conflict_is_left_alone_during_backoff(strategy):
-    world = World.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
-    world.settle()
-    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    planned = world.plan(history)
+    harness = Harness.of(TWO.replace("a.yaml", f"a.yaml, apply: {{strategy: {strategy}}}"), {"v": "1"}, a=A, b=B)
+    harness.settle()
+    history = conflict_over(harness, "a", held=True, change=lambda: harness.change(key("a"), {"data": {"v": "theirs"}}))
+    planned = harness.plan(history)
     assert planned.actions == ()
     assert planned.conditions.ready.reason == "FieldConflict"
     assert planned.conditions.ready.message == "a: ConfigMap/a is in conflict"
@@ -50,51 +50,53 @@ def test_a_child_with_a_field_conflict_is_left_alone_during_backoff(strategy):
 
 
 def test_a_field_conflict_is_reverted_and_reported_after_backoff():
-    world = two()
-    history = conflict_over(world, "a", held=False, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    planned = world.plan(history)
+    harness = two()
+    history = conflict_over(
+        harness, "a", held=False, change=lambda: harness.change(key("a"), {"data": {"v": "theirs"}})
+    )
+    planned = harness.plan(history)
     assert [each.key for each in planned.actions] == [key("a")]
-    world.execute(planned.actions)
-    settled = world.plan(replace(history, writes=Writes()))
+    harness.execute(planned.actions)
+    settled = harness.plan(replace(history, writes=Writes()))
     assert settled.conditions.ready.reason == "FieldConflict", (
         "a condition that turns with each correction would be written each time"
     )
 
 
 def test_a_deleted_child_is_not_recreated_during_backoff():
-    world = two()
-    history = conflict_over(world, "a", held=True, change=lambda: world.delete(key("a")))
-    planned = world.plan(history)
+    harness = two()
+    history = conflict_over(harness, "a", held=True, change=lambda: harness.delete(key("a")))
+    planned = harness.plan(history)
     assert planned.actions == ()
     assert planned.conditions.ready.reason == "FieldConflict"
 
 
 def test_a_changed_desired_state_is_not_part_of_the_field_conflict():
-    world = two()
-    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    world.edit({"v": "2"})
-    planned = world.plan(history)
+    harness = two()
+    history = conflict_over(harness, "a", held=True, change=lambda: harness.change(key("a"), {"data": {"v": "theirs"}}))
+    harness.edit({"v": "2"})
+    planned = harness.plan(history)
     assert {each.key for each in planned.actions} == {key("a"), key("b")}
     assert planned.conditions.ready.reason != "FieldConflict"
 
 
 def test_a_field_conflict_does_not_delay_pruning():
-    world = two()
-    history = conflict_over(world, "a", held=True, change=lambda: world.change(key("a"), {"data": {"v": "theirs"}}))
-    world.edit({"v": "1", "b": False})
-    assert [(type(each), each.key) for each in world.plan(history).actions] == [(Delete, key("b"))]
+    harness = two()
+    history = conflict_over(harness, "a", held=True, change=lambda: harness.change(key("a"), {"data": {"v": "theirs"}}))
+    harness.edit({"v": "1", "b": False})
+    assert [(type(each), each.key) for each in harness.plan(history).actions] == [(Delete, key("b"))]
 
 
 def test_a_rejected_secret_is_reported_with_the_request_only():
     template = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
-    world = World.of("children: {s: {template: s.yaml}}\n", {"v": "hunter2"}, s=template)
+    harness = Harness.of("children: {s: {template: s.yaml}}\n", {"v": "hunter2"}, s=template)
     redacted = "create secrets shop/s: rejected by the API server (403 Forbidden)"
     failed = Failed(Failure.FORBIDDEN, 'create secrets: nobody may write "hunter2"', redacted=redacted)
-    world.refuse[key("s", "Secret")] = failed
-    world.step()
-    assert world.ready()[1] == "Forbidden"
-    assert world.ready()[2].endswith(redacted)
-    assert "hunter2" not in repr(world.status)
+    harness.refuse[key("s", "Secret")] = failed
+    harness.step()
+    assert harness.ready()[1] == "Forbidden"
+    assert harness.ready()[2].endswith(redacted)
+    assert "hunter2" not in repr(harness.status)
 
 
 S = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.v }}'}\n"
@@ -103,36 +105,38 @@ S = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec
 @pytest.mark.parametrize(("reads", "cut"), [("s.metadata.name", False), ("s.data.p", True)])
 def test_server_messages_about_a_child_that_reads_only_a_secrets_name_are_shown(reads: str, cut: bool):
     sibling = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{volume: '{{{{ {reads} }}}}'}}\n"
-    world = World.of("children: {s: {template: s.yaml}, web: {template: w.yaml}}\n", {"v": "hunter2"}, s=S, w=sibling)
+    harness = Harness.of(
+        "children: {s: {template: s.yaml}, web: {template: w.yaml}}\n", {"v": "hunter2"}, s=S, w=sibling
+    )
     words = 'ConfigMap "web" is invalid: data[volume]: Invalid value: "x": no such volume'
     redacted = "create configmaps shop/web: rejected by the API server (422 Invalid): data[volume]: Invalid value"
-    world.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", redacted=redacted)
-    world.step()
-    assert world.ready()[1] == "ApplyFailed"
-    assert world.ready()[2].endswith(redacted if cut else words)
+    harness.refuse[key("web")] = Failed(Failure.INVALID, f"create configmaps shop/web: {words}", redacted=redacted)
+    harness.step()
+    assert harness.ready()[1] == "ApplyFailed"
+    assert harness.ready()[2].endswith(redacted if cut else words)
 
 
 def test_a_paused_cr_has_no_pending_writes():
-    world = World.of(TWO, {"v": "1"}, a=A, b=B)
-    world.step()
-    world.delete(key("b"))
-    world.edit({"v": "2"})
-    world.patch_resource({"annotations": {PAUSED: "true"}})
-    planned = world.plan()
+    harness = Harness.of(TWO, {"v": "1"}, a=A, b=B)
+    harness.step()
+    harness.delete(key("b"))
+    harness.edit({"v": "2"})
+    harness.patch_resource({"annotations": {PAUSED: "true"}})
+    planned = harness.plan()
     assert {each.id: each.message for each in planned.children} == {
         "a": "ConfigMap/a is not changed while the CR is paused",
         "b": "ConfigMap/b is not created while the CR is paused",
     }
-    assert "about to be" not in text_of(show(planned, world.resource, world))
+    assert "about to be" not in text_of(show(planned, harness.resource, harness))
 
 
 def test_conditions_of_old_rules_are_removed_and_those_of_others_stay():
-    world = two()
+    harness = two()
     theirs = {"type": "Theirs", "status": "True"}
     old = {"type": "Old", "status": "True"}
-    world.resource["status"]["conditions"] += [theirs, old]
-    assert world.plan().status.patch is None
-    planned = world.plan(retired=frozenset({"Old", "Ready"}))
+    harness.resource["status"]["conditions"] += [theirs, old]
+    assert harness.plan().status.patch is None
+    planned = harness.plan(retired=frozenset({"Old", "Ready"}))
     assert [each["type"] for each in planned.status.patch["status"]["conditions"]] == [
         "Reconciling",
         "Stalled",

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.projects.lives import BLOG, EXISTS, POD, PROGRESSING, READY, WAITING, WORDPRESS, blog, foreign, sample
+from tests.projects.samples import BLOG, EXISTS, POD, PROGRESSING, READY, WAITING, WORDPRESS, blog, foreign, sample
+from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
-from tests.projects.world import World
 
 
 def test_a_blog_begins_with_its_database() -> None:
-    world = World(ROOT / WORDPRESS)
-    world.add(sample(WORDPRESS, "blog"))
-    assert world.rest() == [
+    cluster = Simulation(ROOT / WORDPRESS)
+    cluster.add(sample(WORDPRESS, "blog"))
+    assert cluster.reconcile() == [
         "finalizer added",
         "create Secret/blog-db",
         "create ConfigMap/blog-config",
@@ -24,108 +24,108 @@ def test_a_blog_begins_with_its_database() -> None:
         "create Service/blog",
         "create Ingress/blog",
     ]
-    assert world.ready(BLOG) == WAITING
-    assert world.waits == {"app": "db to be ready"}
-    assert world.conditions(BLOG)["DatabaseReady"] == ("False", "Starting", "")
-    world.settle("PersistentVolumeClaim/blog-uploads")
-    assert world.rest() == []
-    world.settle("StatefulSet/blog-db")
-    assert world.rest() == ["create Deployment/blog"]
-    assert world.conditions(BLOG)["DatabaseReady"] == ("True", "Up", "")
-    assert world.ready(BLOG) == PROGRESSING
-    world.settle()
-    assert world.rest() == []
-    assert world.ready(BLOG) == READY
-    assert world.fields(BLOG) == {"replicas": 3, "readyReplicas": 3, "url": "https://blog.example.com"}
+    assert cluster.ready(BLOG) == WAITING
+    assert cluster.waits == {"app": "db to be ready"}
+    assert cluster.conditions(BLOG)["DatabaseReady"] == ("False", "Starting", "")
+    cluster.settle("PersistentVolumeClaim/blog-uploads")
+    assert cluster.reconcile() == []
+    cluster.settle("StatefulSet/blog-db")
+    assert cluster.reconcile() == ["create Deployment/blog"]
+    assert cluster.conditions(BLOG)["DatabaseReady"] == ("True", "Up", "")
+    assert cluster.ready(BLOG) == PROGRESSING
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == READY
+    assert cluster.fields(BLOG) == {"replicas": 3, "readyReplicas": 3, "url": "https://blog.example.com"}
 
 
 def test_the_passwords_are_made_once_and_outlive_the_blog() -> None:
-    world = blog()
-    made = world["Secret/blog-db"]["data"]
+    cluster = blog()
+    made = cluster["Secret/blog-db"]["data"]
     assert made.keys() == {"password", "root-password"}
     assert made["password"] != made["root-password"]
-    assert "ownerReferences" not in world["Secret/blog-db"]["metadata"]
-    world.delete(BLOG)
-    assert world.names.count(BLOG) == 1
-    assert [each.split(":")[0] for each in world.rest()] == [
+    assert "ownerReferences" not in cluster["Secret/blog-db"]["metadata"]
+    cluster.delete(BLOG)
+    assert cluster.names.count(BLOG) == 1
+    assert [each.split(":")[0] for each in cluster.reconcile()] == [
         "release PersistentVolumeClaim/blog-uploads",
         "release Secret/blog-db",
         "finalizer removed",
     ]
-    assert world.names == ["PersistentVolumeClaim/blog-uploads", "Secret/blog-db"]
-    for name in world.names:
-        marks = {**world[name]["metadata"].get("labels", {}), **world[name]["metadata"].get("annotations", {})}
+    assert cluster.names == ["PersistentVolumeClaim/blog-uploads", "Secret/blog-db"]
+    for name in cluster.names:
+        marks = {**cluster[name]["metadata"].get("labels", {}), **cluster[name]["metadata"].get("annotations", {})}
         assert not [mark for mark in marks if "ruleop" in mark or "managed-by" in mark]
     # Made again, it takes over what it left.
-    world.add(sample(WORDPRESS, "blog"))
-    writes = [each.split(":")[0] for each in world.rest()]
+    cluster.add(sample(WORDPRESS, "blog"))
+    writes = [each.split(":")[0] for each in cluster.reconcile()]
     assert "adopt Secret/blog-db" in writes
     assert "adopt PersistentVolumeClaim/blog-uploads" in writes
-    assert world["Secret/blog-db"]["data"] == made
-    world.settle()
-    world.rest()
-    world.settle()
-    assert world.rest() == []
-    assert world.ready(BLOG) == READY
+    assert cluster["Secret/blog-db"]["data"] == made
+    cluster.settle()
+    cluster.reconcile()
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == READY
 
 
 def test_a_lost_password_is_a_new_one_and_the_blog_starts_again_with_it() -> None:
-    world = blog()
-    before = world["Secret/blog-db"]["data"]
-    world.delete("Secret/blog-db")
-    assert world.rest() == [
+    cluster = blog()
+    before = cluster["Secret/blog-db"]["data"]
+    cluster.delete("Secret/blog-db")
+    assert cluster.reconcile() == [
         "create Secret/blog-db",
         "patch Deployment/blog: spec.template.metadata.annotations[checksum/credentials]",
     ]
-    assert world["Secret/blog-db"]["data"] != before
+    assert cluster["Secret/blog-db"]["data"] != before
 
 
 def test_a_rotated_password_restarts_the_blog_and_stays() -> None:
-    world = blog()
-    world.edit("Secret/blog-db", {"data": {"password": "bmV3"}})
-    assert world.rest() == ["patch Deployment/blog: spec.template.metadata.annotations[checksum/credentials]"]
-    assert world["Secret/blog-db"]["data"]["password"] == "bmV3"  # noqa: S105 - it is meant to be read
+    cluster = blog()
+    cluster.edit("Secret/blog-db", {"data": {"password": "bmV3"}})
+    assert cluster.reconcile() == ["patch Deployment/blog: spec.template.metadata.annotations[checksum/credentials]"]
+    assert cluster["Secret/blog-db"]["data"]["password"] == "bmV3"  # noqa: S105 - it is meant to be read
 
 
 def test_a_user_brings_the_passwords_later() -> None:
-    world = blog()
-    world.edit(BLOG, {"spec": {"passwordSecret": "mine"}})
-    writes = world.rest()
-    assert world.waits == {"app": "credentials (Secret/default/mine)"}
+    cluster = blog()
+    cluster.edit(BLOG, {"spec": {"passwordSecret": "mine"}})
+    writes = cluster.reconcile()
+    assert cluster.waits == {"app": "credentials (Secret/default/mine)"}
     assert [each.split(":")[0] for each in writes] == ["patch StatefulSet/blog-db", "release Secret/blog-db"]
-    world.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
-    assert world.rest() == [
+    cluster.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
+    assert cluster.reconcile() == [
         f"patch Deployment/blog: {POD}[checksum/credentials] {ENV}[WORDPRESS_DB_PASSWORD].valueFrom.secretKeyRef.name"
     ]
-    world.settle()
-    assert world.rest() == []
-    assert world.ready(BLOG) == READY
-    assert "ruleop.dev/part-of" not in world["Secret/mine"]["metadata"].get("labels", {})
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == READY
+    assert "ruleop.dev/part-of" not in cluster["Secret/mine"]["metadata"].get("labels", {})
 
 
 def test_small_with_its_own_passwords_leaves_nothing_of_ours() -> None:
-    world = World(ROOT / WORDPRESS)
-    world.add(sample(WORDPRESS, "small"))
-    assert world.rest() == [
+    cluster = Simulation(ROOT / WORDPRESS)
+    cluster.add(sample(WORDPRESS, "small"))
+    assert cluster.reconcile() == [
         "create ConfigMap/small-config",
         "create Service/small-db",
         "create StatefulSet/small-db",
         "create Service/small",
     ]
     secret = foreign("Secret", "small-passwords", data={"password": "cA==", "root-password": "cg=="})
-    assert world.waits == {"app": "credentials (Secret/default/small-passwords)"}
-    world.add(secret)
-    world.settle()
-    assert world.rest() == ["create Deployment/small"]
-    world.settle()
-    assert world.rest() == []
-    assert world.ready("WordPress/small") == READY
-    assert "finalizers" not in world["WordPress/small"]["metadata"]
-    assert world.fields("WordPress/small") == {"replicas": 1, "readyReplicas": 1}
-    world.delete("WordPress/small")
-    assert world.rest() == []
-    assert world.names == ["Secret/small-passwords"]
-    assert world["Secret/small-passwords"]["data"] == secret["data"]
+    assert cluster.waits == {"app": "credentials (Secret/default/small-passwords)"}
+    cluster.add(secret)
+    cluster.settle()
+    assert cluster.reconcile() == ["create Deployment/small"]
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready("WordPress/small") == READY
+    assert "finalizers" not in cluster["WordPress/small"]["metadata"]
+    assert cluster.fields("WordPress/small") == {"replicas": 1, "readyReplicas": 1}
+    cluster.delete("WordPress/small")
+    assert cluster.reconcile() == []
+    assert cluster.names == ["Secret/small-passwords"]
+    assert cluster["Secret/small-passwords"]["data"] == secret["data"]
 
 
 CHECKSUM = f"{POD}[checksum/config]"
@@ -177,25 +177,25 @@ ENV = "spec.template.spec.containers[wordpress].env"
     ids=str,
 )
 def test_an_edit_of_a_blog(spec: dict[str, Any], writes: list[str] | None) -> None:
-    world = blog()
-    before = world[BLOG]["spec"]
-    world.edit(BLOG, {"spec": spec})
-    made = world.rest()
+    cluster = blog()
+    before = cluster[BLOG]["spec"]
+    cluster.edit(BLOG, {"spec": spec})
+    made = cluster.reconcile()
     if writes is not None:
         assert made == writes
-    world.settle()
-    assert world.rest() == []
-    assert world.ready(BLOG) == READY
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == READY
     # And back again.
-    world.edit(BLOG, {"spec": _back(spec, before)})
-    made = world.rest()
+    cluster.edit(BLOG, {"spec": _back(spec, before)})
+    made = cluster.reconcile()
     assert made
     assert len(made) == len({each.split(":")[0] for each in made})
-    world.settle()
-    assert world.rest() == []
+    cluster.settle()
+    assert cluster.reconcile() == []
     fresh = blog()
     for name in ("Deployment/blog", "StatefulSet/blog-db", "ConfigMap/blog-config", "Ingress/blog", "Service/blog"):
-        ours, theirs = world.bare(name), fresh.bare(name)
+        ours, theirs = cluster.bare(name), fresh.bare(name)
         for obj in (ours, theirs):
             obj.pop("status", None)
             if name.startswith("Deployment"):
@@ -212,86 +212,86 @@ def _back(patch: Any, before: Any) -> Any:
 
 
 def test_uploads_that_are_not_kept_go_with_the_blog() -> None:
-    world = blog(persistence={"accessMode": "ReadWriteMany", "keep": False})
-    world.delete(BLOG)
-    world.rest()
-    assert world.names == ["Secret/blog-db"]
+    cluster = blog(persistence={"accessMode": "ReadWriteMany", "keep": False})
+    cluster.delete(BLOG)
+    cluster.reconcile()
+    assert cluster.names == ["Secret/blog-db"]
 
 
 @pytest.mark.parametrize(("first", "then", "stays"), [(True, False, False), (False, True, True)])
 def test_whether_uploads_are_kept_may_change(first: bool, then: bool, stays: bool) -> None:
-    world = blog(persistence={"accessMode": "ReadWriteMany", "keep": first})
-    world.edit(BLOG, {"spec": {"persistence": {"keep": then}}})
-    assert [each.split(":")[0] for each in world.rest()] == ["patch PersistentVolumeClaim/blog-uploads"]
-    world.delete(BLOG)
-    world.rest()
-    assert ("PersistentVolumeClaim/blog-uploads" in world) == stays
+    cluster = blog(persistence={"accessMode": "ReadWriteMany", "keep": first})
+    cluster.edit(BLOG, {"spec": {"persistence": {"keep": then}}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch PersistentVolumeClaim/blog-uploads"]
+    cluster.delete(BLOG)
+    cluster.reconcile()
+    assert ("PersistentVolumeClaim/blog-uploads" in cluster) == stays
 
 
 def test_without_persistence_kept_uploads_are_released() -> None:
-    world = blog()
-    world.edit(BLOG, {"spec": {"persistence": {"enabled": False}}})
-    writes = world.rest()
+    cluster = blog()
+    cluster.edit(BLOG, {"spec": {"persistence": {"enabled": False}}})
+    writes = cluster.reconcile()
     assert [each.split(":")[0] for each in writes] == [
         "patch Deployment/blog",
         "release PersistentVolumeClaim/blog-uploads",
     ]
-    volumes = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
+    volumes = {each["name"]: each for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
     assert volumes["uploads"] == {"name": "uploads", "emptyDir": {}}
-    world.settle()
-    assert world.rest() == []
-    world.edit(BLOG, {"spec": {"persistence": {"enabled": True}}})
-    writes = world.rest()
+    cluster.settle()
+    assert cluster.reconcile() == []
+    cluster.edit(BLOG, {"spec": {"persistence": {"enabled": True}}})
+    writes = cluster.reconcile()
     assert [each.split(":")[0] for each in writes] == [
         "adopt PersistentVolumeClaim/blog-uploads",
         "patch Deployment/blog",
     ]
-    volumes = {each["name"]: each for each in world["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
+    volumes = {each["name"]: each for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["volumes"]}
     assert volumes["uploads"] == {"name": "uploads", "persistentVolumeClaim": {"claimName": "blog-uploads"}}
 
 
 def test_an_invalid_blog_stays_as_it_is() -> None:
-    world = blog()
-    world.edit(
+    cluster = blog()
+    cluster.edit(
         BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteOnce"}, "ingress": None, "php": {"uploadMax": "2G"}}}
     )
-    assert world.rest() == []
-    assert world.ready(BLOG) == ("False", "Invalid")
-    assert "Ingress/blog" in world
-    assert world.fields(BLOG) == {"replicas": 3, "readyReplicas": 3}
-    assert [each.reason for each in world.events][-1] == "InvalidSpec"
-    world.edit(BLOG, {"spec": {"replicas": 1}})
-    assert [each.split(":")[0] for each in world.rest()] == [
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == ("False", "Invalid")
+    assert "Ingress/blog" in cluster
+    assert cluster.fields(BLOG) == {"replicas": 3, "readyReplicas": 3}
+    assert [each.reason for each in cluster.events][-1] == "InvalidSpec"
+    cluster.edit(BLOG, {"spec": {"replicas": 1}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == [
         "patch ConfigMap/blog-config",
         "failed PersistentVolumeClaim/blog-uploads",
         "patch Service/blog",
     ]
     # The Deployment mentions the claim, so it is not written beside the failure. The claim's access mode cannot change, losing a claim is for the user to say, and nothing is pruned beside a failure.
-    assert world.ready(BLOG) == ("False", "ApplyFailed")
-    assert "Ingress/blog" in world
-    world.edit(BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteMany"}}})
-    assert [each.split(":")[0] for each in world.rest()] == ["patch Deployment/blog", "delete Ingress/blog"]
+    assert cluster.ready(BLOG) == ("False", "ApplyFailed")
+    assert "Ingress/blog" in cluster
+    cluster.edit(BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteMany"}}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch Deployment/blog", "delete Ingress/blog"]
 
 
 def test_a_foreign_config_stops_what_needs_it_and_nothing_else() -> None:
-    world = World(ROOT / WORDPRESS)
-    world.add(foreign("ConfigMap", "blog-config", data={"theirs": "1"}), sample(WORDPRESS, "blog"))
-    world.rest()
-    world.settle()
-    world.rest()
-    assert "Deployment/blog" not in world
-    assert world.ready(BLOG) == EXISTS
-    assert world["ConfigMap/blog-config"]["data"] == {"theirs": "1"}
-    world.delete("ConfigMap/blog-config")
-    assert world.rest() == ["create ConfigMap/blog-config", "create Deployment/blog"]
+    cluster = Simulation(ROOT / WORDPRESS)
+    cluster.add(foreign("ConfigMap", "blog-config", data={"theirs": "1"}), sample(WORDPRESS, "blog"))
+    cluster.reconcile()
+    cluster.settle()
+    cluster.reconcile()
+    assert "Deployment/blog" not in cluster
+    assert cluster.ready(BLOG) == EXISTS
+    assert cluster["ConfigMap/blog-config"]["data"] == {"theirs": "1"}
+    cluster.delete("ConfigMap/blog-config")
+    assert cluster.reconcile() == ["create ConfigMap/blog-config", "create Deployment/blog"]
 
 
 def test_somebody_scales_the_database_and_breaks_a_service() -> None:
-    world = blog()
-    world.edit("StatefulSet/blog-db", {"spec": {"replicas": 3}})
-    world.edit("Service/blog", {"spec": {"selector": {"app.kubernetes.io/name": "else", "more": "x"}}})
+    cluster = blog()
+    cluster.edit("StatefulSet/blog-db", {"spec": {"replicas": 3}})
+    cluster.edit("Service/blog", {"spec": {"selector": {"app.kubernetes.io/name": "else", "more": "x"}}})
     assert (
-        world.rest()
+        cluster.reconcile()
         == [
             "patch StatefulSet/blog-db: spec.replicas",
             "patch Service/blog: spec.selector[app.kubernetes.io/name] -spec.selector.more",  # the API takes a selector as a whole

@@ -48,7 +48,7 @@ MOST_PASSES = 12
 REPLAYED_EACH = 3  # one pass of these is recorded and replayed, too
 
 
-class World(Cluster):
+class Simulation(Cluster):
     def __init__(self, folder: Path, **more: Any) -> None:
         super().__init__(folder, **more)
         self.events: list[Event] = []
@@ -63,7 +63,7 @@ class World(Cluster):
         assert self.last is not None
         return {wait.child: wait.for_what for wait in self.last.waits}
 
-    def rest(self) -> list[str]:
+    def reconcile(self) -> list[str]:
         """The operator works until it has nothing to do; what it wrote to others than the CR's status, in order."""
         for _ in range(MOST_PASSES):
             if not sum(self.work(key) for key in self._resources()):

@@ -104,7 +104,7 @@ def key(name: str, kind: str = "ConfigMap", namespace: str = "shop", group: str 
 
 
 @dataclass
-class World:
+class Harness:
     project: Project
     resource: dict[str, Any] | None
     objects: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class World:
     counter: int = 100
 
     @classmethod
-    def of(cls, body: str, spec: Mapping[str, Any] | None = None, *, head: str = HEAD, **files: str) -> World:
+    def of(cls, body: str, spec: Mapping[str, Any] | None = None, *, head: str = HEAD, **files: str) -> Harness:
         return cls(project(body, head, **files), app(spec))
 
     def __post_init__(self) -> None:
@@ -446,4 +446,4 @@ def repr_of(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 
-__all__ = ["CR", "FINALIZER", "JOB_DONE", "RESYNCED", "World", "app", "as_bytes", "config", "key", "project", "rule"]
+__all__ = ["CR", "FINALIZER", "JOB_DONE", "RESYNCED", "Harness", "app", "as_bytes", "config", "key", "project", "rule"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.projects.rendering import document
+from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
-from tests.projects.world import World
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -40,14 +40,14 @@ def foreign(kind: str, name: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **spec, **more}
 
 
-def started(project: str, cr: str | Object, *existing: Object, **world: Any) -> World:
+def started(project: str, cr: str | Object, *existing: Object, **cluster: Any) -> Simulation:
     """A world with a CR that has become ready."""
-    found = World(ROOT / project, **world)
+    found = Simulation(ROOT / project, **cluster)
     found.add(*existing, sample(project, cr) if isinstance(cr, str) else cr)
     for _ in range(4):
-        found.rest()
+        found.reconcile()
         found.settle()
-    assert found.rest() == []
+    assert found.reconcile() == []
     return found
 
 
@@ -70,19 +70,19 @@ KAFKA, EVENTS = "tests/projects/kafka", "Kafka/events"
 BACKUP, PG = "tests/projects/backup", "DatabaseBackup/pg"
 
 
-def blog(**spec: Any) -> World:
+def blog(**spec: Any) -> Simulation:
     cr = sample(WORDPRESS, "blog")
     cr["spec"] |= spec
     return started(WORDPRESS, cr)
 
 
-def kafka(replicas: int = 3) -> World:
+def kafka(replicas: int = 3) -> Simulation:
     cr = sample(KAFKA, "events")
     cr["spec"]["replicas"] = replicas
     return started(KAFKA, cr)
 
 
-def backup(**spec: Any) -> World:
+def backup(**spec: Any) -> Simulation:
     cr = sample(BACKUP, "pg")
     cr["spec"] |= spec
     return started(BACKUP, cr, home="db")

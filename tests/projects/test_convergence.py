@@ -17,9 +17,9 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from tests.projects.cluster import Refused
-from tests.projects.lives import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
+from tests.projects.samples import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
+from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
-from tests.projects.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ KEYS = {
 }
 STAY = ("PersistentVolumeClaim/", "Secret/")  # what outlives its being wanted
 
-LIVES: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = {
+EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = {
     "App": (
         "",
         "app",
@@ -176,21 +176,21 @@ LIVES: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = 
 }
 
 
-def begun(project: str, spec: dict[str, Any] | None = None) -> tuple[World, str]:
-    folder, cr, home, existing, _ = LIVES[project]
-    world = World(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+def begun(project: str, spec: dict[str, Any] | None = None) -> tuple[Simulation, str]:
+    folder, cr, home, existing, _ = EXAMPLE_CRS[project]
+    cluster = Simulation(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
     obj = sample(folder, cr)
     if spec is not None:
         obj["spec"] = spec
-    world.add(*existing, obj)
-    return world, f"{obj['kind']}/{obj['metadata']['name']}"
+    cluster.add(*existing, obj)
+    return cluster, f"{obj['kind']}/{obj['metadata']['name']}"
 
 
-def settled(world: World) -> None:
+def settled(cluster: Simulation) -> None:
     for _ in range(8):
-        world.rest()
-        world.settle()
-    assert world.rest() == []
+        cluster.reconcile()
+        cluster.settle()
+    assert cluster.reconcile() == []
 
 
 SEEDS = int(os.environ.get("LIVES", "4"))
@@ -198,52 +198,52 @@ SEEDS = int(os.environ.get("LIVES", "4"))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("project", LIVES)
+@pytest.mark.parametrize("project", EXAMPLE_CRS)
 def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: int) -> None:
     draw = random.Random(f"{project} {seed}")  # noqa: S311 - to be the same each time
-    world, resource = begun(project)
+    cluster, resource = begun(project)
     if draw.random() < 0.7:
-        settled(world)
+        settled(cluster)
     for _ in range(draw.randint(3, 12)):
-        what = draw.choice(["edit", "edit", "edit", "delete", "drift", "settle", "work", "rest", "restart"])
-        ours = [name for name in world.names if world[name]["metadata"].get("labels", {}).get("ruleop.dev/part-of")]
+        what = draw.choice(["edit", "edit", "edit", "delete", "drift", "settle", "work", "reconcile", "restart"])
+        ours = [name for name in cluster.names if cluster[name]["metadata"].get("labels", {}).get("ruleop.dev/part-of")]
         if what == "edit":
-            world.edit(resource, {"spec": draw.choice(LIVES[project][4])})
+            cluster.edit(resource, {"spec": draw.choice(EXAMPLE_CRS[project][4])})
         elif what == "delete" and ours:
-            world.delete(draw.choice(ours))
+            cluster.delete(draw.choice(ours))
         elif what == "drift" and ours:
-            drift(world, draw.choice(ours), draw)
+            drift(cluster, draw.choice(ours), draw)
         elif what == "settle":
-            world.settle(*draw.sample(world.names, draw.randint(1, len(world.names))))
+            cluster.settle(*draw.sample(cluster.names, draw.randint(1, len(cluster.names))))
         elif what == "work":
-            world.work(world.key(resource))
-        elif what == "rest":
-            world.rest()
+            cluster.work(cluster.key(resource))
+        elif what == "reconcile":
+            cluster.reconcile()
         elif what == "restart":
-            world._histories.clear()
-    settled(world)
-    fresh, _ = begun(project, world[resource]["spec"])
+            cluster._histories.clear()
+    settled(cluster)
+    fresh, _ = begun(project, cluster[resource]["spec"])
     settled(fresh)
-    assert world.ready(resource) == fresh.ready(resource) == READY
-    extra = set(world.names) - set(fresh.names)
-    assert set(fresh.names) <= set(world.names)
+    assert cluster.ready(resource) == fresh.ready(resource) == READY
+    extra = set(cluster.names) - set(fresh.names)
+    assert set(fresh.names) <= set(cluster.names)
     assert all(name.startswith(STAY) for name in extra)
     for name in set(fresh.names) - {resource}:
-        assert comparable(world, name) == comparable(fresh, name)
-    world.delete(resource)
-    settled(world)
+        assert comparable(cluster, name) == comparable(fresh, name)
+    cluster.delete(resource)
+    settled(cluster)
     fresh.delete(resource)
     settled(fresh)
-    assert [name for name in world.names if not name.startswith(STAY)] == [
+    assert [name for name in cluster.names if not name.startswith(STAY)] == [
         name for name in fresh.names if not name.startswith(STAY)
     ]
 
 
-def drift(world: World, name: str, draw: random.Random) -> None:
+def drift(cluster: Simulation, name: str, draw: random.Random) -> None:
     """Somebody changes one value that the operator has written."""
-    assert world.last is not None
-    key = world.key(name)
-    rendered = next((obj for _, _, obj in world.last.rendered if ObjectKey.of(obj) == key), None)
+    assert cluster.last is not None
+    key = cluster.key(name)
+    rendered = next((obj for _, _, obj in cluster.last.rendered if ObjectKey.of(obj) == key), None)
     places = list(leaves(rendered or {}))
     if not places:
         return
@@ -259,7 +259,7 @@ def drift(world: World, name: str, draw: random.Random) -> None:
         )
 
     with contextlib.suppress(Refused, KeyError, IndexError, AssertionError):  # where the server takes no such value
-        world.change(name, change)
+        cluster.change(name, change)
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -275,9 +275,9 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-def comparable(world: World, name: str) -> Any:
+def comparable(cluster: Simulation, name: str) -> Any:
     """An object without what differs from world to world."""
-    obj = copy.deepcopy(world.bare(name))
+    obj = copy.deepcopy(cluster.bare(name))
     obj.pop("status", None)
     if obj["kind"] == "Secret":
         obj.pop("data", None)
@@ -286,7 +286,7 @@ def comparable(world: World, name: str) -> Any:
     spec = obj.get("spec", {})
     for field in ("clusterIP", "clusterIPs"):
         spec.pop(field, None)
-    if obj["kind"] == "Deployment" and any(each.startswith("HorizontalPodAutoscaler") for each in world.names):
+    if obj["kind"] == "Deployment" and any(each.startswith("HorizontalPodAutoscaler") for each in cluster.names):
         spec.pop("replicas")
     text = re.sub(r"192\.0\.2\.\d+", "IP", json.dumps(obj))
     text = re.sub(r'"checksum/credentials": "[0-9a-f]+"', '"checksum/credentials": ""', text)

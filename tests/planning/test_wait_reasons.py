@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.planning import Failed, Failure, Served
-from tests.planning.world import World, key
+from tests.planning.harness import Harness, key
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
 DB = """
@@ -26,8 +26,8 @@ def web(data: str = "{}") -> str:
     return f"{PLAIN.replace('NAME', 'web')}data: {data}\n"
 
 
-def why(world: World) -> list[tuple[str, str]]:
-    return [(wait.child, wait.why) for wait in world.plan().waits]
+def why(harness: Harness) -> list[tuple[str, str]]:
+    return [(wait.child, wait.why) for wait in harness.plan().waits]
 
 
 @pytest.mark.parametrize(
@@ -45,21 +45,21 @@ def why(world: World) -> list[tuple[str, str]]:
     ],
 )
 def test_a_wait_has_a_category(body, text, state, expected):
-    world = World.of(body, db=DB, web=text)
-    world.served.update(state)
-    world.settle(controllers=False)
-    assert why(world) == [("web", expected)]
+    harness = Harness.of(body, db=DB, web=text)
+    harness.served.update(state)
+    harness.settle(controllers=False)
+    assert why(harness) == [("web", expected)]
 
 
 def test_an_object_that_is_being_deleted_is_waited_for():
-    world = World.of("children: {web: {template: web.yaml}}", web=web())
-    world.settle()
-    world.change(key("web"), {"metadata": {"finalizers": ["x/y"]}})
-    world.delete(key("web"))
-    assert why(world) == [("web", "deletion")]
+    harness = Harness.of("children: {web: {template: web.yaml}}", web=web())
+    harness.settle()
+    harness.change(key("web"), {"metadata": {"finalizers": ["x/y"]}})
+    harness.delete(key("web"))
+    assert why(harness) == [("web", "deletion")]
 
 
 def test_a_write_that_will_be_retried_is_a_wait():
-    world = World.of("children: {web: {template: web.yaml}}", web=web())
-    found = world.plan_status({key("web"): Failed(Failure.OTHER, "the server is busy", "")})
+    harness = Harness.of("children: {web: {template: web.yaml}}", web=web())
+    found = harness.plan_status({key("web"): Failed(Failure.OTHER, "the server is busy", "")})
     assert [(wait.child, wait.why) for wait in found.waits] == [("web", "write")]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.projects.lives import EXISTS, PROGRESSING, READY, containers, foreign, sample, started
+from tests.projects.samples import EXISTS, PROGRESSING, READY, containers, foreign, sample, started
+from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
-from tests.projects.world import World
 
 SMALL = [
     pytest.param("", "app", "App/app-sample", "Deployment/app-deployment", id="App"),
@@ -34,112 +34,114 @@ SMALL = [
 @pytest.mark.parametrize(("project", "cr", "resource", "workload"), SMALL)
 class TestSmall:
     def test_it_is_made_and_becomes_ready(self, project: str, cr: str, resource: str, workload: str) -> None:
-        world = World(ROOT / project)
-        world.add(sample(project, cr))
-        assert f"create {workload}" in world.rest()
-        assert world.ready(resource) == (PROGRESSING if workload.startswith("Deployment") else READY)
-        world.settle()
-        assert world.rest() == []
-        assert world.ready(resource) == READY
-        assert world[resource]["status"]["observedGeneration"] == 1
-        assert "finalizers" not in world[resource]["metadata"]
+        cluster = Simulation(ROOT / project)
+        cluster.add(sample(project, cr))
+        assert f"create {workload}" in cluster.reconcile()
+        assert cluster.ready(resource) == (PROGRESSING if workload.startswith("Deployment") else READY)
+        cluster.settle()
+        assert cluster.reconcile() == []
+        assert cluster.ready(resource) == READY
+        assert cluster[resource]["status"]["observedGeneration"] == 1
+        assert "finalizers" not in cluster[resource]["metadata"]
         owner = {
-            "name": world[resource]["metadata"]["name"],
-            "uid": world[resource]["metadata"]["uid"],
+            "name": cluster[resource]["metadata"]["name"],
+            "uid": cluster[resource]["metadata"]["uid"],
             "controller": True,
         }
-        assert owner.items() <= world[workload]["metadata"]["ownerReferences"][0].items()
+        assert owner.items() <= cluster[workload]["metadata"]["ownerReferences"][0].items()
 
     def test_what_others_add_stays_and_what_they_change_is_put_back(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
-        world = started(project, cr)
+        cluster = started(project, cr)
 
         def meddle(obj: dict[str, Any]) -> None:
             obj["metadata"].setdefault("annotations", {})["example.com/note"] = "theirs"
             obj["metadata"].setdefault("labels", {})["team"] = "theirs"
             containers(obj).append({"name": "sidecar", "image": "proxy"})
 
-        world.change(workload, meddle)
-        assert world.rest() == []
+        cluster.change(workload, meddle)
+        assert cluster.reconcile() == []
 
-        world.change(workload, lambda obj: containers(obj)[0].update(image="else"))
+        cluster.change(workload, lambda obj: containers(obj)[0].update(image="else"))
         place = "spec.template" if workload.startswith("Deployment") else "spec.jobTemplate.spec.template"
-        [name] = [each["name"] for each in containers(world[workload]) if each["name"] != "sidecar"]
-        assert world.rest() == [f"patch {workload}: {place}.spec.containers[{name}].image"]
-        assert [each["name"] for each in containers(world[workload])] == [name, "sidecar"]
+        [name] = [each["name"] for each in containers(cluster[workload]) if each["name"] != "sidecar"]
+        assert cluster.reconcile() == [f"patch {workload}: {place}.spec.containers[{name}].image"]
+        assert [each["name"] for each in containers(cluster[workload])] == [name, "sidecar"]
         assert (
-            world[workload]["metadata"]["labels"]["team"]
-            == world[workload]["metadata"]["annotations"]["example.com/note"]
+            cluster[workload]["metadata"]["labels"]["team"]
+            == cluster[workload]["metadata"]["annotations"]["example.com/note"]
             == "theirs"
         )
 
     def test_what_is_deleted_is_made_again(self, project: str, cr: str, resource: str, workload: str) -> None:
-        world = started(project, cr)
-        world.delete(workload)
-        assert world.rest() == [f"create {workload}"]
-        world.settle()
-        world.rest()
-        assert world.ready(resource) == READY
+        cluster = started(project, cr)
+        cluster.delete(workload)
+        assert cluster.reconcile() == [f"create {workload}"]
+        cluster.settle()
+        cluster.reconcile()
+        assert cluster.ready(resource) == READY
 
     def test_lost_marks_come_back(self, project: str, cr: str, resource: str, workload: str) -> None:
-        world = started(project, cr)
-        before = world[workload]
-        world.edit(workload, {"metadata": {"labels": None, "annotations": None}})
-        world.edit(workload, {"metadata": {"labels": {"app": "else"}}})
-        [patch] = world.rest()
+        cluster = started(project, cr)
+        before = cluster[workload]
+        cluster.edit(workload, {"metadata": {"labels": None, "annotations": None}})
+        cluster.edit(workload, {"metadata": {"labels": {"app": "else"}}})
+        [patch] = cluster.reconcile()
         assert patch.startswith(f"patch {workload}:")
         labels = before["metadata"]["labels"]
-        assert labels.items() <= world[workload]["metadata"]["labels"].items()
-        assert "ruleop.dev/applied" in world[workload]["metadata"]["annotations"]
+        assert labels.items() <= cluster[workload]["metadata"]["labels"].items()
+        assert "ruleop.dev/applied" in cluster[workload]["metadata"]["annotations"]
 
     def test_a_foreign_object_in_the_way_is_left_alone_until_it_is_gone(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
-        world = World(ROOT / project)
+        cluster = Simulation(ROOT / project)
         kind, name = workload.split("/")
-        world.add(foreign(kind, name))
-        before = world[workload]
-        world.add(sample(project, cr))
-        world.rest()
-        assert world[workload] == before
-        assert world.ready(resource) == EXISTS
+        cluster.add(foreign(kind, name))
+        before = cluster[workload]
+        cluster.add(sample(project, cr))
+        cluster.reconcile()
+        assert cluster[workload] == before
+        assert cluster.ready(resource) == EXISTS
         own = resource.split("/", maxsplit=1)[0]
-        assert world.conditions(resource)["Ready"][2] == f'Resource "{name}" already exists and is not managed by {own}'
-        assert world.conditions(resource)["Stalled"][0] == "True"
-        assert [(each.type, each.reason) for each in world.events] == [("Warning", "ErrResourceExists")]
-        world.delete(workload)
-        assert f"create {workload}" in world.rest()
-        world.settle()
-        world.rest()
-        assert world.ready(resource) == READY
+        assert (
+            cluster.conditions(resource)["Ready"][2] == f'Resource "{name}" already exists and is not managed by {own}'
+        )
+        assert cluster.conditions(resource)["Stalled"][0] == "True"
+        assert [(each.type, each.reason) for each in cluster.events] == [("Warning", "ErrResourceExists")]
+        cluster.delete(workload)
+        assert f"create {workload}" in cluster.reconcile()
+        cluster.settle()
+        cluster.reconcile()
+        assert cluster.ready(resource) == READY
 
     def test_deleted_it_leaves_nothing(self, project: str, cr: str, resource: str, workload: str) -> None:
-        world = started(project, cr)
-        world.delete(resource)
-        assert world.rest() == []
-        assert world.names == []
+        cluster = started(project, cr)
+        cluster.delete(resource)
+        assert cluster.reconcile() == []
+        assert cluster.names == []
 
     def test_deleted_as_an_orphan_maker_it_leaves_its_children(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
-        world = started(project, cr)
-        kept = [name for name in world.names if name != resource]
-        world.delete(resource, propagation="orphan")
-        world.rest()
-        assert world.names == kept
-        assert "ownerReferences" not in world[workload]["metadata"]
+        cluster = started(project, cr)
+        kept = [name for name in cluster.names if name != resource]
+        cluster.delete(resource, propagation="orphan")
+        cluster.reconcile()
+        assert cluster.names == kept
+        assert "ownerReferences" not in cluster[workload]["metadata"]
 
     def test_paused_nothing_is_written_but_the_status(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
-        world = started(project, cr)
-        world.edit(resource, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
-        world.delete(workload)
-        assert world.rest() == []
-        assert world.ready(resource) == ("True", "Ready")
-        world.edit(resource, {"metadata": {"annotations": None}})
-        assert world.rest() == [f"create {workload}"]
+        cluster = started(project, cr)
+        cluster.edit(resource, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
+        cluster.delete(workload)
+        assert cluster.reconcile() == []
+        assert cluster.ready(resource) == ("True", "Ready")
+        cluster.edit(resource, {"metadata": {"annotations": None}})
+        assert cluster.reconcile() == [f"create {workload}"]
 
 
 EDITS = [
@@ -191,72 +193,72 @@ EDITS = [
 def test_an_edit_changes_what_it_means_and_nothing_else(
     project: str, cr: str, spec: dict[str, Any], writes: list[str]
 ) -> None:
-    world = started(project, cr)
+    cluster = started(project, cr)
     obj = sample(project, cr)
     resource = f"{obj['kind']}/{obj['metadata']['name']}"
-    world.edit(resource, {"spec": spec})
-    assert world.rest() == writes
-    world.settle()
-    assert world.rest() == []
-    assert world.ready(resource) == READY
-    assert world[resource]["status"]["observedGeneration"] == 2
+    cluster.edit(resource, {"spec": spec})
+    assert cluster.reconcile() == writes
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(resource) == READY
+    assert cluster[resource]["status"]["observedGeneration"] == 2
 
 
 def test_the_app_is_half_there_while_its_deployment_is_not_available() -> None:
-    world = World(ROOT)
-    world.add(sample("", "app"))
-    world.rest()
-    assert world.fields("App/app-sample") == {"availableReplicas": 0}
-    world.status(
+    cluster = Simulation(ROOT)
+    cluster.add(sample("", "app"))
+    cluster.reconcile()
+    assert cluster.fields("App/app-sample") == {"availableReplicas": 0}
+    cluster.status(
         "Deployment/app-deployment",
         {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1},
     )
-    assert world.rest() == []
-    assert world.fields("App/app-sample") == {"availableReplicas": 1}
-    assert world.ready("App/app-sample") == PROGRESSING
-    world.settle()
-    world.rest()
-    assert world.fields("App/app-sample") == {"availableReplicas": 2}
-    assert world.conditions("App/app-sample")["Ready"] == ("True", "Ready", "")
+    assert cluster.reconcile() == []
+    assert cluster.fields("App/app-sample") == {"availableReplicas": 1}
+    assert cluster.ready("App/app-sample") == PROGRESSING
+    cluster.settle()
+    cluster.reconcile()
+    assert cluster.fields("App/app-sample") == {"availableReplicas": 2}
+    assert cluster.conditions("App/app-sample")["Ready"] == ("True", "Ready", "")
 
 
 def test_another_apps_deployment_is_refused_with_its_owners_name() -> None:
-    world = started("", "app")
+    cluster = started("", "app")
     second = sample("", "app")
     second["metadata"]["name"] = "second"
     second["spec"]["service"]["name"] = "second"
-    world.add(second)
-    assert world.rest() == ["create Service/second"]
-    assert world.conditions("App/second")["Ready"] == (
+    cluster.add(second)
+    assert cluster.reconcile() == ["create Service/second"]
+    assert cluster.conditions("App/second")["Ready"] == (
         "False",
         "ErrResourceExists",
         'Resource "app-deployment" already exists and is not managed by App (it belongs to App/app-sample)',
     )
-    world.delete("App/app-sample")
-    assert world.rest() == ["create Deployment/app-deployment"]
+    cluster.delete("App/app-sample")
+    assert cluster.reconcile() == ["create Deployment/app-deployment"]
 
 
 def test_the_nodes_of_a_memcached_are_its_pods() -> None:
-    world = started("", "memcached")
+    cluster = started("", "memcached")
     for name, labels in (("b", "memcached-sample"), ("a", "memcached-sample"), ("c", "other")):
         pod = {"labels": {"app": "memcached", "memcached_cr": labels}, "name": name}
-        world.add(
+        cluster.add(
             {"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         )
-    assert world.rest() == []
-    assert world.fields("Memcached/memcached-sample") == {"nodes": ["a", "b"]}
-    world.delete("Pod/a")
-    world.rest()
-    assert world.fields("Memcached/memcached-sample") == {"nodes": ["b"]}
+    assert cluster.reconcile() == []
+    assert cluster.fields("Memcached/memcached-sample") == {"nodes": ["a", "b"]}
+    cluster.delete("Pod/a")
+    cluster.reconcile()
+    assert cluster.fields("Memcached/memcached-sample") == {"nodes": ["b"]}
 
 
 def test_the_status_of_a_crontab_follows_its_job() -> None:
-    world = started("examples/crontab", "crontab")
-    assert world.fields("CronTab/my-new-cron-object") == {"active": 0}
+    cluster = started("examples/crontab", "crontab")
+    assert cluster.fields("CronTab/my-new-cron-object") == {"active": 0}
     time = "2026-01-01T00:00:00Z"
-    world.status("CronJob/my-new-cron-object", {"active": [{"name": "j"}], "lastScheduleTime": time})
-    world.rest()
-    assert world.fields("CronTab/my-new-cron-object") == {"active": 1, "lastScheduleTime": time}
-    world.status("CronJob/my-new-cron-object", {})
-    world.rest()
-    assert world.fields("CronTab/my-new-cron-object") == {"active": 0}
+    cluster.status("CronJob/my-new-cron-object", {"active": [{"name": "j"}], "lastScheduleTime": time})
+    cluster.reconcile()
+    assert cluster.fields("CronTab/my-new-cron-object") == {"active": 1, "lastScheduleTime": time}
+    cluster.status("CronJob/my-new-cron-object", {})
+    cluster.reconcile()
+    assert cluster.fields("CronTab/my-new-cron-object") == {"active": 0}

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.errors import RuleopError
 from ruleop.planning import planner
-from tests.planning.world import World
+from tests.planning.harness import Harness
 
 MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: "{{ spec.v }}"}\n'
 
@@ -20,25 +20,25 @@ def nested(levels: int, value: Any = 1, *, lists: bool = False) -> Any:
     return value
 
 
-def edited(body: str, deep: Any) -> World:
+def edited(body: str, deep: Any) -> Harness:
     """A world at rest, and then somebody puts this into the CR."""
-    world = World.of(body, {"v": "1", "deep": 1}, a=MAP)
-    world.settle()
-    world.resource["spec"]["deep"] = deep  # type: ignore[index]
-    return world
+    harness = Harness.of(body, {"v": "1", "deep": 1}, a=MAP)
+    harness.settle()
+    harness.resource["spec"]["deep"] = deep  # type: ignore[index]
+    return harness
 
 
-def said(world: World) -> tuple[str, str, str]:
-    ready = world.plan().conditions.ready
+def said(harness: Harness) -> tuple[str, str, str]:
+    ready = harness.plan().conditions.ready
     return ready.status, ready.reason, ready.message
 
 
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("levels", [200, 260, 900, 1020])
 def test_a_deeply_nested_value_that_no_template_prints_is_ignored(levels: int, lists: bool) -> None:
-    world = edited("children: {a: {template: a.yaml}}", nested(levels, lists=lists))
-    assert world.plan().quiet
-    assert said(world)[0] == "True"
+    harness = edited("children: {a: {template: a.yaml}}", nested(levels, lists=lists))
+    assert harness.plan().quiet
+    assert said(harness)[0] == "True"
 
 
 DEEP_CHILD = """
@@ -52,9 +52,9 @@ children:
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("levels", [260, 900, 1020])
 def test_a_child_with_a_too_deeply_nested_value_fails_before_it_is_sent(levels: int, lists: bool) -> None:
-    world = edited(DEEP_CHILD, nested(levels, lists=lists))
-    assert world.plan().actions == ()
-    _, reason, message = said(world)
+    harness = edited(DEEP_CHILD, nested(levels, lists=lists))
+    assert harness.plan().actions == ()
+    _, reason, message = said(harness)
     assert reason == "RenderFailed"
     assert re.search(
         r"deep: watches.yaml:\d+:\d+: the Other 'deep' cannot be written as JSON \(Recursion limit reached\)", message
@@ -64,27 +64,27 @@ def test_a_child_with_a_too_deeply_nested_value_fails_before_it_is_sent(levels: 
 @pytest.mark.parametrize("status", ['{z: "{{ spec.deep }}"}', '{fine: "{{ spec.v }}", z: {inner: "{{ spec.deep }}"}}'])
 @pytest.mark.parametrize("levels", [260, 900, 1020])
 def test_a_too_deeply_nested_status_field_is_left_out_and_reported(levels: int, status: str) -> None:
-    world = edited(f"children: {{a: {{template: a.yaml}}}}\nstatus: {status}", nested(levels))
-    written = world.plan().status
+    harness = edited(f"children: {{a: {{template: a.yaml}}}}\nstatus: {status}", nested(levels))
+    written = harness.plan().status
     assert written is not None
     assert "z" not in written.status
     assert written.status.get("fine", "1") == "1"
-    _, reason, message = said(world)
+    _, reason, message = said(harness)
     assert reason == "RenderFailed"
     assert "z cannot be written as JSON (Recursion limit reached)" in message
 
 
 def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
-    world = World.of("children: {a: {template: a.yaml}}", {"v": 0xD800}, a=MAP.replace("spec.v", "'%c' % spec.v"))
-    world.step()
-    _, reason, message = world.ready()
+    harness = Harness.of("children: {a: {template: a.yaml}}", {"v": 0xD800}, a=MAP.replace("spec.v", "'%c' % spec.v"))
+    harness.step()
+    _, reason, message = harness.ready()
     assert reason == "RenderFailed"
     assert "the ConfigMap 'a' cannot be written as JSON (str is not valid UTF-8: surrogates not allowed)" in message
 
 
 def test_a_resource_deeper_than_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in planning that shows."""
-    world = edited("children: {a: {template: a.yaml}}", 1)
+    harness = edited("children: {a: {template: a.yaml}}", 1)
     monkeypatch.setattr(planner, "overall_conditions", lambda *_, **__: nested(100_000) == nested(100_000))
     with pytest.raises(RuleopError, match="nested too deeply to be planned"):
-        world.plan()
+        harness.plan()

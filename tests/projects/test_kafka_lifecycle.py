@@ -1,0 +1,172 @@
+"""The lives of a Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ruleop.planning import Failure
+from tests.projects.cluster import Refused
+from tests.projects.samples import CONTAINERS, EVENTS, KAFKA, READY, WAITING, kafka, sample
+from tests.projects.simulation import Simulation
+from tests.projects.snapshots import ROOT
+
+
+def test_brokers_wait_for_all_addresses() -> None:
+    cluster = Simulation(ROOT / KAFKA)
+    cluster.add(sample(KAFKA, "events"))
+    assert cluster.reconcile() == [
+        "create Service/events-headless",
+        *(f"create Service/events-{number}" for number in range(3)),
+        "create PodDisruptionBudget/events",
+    ]
+    cluster.settle("Service/events-0", "Service/events-2")
+    assert cluster.reconcile() == []
+    assert cluster.ready(EVENTS) == WAITING
+    assert cluster.waits["config"] == "brokerService[1].status.loadBalancer.ingress[0].ip"
+    assert [each["id"] for each in cluster.fields(EVENTS)["brokers"]] == [0, 1, 2]
+    cluster.settle("Service/events-1")
+    assert cluster.reconcile() == ["create ConfigMap/events-config", "create StatefulSet/events"]
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(EVENTS) == READY
+    hosts = [cluster[f"Service/events-{number}"]["status"]["loadBalancer"]["ingress"][0]["ip"] for number in range(3)]
+    assert cluster.fields(EVENTS) == {
+        "replicas": 3,
+        "readyReplicas": 3,
+        "bootstrap": "events-headless:9092",
+        "brokers": [{"id": number, "host": host, "port": 9094} for number, host in enumerate(hosts)],
+    }
+
+
+def test_from_five_brokers_to_three_to_six() -> None:
+    cluster = kafka(5)
+    cluster.edit(EVENTS, {"spec": {"replicas": 3}})
+    assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
+    assert cluster.ready(EVENTS) == WAITING
+    assert cluster["StatefulSet/events"]["spec"]["replicas"] == 5
+    cluster.settle("StatefulSet/events")
+    assert cluster.reconcile() == []
+
+    cluster.settle("Job/events-drain-5-to-3")
+    writes = cluster.reconcile()
+    assert writes[0] == "patch StatefulSet/events: spec.replicas"
+    assert sorted(writes[1:]) == [
+        "delete Job/events-drain-5-to-3: pruned",
+        "delete Service/events-3: pruned",
+        "delete Service/events-4: pruned",
+        "patch ConfigMap/events-config: -data[broker-3] -data[broker-4]",
+    ]
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(EVENTS) == READY
+    assert cluster["ConfigMap/events-config"]["data"].keys() == {
+        "server.properties",
+        "broker-0",
+        "broker-1",
+        "broker-2",
+    }
+    assert cluster.names == [
+        "ConfigMap/events-config",
+        EVENTS,
+        "PodDisruptionBudget/events",
+        "Service/events-0",
+        "Service/events-1",
+        "Service/events-2",
+        "Service/events-headless",
+        "StatefulSet/events",
+    ]
+
+    cluster.edit(EVENTS, {"spec": {"replicas": 6}})
+    assert cluster.reconcile() == ["create Service/events-3", "create Service/events-4", "create Service/events-5"]
+    assert cluster["StatefulSet/events"]["spec"]["replicas"] == 3
+    cluster.settle()
+    assert cluster.reconcile() == [
+        "patch ConfigMap/events-config: +data[broker-3] +data[broker-4] +data[broker-5]",
+        "patch StatefulSet/events: spec.replicas",
+    ]
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.fields(EVENTS)["replicas"] == 6
+    cluster.delete(EVENTS)
+    assert cluster.reconcile() == []
+    assert cluster.names == []
+
+
+def test_a_drain_that_is_no_longer_wanted_goes() -> None:
+    cluster = kafka(5)
+    cluster.edit(EVENTS, {"spec": {"replicas": 3}})
+    cluster.reconcile()
+    cluster.edit(EVENTS, {"spec": {"replicas": 5}})
+    assert cluster.reconcile() == ["delete Job/events-drain-5-to-3: pruned"]
+    assert cluster.ready(EVENTS) == READY
+
+
+def test_a_drain_that_fails_stops_everything() -> None:
+    cluster = kafka(5)
+    cluster.edit(EVENTS, {"spec": {"replicas": 3}})
+    cluster.reconcile()
+    cluster.status("Job/events-drain-5-to-3", {"failed": 4, "conditions": [{"type": "Failed", "status": "True"}]})
+    assert cluster.reconcile() == []
+    assert cluster["StatefulSet/events"]["spec"]["replicas"] == 5
+    assert cluster.conditions(EVENTS)["Ready"][:2] == ("False", "ChildFailed")
+    assert cluster.conditions(EVENTS)["Stalled"][0] == "True"
+    cluster.delete("Job/events-drain-5-to-3")  # the user tries again
+    assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
+
+
+def test_one_broker_needs_no_budget() -> None:
+    cluster = kafka(3)
+    cluster.edit(EVENTS, {"spec": {"replicas": 1}})
+    assert cluster.reconcile() == ["create Job/events-drain-3-to-1", "delete PodDisruptionBudget/events: pruned"]
+    cluster.settle()
+    assert cluster.reconcile()[0] == "patch StatefulSet/events: spec.replicas"
+    cluster.settle()
+    cluster.reconcile()
+    assert cluster.ready(EVENTS) == READY
+
+
+@pytest.mark.parametrize(
+    ("spec", "writes"),
+    [
+        (
+            {"config": {"num.partitions": 24}},
+            [
+                "patch ConfigMap/events-config: data[server.properties]",
+                "patch StatefulSet/events: spec.template.metadata.annotations[checksum/config]",
+            ],
+        ),
+        (
+            {"memory": "8Gi"},
+            [
+                f"patch StatefulSet/events: {CONTAINERS}[kafka].env[KAFKA_HEAP_OPTS].value "
+                + " ".join(f"{CONTAINERS}[kafka].resources.{each}.memory" for each in ("requests", "limits"))
+            ],
+        ),
+    ],
+    ids=str,
+)
+def test_an_edit_of_a_kafka(spec: dict[str, Any], writes: list[str]) -> None:
+    cluster = kafka()
+    cluster.edit(EVENTS, {"spec": spec})
+    assert cluster.reconcile() == writes
+
+
+def test_a_broker_whose_service_is_deleted_keeps_running() -> None:
+    cluster = kafka()
+    cluster.delete("Service/events-1")
+    assert cluster.reconcile() == ["create Service/events-1"]
+    assert cluster.ready(EVENTS) == WAITING
+    assert "StatefulSet/events" in cluster
+    assert cluster["ConfigMap/events-config"]["data"].keys() >= {"broker-1"}, "a child that waits stays as it is"
+    cluster.settle()
+    assert cluster.reconcile() == ["patch ConfigMap/events-config: data[broker-1]"]
+
+
+def test_an_immutable_field_is_refused_and_said() -> None:
+    """The world's own promise, which the lives above rely on."""
+    cluster = kafka()
+    with pytest.raises(Refused) as refused:
+        cluster.edit("StatefulSet/events", {"spec": {"serviceName": "else"}})
+    assert refused.value.failure is Failure.IMMUTABLE

@@ -1,0 +1,570 @@
+"""What projects need beside their plain lives: operators that restart, rules that change, children in other namespaces, and what came of looking closely."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.rules import load_project
+from tests.projects.samples import (
+    BLOG,
+    CREDENTIALS,
+    EVENTS,
+    PG,
+    PLATFORM,
+    READY,
+    TLS,
+    backup,
+    blog,
+    foreign,
+    kafka,
+    sample,
+    started,
+)
+from tests.projects.simulation import FINALIZER, Simulation
+from tests.projects.snapshots import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ALL = {
+    "App": ("", "app", "default", ()),
+    "Memcached": ("", "memcached", "default", ()),
+    "memcached-v1": ("examples/memcached-v1", "memcached", "default", ()),
+    "myapp": ("examples/myapp", "myapp", "default", ()),
+    "crontab": ("examples/crontab", "crontab", "default", ()),
+    "wordpress": ("examples/wordpress", "blog", "default", ()),
+    "postgres": ("examples/postgres", "orders", "default", ()),
+    "kafka": ("tests/projects/kafka", "events", "default", ()),
+    "tenant": ("tests/projects/tenant", "acme", "none", ()),
+    "shop": ("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),
+    "backup": ("tests/projects/backup", "pg", "db", ()),
+}
+
+
+def any_of(project: str) -> Simulation:
+    folder, cr, home, existing = ALL[project]
+    return started(folder, cr, *existing, home=home, namespaces=["platform", "tools", "monitoring"])
+
+
+# -- an operator that has forgotten everything ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_a_restart_changes_nothing(project: str) -> None:
+    cluster = any_of(project)
+    before = {name: cluster[name] for name in cluster.names}
+    cluster._histories.clear()
+    writes = cluster.reconcile()
+    assert not [each for each in writes if ":" in each], (
+        "a write may be sent, to learn from its answer, but changes nothing"
+    )
+    assert {name: cluster[name] for name in cluster.names} == before
+    assert cluster.reconcile() == []
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_what_others_say_in_the_status_stays(project: str) -> None:
+    cluster = any_of(project)
+    folder, cr, _, _ = ALL[project]
+    obj = sample(folder, cr)
+    resource = f"{obj['kind']}/{obj['metadata']['name']}"
+    before = cluster[resource]["status"]
+    theirs = {
+        "type": "Theirs",
+        "status": "True",
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
+    cluster.status(resource, {**before, "conditions": [theirs, *before["conditions"]]})
+    assert cluster.reconcile() == []
+    assert theirs in cluster[resource]["status"]["conditions"]
+    # And what is ours is put back.
+    cluster.status(resource, {"conditions": [theirs]})
+    cluster.reconcile()
+    after = cluster[resource]["status"]
+    assert theirs in after["conditions"]
+    assert {key: value for key, value in after.items() if key != "conditions"} == {
+        key: value for key, value in before.items() if key != "conditions"
+    }
+
+
+@pytest.mark.parametrize("project", ["App", "myapp", "kafka", "crontab"])
+def test_deleted_and_made_again_before_the_collector_came(project: str) -> None:
+    cluster = any_of(project)
+    folder, cr, _, _ = ALL[project]
+    obj = sample(folder, cr)
+    resource = f"{obj['kind']}/{obj['metadata']['name']}"
+    names = cluster.names
+    del cluster.objects[cluster.key(resource)]
+    cluster.add(obj)
+    for _ in range(4):
+        cluster.reconcile()
+        cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.names == names
+    assert cluster.ready(resource) == READY
+    assert all(
+        each["uid"] == cluster[resource]["metadata"]["uid"]
+        for name in names
+        for each in cluster[name]["metadata"].get("ownerReferences", ())
+    )
+
+
+@pytest.mark.parametrize("project", ALL)
+def test_deleted_when_it_has_hardly_begun(project: str) -> None:
+    folder, cr, home, existing = ALL[project]
+    cluster = Simulation(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
+    cluster.add(*existing, sample(folder, cr))
+    cluster.work(cluster._resources()[0])
+    cluster.delete(cluster.name(cluster._resources()[0]))
+    for _ in range(4):
+        cluster.reconcile()
+        cluster.settle()
+    stay = {
+        "ConfigMap/platform/platform-defaults",
+        "Secret/shop-db",
+        "Secret/shop-tls",
+        "Secret/blog-db",
+        "Secret/orders-postgres",
+        "PersistentVolumeClaim/blog-uploads",
+    }
+    assert set(cluster.names) <= stay
+
+
+def test_two_blogs_are_strangers_to_each_other() -> None:
+    cluster = blog()
+    second = sample("examples/wordpress", "blog")
+    second["metadata"]["name"] = "second"
+    cluster.add(second)
+    for _ in range(3):
+        cluster.reconcile()
+        cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready("WordPress/second") == cluster.ready(BLOG) == READY
+    before = {name: cluster[name] for name in cluster.names if "second" in name}
+    cluster.delete(BLOG)
+    cluster.reconcile()
+    assert {name: cluster[name] for name in cluster.names if "second" in name} == before
+    assert [name for name in cluster.names if "second" not in name] == [
+        "PersistentVolumeClaim/blog-uploads",
+        "Secret/blog-db",
+    ]
+
+
+def test_a_finalizer_that_nobody_needs_any_more_goes() -> None:
+    cluster = blog()
+    cluster.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
+    cluster.edit(BLOG, {"spec": {"passwordSecret": "mine", "persistence": {"keep": False}}})
+    writes = cluster.reconcile()
+    cluster.settle()
+    writes += cluster.reconcile()
+    assert writes[-1] == "finalizer removed"
+    assert "finalizers" not in cluster[BLOG]["metadata"]
+    assert "ownerReferences" in cluster["PersistentVolumeClaim/blog-uploads"]["metadata"]
+    cluster.edit(BLOG, {"spec": {"persistence": {"keep": True}}})
+    assert cluster.reconcile()[0] == "finalizer added"
+
+
+def test_a_refused_change_is_not_sent_again_and_again() -> None:
+    cluster = blog()
+    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
+    [failed] = cluster.reconcile()
+    assert failed.startswith("failed StatefulSet/blog-db")
+    assert cluster.reconcile() == []
+    status, reason, message = cluster.conditions(BLOG)["Ready"]
+    assert (status, reason) == ("False", "ApplyFailed")
+    assert "onImmutable: recreate" in message
+    cluster.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
+    assert cluster.reconcile() == []
+    assert cluster.ready(BLOG) == READY
+
+
+def test_drains_of_changing_sizes() -> None:
+    cluster = kafka(5)
+    cluster.edit(EVENTS, {"spec": {"replicas": 3}})
+    assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
+    cluster.edit(EVENTS, {"spec": {"replicas": 2}})
+    assert cluster.reconcile() == ["create Job/events-drain-5-to-2", "delete Job/events-drain-5-to-3: pruned"]
+    cluster.settle("Job/events-drain-5-to-2")
+    assert cluster.reconcile()[0] == "patch StatefulSet/events: spec.replicas"
+    assert cluster["StatefulSet/events"]["spec"]["replicas"] == 2
+
+
+def test_a_foreign_job_in_the_way_of_a_purge() -> None:
+    cluster = backup()
+    job = foreign("Job", "pg-purge", apiVersion="batch/v1")
+    del job["spec"]["selector"]
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    cluster.add(job)
+    cluster.delete(PG)
+    assert cluster.reconcile() == []
+    assert PG in cluster
+    assert cluster.conditions(PG)["Ready"][1] in {"Finalizing", "ErrResourceExists"}
+    assert 'Resource "pg-purge" already exists' in cluster.conditions(PG)["Ready"][2]
+    assert cluster.last is not None
+    assert cluster.last.requeue_after.seconds <= 60, "no event reports when the name is free"
+    cluster.delete("Job/pg-purge")
+    assert cluster.reconcile() == ["create Job/pg-purge"]
+    cluster.settle()
+    assert cluster.reconcile() == ["delete Job/pg-purge: finalized", "finalizer removed"]
+
+
+def test_shortly_after_a_reload_nothing_is_pruned() -> None:
+    cluster = blog()
+    cluster.held_until = "2026-01-01T12:00:30Z"
+    cluster.edit(BLOG, {"spec": {"ingress": None}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch Service/blog"]
+    assert "Ingress/blog" in cluster
+    cluster.held_until = ""
+    assert cluster.reconcile() == ["delete Ingress/blog: pruned"]
+
+
+def test_paused_while_it_is_deleted_it_stays() -> None:
+    cluster = backup()
+    cluster.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
+    cluster.delete(PG)
+    assert cluster.reconcile() == []
+    assert PG in cluster
+    assert cluster.ready(PG) == ("True", "Ready")
+    cluster.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": None}}})
+    assert cluster.reconcile() == ["create Job/pg-purge"]
+
+
+# -- rules that change ---------------------------------------------------------------------------------------------------------------------
+
+
+def reloaded(cluster: Simulation, folder: Path, project: str, *changes: tuple[str, str]) -> None:
+    """The rules change under the operator."""
+    shutil.copytree(ROOT / project, folder, dirs_exist_ok=True)
+    rules = folder / "watches.yaml"
+    text = rules.read_text(encoding="utf-8")
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    rules.write_text(text, encoding="utf-8")
+    cluster.project = load_project(folder, environ={})
+
+
+def test_a_renamed_id_changes_only_the_record(tmp_path: Path) -> None:
+    cluster = any_of("kafka")
+    before = cluster.bare("PodDisruptionBudget/events")
+    reloaded(cluster, tmp_path, "tests/projects/kafka", ("    budget:\n", "    spare:\n"))
+    assert cluster.reconcile() == ["patch PodDisruptionBudget/events"]
+    assert cluster.bare("PodDisruptionBudget/events") == before
+
+
+def test_a_child_that_left_the_rules_is_pruned(tmp_path: Path) -> None:
+    cluster = any_of("kafka")
+    cut = "    budget:\n      when: spec.replicas > 1\n      template: kafka/budget.yaml.j2\n"
+    reloaded(cluster, tmp_path, "tests/projects/kafka", (cut, ""))
+    assert cluster.reconcile() == ["delete PodDisruptionBudget/events: pruned"]
+
+
+def test_an_orphan_that_left_the_rules_is_released(tmp_path: Path) -> None:
+    cluster = blog()
+    text = (ROOT / "examples/wordpress/watches.yaml").read_text(encoding="utf-8")
+    child = text[text.index("    # Made once, and kept") : text.index("    config:\n")]
+    reloaded(cluster, tmp_path, "examples/wordpress", (child, ""))
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["release Secret/blog-db"]
+    assert cluster.ready(BLOG) == READY
+
+
+def test_while_a_template_is_broken_nothing_is_changed(tmp_path: Path) -> None:
+    cluster = any_of("kafka")
+    reloaded(cluster, tmp_path, "tests/projects/kafka", ("when: spec.replicas > 1", "when: spec.replicas > spec.most"))
+    cluster.edit(EVENTS, {"spec": {"memory": "8Gi"}})
+    assert cluster.reconcile() == []
+    assert "PodDisruptionBudget/events" in cluster
+    status, reason, message = cluster.conditions(EVENTS)["Ready"]
+    assert (status, reason) == ("False", "RenderFailed")
+    assert "watches.yaml" in message
+    assert "spec.most" in message
+
+
+@pytest.mark.parametrize("strategy", ["replace", "create-only"])
+def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> None:
+    cluster = any_of("myapp")
+    before = cluster.bare("Deployment/myapp-sample")
+    reloaded(
+        cluster,
+        tmp_path,
+        "examples/myapp",
+        (
+            "template: myapp/deployment.yaml.j2",
+            f"template: myapp/deployment.yaml.j2\n      apply: {{strategy: {strategy}}}",
+        ),
+    )
+    cluster.reconcile()
+    assert cluster.bare("Deployment/myapp-sample") == before
+    cluster.edit("Deployment/myapp-sample", {"spec": {"replicas": 9}})
+    writes = cluster.reconcile()
+    assert bool(writes) == (strategy == "replace")
+    assert cluster["Deployment/myapp-sample"]["spec"]["replicas"] == (2 if writes else 9)
+
+
+# -- children in other namespaces ----------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(folder: Path, deletion: str = "delete") -> Simulation:
+    """A MyApp that also keeps a ConfigMap in each of some namespaces."""
+    shutil.copytree(ROOT / "examples/myapp", folder, dirs_exist_ok=True)
+    rules = folder / "watches.yaml"
+    notes = f"""
+    notes:
+      forEach: vars.places
+      as: place
+      deletion: {deletion}
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {{name: "{{{{ metadata.name }}}}-note", namespace: "{{{{ place }}}}"}}
+        data: {{image: "{{{{ spec.image }}}}"}}
+  status:"""
+    text = rules.read_text(encoding="utf-8").replace("\n  status:", notes)
+    rules.write_text(
+        text.replace("  kind: MyApp\n", "  kind: MyApp\n  reach: cluster\n  vars: {places: [default, one, two]}\n"),
+        encoding="utf-8",
+    )
+    cluster = Simulation(folder, namespaces=["one", "two"])
+    cluster.add(sample("examples/myapp", "myapp"))
+    return cluster
+
+
+CR = "MyApp/myapp-sample"
+NOTES = ["ConfigMap/myapp-sample-note", "ConfigMap/one/myapp-sample-note", "ConfigMap/two/myapp-sample-note"]
+
+
+def test_children_elsewhere_are_made_after_the_finalizer_and_go_with_the_cr(tmp_path: Path) -> None:
+    cluster = elsewhere(tmp_path)
+    assert cluster.reconcile() == [
+        "finalizer added",
+        "create Deployment/myapp-sample",
+        *(f"create {name}" for name in NOTES),
+    ]
+    assert "ownerReferences" in cluster[NOTES[0]]["metadata"]
+    assert "ownerReferences" not in cluster[NOTES[1]]["metadata"]
+    cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(CR) == READY
+    cluster.edit(CR, {"spec": {"image": "n:2"}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == [
+        "patch Deployment/myapp-sample",
+        *(f"patch {name}" for name in NOTES),
+    ]
+    cluster.delete(NOTES[2])
+    assert cluster.reconcile() == [f"create {NOTES[2]}"]
+    cluster.delete(CR)
+    assert sorted(cluster.reconcile()) == [*(f"delete {name}: elsewhere" for name in NOTES[1:]), "finalizer removed"]
+    assert cluster.names == []
+
+
+def test_orphans_elsewhere_stay(tmp_path: Path) -> None:
+    cluster = elsewhere(tmp_path, "orphan")
+    cluster.reconcile()
+    cluster.delete(CR)
+    cluster.reconcile()
+    assert cluster.names == NOTES
+    for name in NOTES:
+        assert cluster[name]["metadata"].keys() <= {
+            "name",
+            "namespace",
+            "uid",
+            "generation",
+            "creationTimestamp",
+            "resourceVersion",
+        }
+
+
+def test_a_cr_of_that_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+    cluster = elsewhere(tmp_path)
+    cluster.reconcile()
+    other = sample("examples/myapp", "myapp")
+    other["metadata"]["namespace"] = "one"
+    cluster.add(other)
+    cluster.reconcile()
+    assert cluster.conditions("MyApp/one/myapp-sample")["Ready"][1] == "ErrResourceExists"
+    before = {name: cluster[name] for name in NOTES}
+    cluster.delete("MyApp/one/myapp-sample")
+    cluster.reconcile()
+    assert {name: cluster[name] for name in NOTES} == before
+    assert "Deployment/one/myapp-sample" not in cluster
+
+
+def test_deleted_with_the_orphan_finalizer_all_stay(tmp_path: Path) -> None:
+    cluster = elsewhere(tmp_path)
+    cluster.reconcile()
+    cluster._delete(cluster.key(CR), "orphan")
+    cluster.reconcile()
+    assert cluster.names == sorted(["Deployment/myapp-sample", *NOTES])
+    assert not any(cluster[name]["metadata"].get("ownerReferences") for name in cluster.names)
+
+
+def test_a_namespace_elsewhere_may_vanish(tmp_path: Path) -> None:
+    cluster = elsewhere(tmp_path)
+    cluster.reconcile()
+    cluster.settle()
+    cluster.reconcile()
+    cluster._namespaces.discard("two")
+    cluster.delete(NOTES[2])
+    assert {each.split(":")[0] for each in cluster.reconcile()} == {f"failed {NOTES[2]}"}
+    assert cluster.ready(CR)[0] == "False"
+    assert cluster[CR]["metadata"]["finalizers"] == [FINALIZER]
+    cluster.delete(CR)
+    cluster.reconcile()
+    assert cluster.names == []
+
+
+def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
+    cluster = blog()
+    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}, "ingress": None}})
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["failed StatefulSet/blog-db", "patch Service/blog"]
+    cluster.edit(BLOG, {"spec": {"db": {"storageClass": None}}})
+    assert cluster.reconcile() == ["delete Ingress/blog: pruned"]
+    cluster.settle()
+    cluster.reconcile()
+    assert cluster.ready(BLOG) == READY
+
+
+# -- more that people do -------------------------------------------------------------------------------------------------------------------
+
+
+def test_somebody_scales_the_brokers_by_hand() -> None:
+    """More brokers than wanted are drained, whoever asked for them."""
+    cluster = kafka(3)
+    cluster.edit("StatefulSet/events", {"spec": {"replicas": 5}})
+    assert cluster.reconcile() == [
+        "create Service/events-3",
+        "create Service/events-4",
+        "create Job/events-drain-5-to-3",
+    ]
+    cluster.settle()
+    for _ in range(3):
+        cluster.reconcile()
+        cluster.settle()
+    assert cluster.reconcile() == []
+    assert cluster.ready(EVENTS) == READY
+    assert cluster["StatefulSet/events"]["spec"]["replicas"] == 3
+    assert "Service/events-3" not in cluster
+    assert "Job/events-drain-5-to-3" not in cluster
+
+
+def test_a_foreign_object_takes_the_place_of_a_child() -> None:
+    cluster = kafka(3)
+    cluster.delete("ConfigMap/events-config")
+    cluster.add(foreign("ConfigMap", "events-config", data={"server.properties": "theirs"}))
+    before = cluster["StatefulSet/events"]
+    assert cluster.reconcile() == []
+    assert cluster.ready(EVENTS) == ("False", "ErrResourceExists")
+    assert cluster["StatefulSet/events"] == before, "what mentions the refused child stays as it is"
+    cluster.delete(EVENTS)
+    cluster.reconcile()
+    assert cluster.names == ["ConfigMap/events-config"]
+
+
+def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
+    cluster = any_of("shop")
+    container = "spec.template.spec.containers[app]"
+    cluster.change(
+        "Deployment/shop",
+        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["ports"].append({"containerPort": 9999}),
+    )
+    assert cluster.reconcile() == []
+    cluster.edit("App/shop", {"spec": {"port": 9090}})
+    [patch] = cluster.reconcile()
+    assert patch.startswith(f"patch Deployment/shop: {container}.env[PORT].value {container}.ports")
+    [app] = cluster["Deployment/shop"]["spec"]["template"]["spec"]["containers"]
+    assert sorted(each["containerPort"] for each in app["ports"]) == [9090, 9999]
+
+
+@pytest.mark.parametrize(
+    ("spec", "writes"),
+    [
+        ({"image": "i:2"}, ["patch Deployment/shop: spec.template.spec.containers[app].image"]),
+        ({"cpu": "1000m"}, ["patch Deployment/shop: spec.template.spec.containers[app].resources.requests.cpu"]),
+        ({"dbHost": "h"}, ["patch Deployment/shop: spec.template.spec.containers[app].env[DSN].value"]),
+        (
+            {"settings": {"region": "us"}},
+            [
+                "patch ConfigMap/shop-settings: data.region",
+                "patch Deployment/shop: spec.template.metadata.annotations[checksum/settings]",
+            ],
+        ),
+        ({"autoscaling": {"max": 4, "cpu": 50}}, ["patch HorizontalPodAutoscaler/shop: spec.maxReplicas spec.metrics"]),
+        ({"credentialsSecret": "late"}, []),
+    ],
+    ids=str,
+)
+def test_an_edit_of_a_shop(spec: dict[str, Any], writes: list[str]) -> None:
+    cluster = any_of("shop")
+    cluster.edit("App/shop", {"spec": spec})
+    found = cluster.reconcile()
+    assert [each.split("[0]")[0] for each in found] == writes
+    if not writes:
+        assert cluster.waits == {"deployment": "credentials (Secret/web/late)"}
+        cluster.add(foreign("Secret", "late", data={"username": "dQ==", "password": "cA=="}))
+        [patch] = cluster.reconcile()
+        assert "env[DB_USER].valueFrom.secretKeyRef.name" in patch
+
+
+def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go() -> None:
+    cluster = blog()
+
+    def names() -> list[str]:
+        return [each["name"] for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]]
+
+    ours = names()
+    cluster.change(
+        "Deployment/blog",
+        lambda obj: obj["spec"]["template"]["spec"]["containers"][0]["env"].insert(0, {"name": "THEIRS", "value": "1"}),
+    )
+    assert cluster.reconcile() == []
+    cluster.edit(BLOG, {"spec": {"extraEnv": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}})
+    assert len(cluster.reconcile()) == 1
+    assert [each for each in names() if each != "THEIRS"] == [*ours, "B", "A"]
+    cluster.edit(
+        BLOG,
+        {
+            "spec": {
+                "extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]
+            }
+        },
+    )
+    assert len(cluster.reconcile()) == 1
+    assert [each for each in names() if each != "THEIRS"] == [*ours, "A", "B"]
+    env = {
+        each["name"]: each for each in cluster["Deployment/blog"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    }
+    assert "value" not in env["B"]
+    cluster.edit(BLOG, {"spec": {"extraEnv": []}})
+    assert len(cluster.reconcile()) == 1
+    assert sorted(names()) == sorted([*ours, "THEIRS"])
+
+
+def test_what_is_said_in_a_life() -> None:
+    """That it is made; an edit that is simply carried out is nothing to tell."""
+    cluster = Simulation(ROOT)
+    cluster.add(sample("", "app"))
+    cluster.reconcile()
+    cluster.settle()
+    cluster.reconcile()
+    cluster.edit("App/app-sample", {"spec": {"deployment": {"replicas": 3}}})
+    cluster.reconcile()
+    cluster.settle()
+    cluster.reconcile()
+    assert [(each.type, each.reason, each.message) for each in cluster.events] == [
+        ("Normal", "Synced", "App synced successfully")
+    ]
+
+
+def test_a_refusal_is_remembered_while_other_things_are_written() -> None:
+    cluster = blog()
+    cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
+    cluster.reconcile()
+    cluster.edit(BLOG, {"spec": {"replicas": 5}})
+    assert cluster.reconcile() == ["patch Deployment/blog: spec.replicas"]
+    assert cluster.ready(BLOG) == ("False", "ApplyFailed")
+    assert [each.reason for each in cluster.events] == ["Synced", "ApplyFailed"], "it is said once"

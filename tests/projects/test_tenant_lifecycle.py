@@ -1,0 +1,155 @@
+"""The lives of a tenant."""
+
+from __future__ import annotations
+
+from tests.projects.samples import EXISTS, READY, foreign, sample, started
+from tests.projects.simulation import FINALIZER, Simulation
+from tests.projects.snapshots import ROOT
+
+TENANT, ACME = "tests/projects/tenant", "Tenant/acme"
+SHARED = {"home": "none", "namespaces": ["tools", "monitoring"]}
+CAROL, DAVE = "member-carol-example-com-htgf2kmw62uvv3", "member-dave-example-com-hrktnyi4kpe3lj"
+ALICE, BOB = "tenant-acme-alice-example-com-h255wvnzhpbnc7", "tenant-acme-oidc-bob-hbl26kynr6e7fb"
+IN_ACME = [
+    "NetworkPolicy/acme/allow-same-tenant",
+    "NetworkPolicy/acme/default-deny",
+    "ResourceQuota/acme/tenant",
+    f"RoleBinding/acme/{CAROL}",
+    f"RoleBinding/acme/{DAVE}",
+    "RoleBinding/acme/tenant-admins",
+]
+SHARED_BINDINGS = [f"RoleBinding/{place}/{user}" for place in ("monitoring", "tools") for user in (ALICE, BOB)]
+
+
+def test_a_tenant_is_made_ready_and_goes() -> None:
+    cluster = started(TENANT, "acme", **SHARED)
+    assert cluster.names == sorted(["Namespace/acme", ACME, *IN_ACME, *SHARED_BINDINGS])
+    assert cluster.ready(ACME) == READY
+    assert cluster.fields(ACME) == {
+        "namespace": "acme",
+        "phase": "Active",
+        "members": ["carol@example.com", "dave@example.com"],
+        "bindings": [CAROL, DAVE],
+    }
+    assert "finalizers" not in cluster[ACME]["metadata"]
+    cluster.delete(ACME)
+    assert cluster.reconcile() == []
+    assert cluster.names == []
+
+
+def test_nothing_is_made_in_a_namespace_that_is_not_there_yet() -> None:
+    cluster = Simulation(ROOT / TENANT, **SHARED)
+    cluster.add(sample(TENANT, "acme"))
+    cluster.work(cluster.key(ACME))
+    assert cluster.names == sorted(["Namespace/acme", ACME, *SHARED_BINDINGS])
+    writes = cluster.reconcile()
+    assert sorted(writes[5:]) == [f"create {name}" for name in IN_ACME]
+    assert writes[0] == "create Namespace/acme"
+
+
+def test_users_and_shared_namespaces_come_and_go() -> None:
+    cluster = started(TENANT, "acme", **SHARED)
+    cluster.edit(
+        ACME, {"spec": {"admins": ["alice@example.com"], "members": {"carol@example.com": None, "eve": "admin"}}}
+    )
+    writes = cluster.reconcile()
+    eve = next(name for name in cluster.names if "member-eve" in name)
+    assert writes[:2] == ["patch RoleBinding/acme/tenant-admins: -subjects[oidc:bob]", f"create {eve}"]
+    assert sorted(writes[2:]) == [
+        f"delete {name}: pruned"
+        for name in (f"RoleBinding/acme/{CAROL}", f"RoleBinding/monitoring/{BOB}", f"RoleBinding/tools/{BOB}")
+    ]
+    assert cluster.fields(ACME)["members"] == ["dave@example.com", "eve"]
+    cluster.edit(ACME, {"spec": {"sharedNamespaces": ["tools"]}})
+    assert cluster.reconcile() == [f"delete RoleBinding/monitoring/{ALICE}: pruned"]
+    cluster.edit(ACME, {"spec": {"sharedNamespaces": []}})
+    assert cluster.reconcile() == [f"delete RoleBinding/tools/{ALICE}: pruned"]
+    cluster.edit(ACME, {"spec": {"members": {"dave@example.com": None, "eve": None}, "admins": []}})
+    writes = cluster.reconcile()
+    assert sorted(each.split(":")[0] for each in writes) == sorted(
+        [f"delete {eve}", f"delete RoleBinding/acme/{DAVE}", "patch RoleBinding/acme/tenant-admins"]
+    )
+    assert cluster.fields(ACME) == {"namespace": "acme", "phase": "Active", "members": [], "bindings": []}
+    assert cluster.ready(ACME) == READY
+
+
+def test_a_role_cannot_change_so_its_binding_is_made_again() -> None:
+    cluster = started(TENANT, "acme", **SHARED)
+    uid = cluster[f"RoleBinding/acme/{DAVE}"]["metadata"]["uid"]
+    cluster.edit(ACME, {"spec": {"members": {"dave@example.com": "edit"}}})
+    failed, *writes = cluster.reconcile()
+    assert "field is immutable" in failed
+    assert writes == [f"delete RoleBinding/acme/{DAVE}: recreate", f"create RoleBinding/acme/{DAVE}"]
+    assert cluster[f"RoleBinding/acme/{DAVE}"]["roleRef"]["name"] == "edit"
+    assert cluster[f"RoleBinding/acme/{DAVE}"]["metadata"]["uid"] != uid
+    assert cluster.ready(ACME) == READY
+
+
+def test_quota_and_labels_of_a_tenant() -> None:
+    cluster = started(TENANT, "acme", **SHARED)
+    cluster.edit(
+        ACME,
+        {
+            "spec": {
+                "size": "large",
+                "quota": {"pods": "60", "requests.cpu": "12000m"},
+                "labels": {"cost-center": None, "a": "b"},
+            }
+        },
+    )
+    assert cluster.reconcile() == [
+        "patch Namespace/acme: -metadata.labels[cost-center] +metadata.labels.a",
+        "patch ResourceQuota/acme/tenant: spec.hard[requests.cpu] spec.hard[requests.memory] spec.hard.pods",
+    ]
+    assert cluster["ResourceQuota/acme/tenant"]["spec"]["hard"] == {
+        "requests.cpu": "12",
+        "requests.memory": "64Gi",
+        "pods": "60",
+    }
+    assert cluster["Namespace/acme"]["metadata"]["labels"]["kubernetes.io/metadata.name"] == "acme"
+
+
+def test_a_kept_namespace_is_released_and_what_is_in_it_stays() -> None:
+    cr = sample(TENANT, "acme")
+    cr["spec"]["keepNamespace"] = True
+    cluster = started(TENANT, cr, **SHARED)
+    assert cluster[ACME]["metadata"]["finalizers"] == [FINALIZER]
+    cluster.add({**foreign("ConfigMap", "theirs"), "metadata": {"name": "theirs", "namespace": "acme"}})
+    cluster.delete(ACME)
+    assert [each.split(":")[0] for each in cluster.reconcile()] == ["release Namespace/acme", "finalizer removed"]
+    assert cluster.names == ["ConfigMap/acme/theirs", "Namespace/acme"]
+
+
+def test_a_namespace_that_is_deleted_is_made_again_with_all_in_it() -> None:
+    cluster = started(TENANT, "acme", **SHARED)
+    cluster._delete(cluster.key("Namespace/acme"))
+    assert cluster.reconcile()[0] == "create Namespace/acme"
+    assert cluster.names == sorted(["Namespace/acme", ACME, *IN_ACME, *SHARED_BINDINGS])
+    assert cluster.ready(ACME) == READY
+
+
+def test_a_foreign_namespace_is_left_alone_and_nothing_is_put_into_it() -> None:
+    cluster = Simulation(ROOT / TENANT, **SHARED)
+    cluster.add(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "acme", "labels": {"theirs": "1"}}},
+        sample(TENANT, "acme"),
+    )
+    cluster.reconcile()
+    assert cluster.ready(ACME) == EXISTS
+    assert cluster["Namespace/acme"]["metadata"]["labels"] == {"theirs": "1", "kubernetes.io/metadata.name": "acme"}
+    assert not [name for name in cluster.names if name in IN_ACME]
+    cluster.delete("Namespace/acme")
+    cluster.reconcile()
+    assert cluster.ready(ACME) == READY
+
+
+def test_a_shared_namespace_that_is_missing_holds_up_nothing_else() -> None:
+    cluster = Simulation(ROOT / TENANT, home="none", namespaces=["tools"])
+    cluster.add(sample(TENANT, "acme"))
+    cluster.reconcile()
+    assert cluster.ready(ACME)[0] == "False"
+    assert set(IN_ACME) <= set(cluster.names)
+    assert f"RoleBinding/tools/{ALICE}" in cluster
+    cluster._namespaces.add("monitoring")
+    cluster.reconcile()
+    assert cluster.ready(ACME) == READY
