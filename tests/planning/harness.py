@@ -1,7 +1,8 @@
-"""A project from a few texts, and a cluster small enough to be read: it carries out plans on a dict of objects, with every precondition checked.
+"""A project from strings, and a small cluster in memory that executes plans and checks every precondition.
 
-`World` plays a CR's whole life: `step` is one pass (plan, write, plan again over the answers, write the status), `settle` goes on until a pass has
-nothing to do. The server here gives uid, resourceVersion and generation, follows ownerReferences, and defaults nothing.
+`Harness` reconciles one CR: `step` is one pass (plan, write, plan again with the answers, write the status), `settle`
+repeats passes until one has nothing to do. Its API server sets uid, resourceVersion and generation, follows
+ownerReferences, and sets no defaults.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def config(name: str, data: Mapping[str, str] | None = None, **metadata: Any) ->
 
 
 RESYNCED = Requeue(36000.0, RESYNC)
-"""When nothing but the period brings the next pass."""
+"""The requeue of a CR that is reconciled by its period only."""
 
 
 def key(name: str, kind: str = "ConfigMap", namespace: str = "shop", group: str = "") -> ObjectKey:
@@ -110,16 +111,16 @@ class Harness:
     objects: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)
     served: dict[str, Served] = field(default_factory=dict)  # by kind
     infos: dict[str, KindInfo] = field(default_factory=dict)  # by kind
-    refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server does not take
+    refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server rejects
     history: History = History.NONE
-    sent: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)  # what server-side apply knows of us
+    sent: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)  # the fields of ruleop's field manager
     events: list[Event] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     now: str = "2026-01-01T00:00:00Z"
     seed: bytes = b"seed"
     held_until: str = ""
     namespace_terminating: bool = False
-    remembers: bool = True  # the reason of Ready, between passes
+    remembers: bool = True  # whether the history keeps the reason of Ready between passes
     counter: int = 100
 
     @classmethod
@@ -129,7 +130,7 @@ class Harness:
     def __post_init__(self) -> None:
         self.offline = OfflineKinds(self.project)
 
-    # -- what the plan sees --------------------------------------------------------------------------------------------------------------
+    # -- the observed cluster ------------------------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind) -> KindInfo:
         found = self.infos.get(kind.kind) or self.offline.info(kind)
@@ -142,13 +143,13 @@ class Harness:
     def observed(self, **more: Any) -> Observed:
         hidden = {name for name, state in self.served.items() if state is not Served.SYNCED}
         seen = [obj for obj in self.objects.values() if obj["kind"] not in hidden]
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "now": self.now,
             "seed": self.seed,
             "held_until": self.held_until,
             "namespace_terminating": self.namespace_terminating,
         }
-        return Observed(FixedObjects(seen), self, **{**said, **more})
+        return Observed(FixedObjects(seen), self, **{**values, **more})
 
     @property
     def rule(self) -> Rule:
@@ -160,17 +161,17 @@ class Harness:
         return plan(self.rule, self.resource, self.observed(**more), history, foresee=foresee)
 
     def plan_status(self, failed: Mapping[ObjectKey, Failed] | None = None, *, done: Iterable[ObjectKey] = ()) -> Plan:
-        """As after the writes of a pass."""
+        """The status plan after the writes of a pass."""
         return self.plan(replace(self.history, writes=Writes(failed or {}, frozenset(done))))
 
     def refused_before(self, failed: Mapping[ObjectKey, Failed]) -> None:
-        """Writes that an earlier pass has tried, and that the server refused for good."""
+        """Records writes of an earlier pass that the server rejected permanently."""
         self.history = replace(self.history, refusals={key_: Refusal(each, "", 0.0) for key_, each in failed.items()})
 
     # -- a pass --------------------------------------------------------------------------------------------------------------------------
 
     def step(self, *, crash_after: int | None = None) -> Plan:
-        """One pass. `crash_after`: so many writes are done, and nothing is remembered of it."""
+        """One pass. `crash_after`: the number of writes before the operator crashes and loses its history."""
         planned = self.plan()
         if crash_after is not None:
             self.execute(planned.actions[:crash_after])
@@ -186,13 +187,13 @@ class Harness:
         self.write_status(last)
         self.events.extend(last.events)
         self.history = self.history.after(last, None, self, 0.0)
-        # Time stands still here, and a story that reverts one field six times is no field conflict.
+        # Time does not advance here, and a test that reverts a field six times expects no field conflict.
         self.history = replace(self.history, drift={}, **({} if self.remembers else {"reason": ""}))
         self.collect()
         return planned
 
     def settle(self, passes: int = 12, *, controllers: bool = True) -> int:
-        """Until nothing is to do; says how many passes it took."""
+        """Repeats passes until nothing is left to do; returns their number."""
         for number in range(passes):
             if controllers:
                 self.controllers()
@@ -274,7 +275,7 @@ class Harness:
         return None
 
     def applied(self, live: dict[str, Any], action: ServerSideApply) -> dict[str, Any]:
-        """What an apply makes of the object, with our last apply as the server's record; the first one migrates everything of ours."""
+        """The object after an apply, given ruleop's last apply. The first one migrates all fields that ruleop owns."""
         shape = self.info(Kind.of(live)).shape
         before = create_fields(self.sent.get(action.key) or {}, shape)
         self.sent[action.key] = copy.deepcopy(dict(action.object))
@@ -304,7 +305,7 @@ class Harness:
         return found
 
     def add(self, obj: Object) -> dict[str, Any]:
-        """An object of somebody else."""
+        """Creates an object of another owner."""
         return self.put(obj, fresh=True)
 
     def change(self, key_: ObjectKey, patch: Mapping[str, Any]) -> None:
@@ -336,12 +337,12 @@ class Harness:
         self.resource["spec"] = copy.deepcopy(dict(spec))
 
     def end(self) -> None:
-        """Somebody deletes the CR."""
+        """Deletes the CR."""
         self.patch_resource({"deletionTimestamp": self.now})
         self.collect()
 
     def collect(self) -> None:
-        """The API server and its garbage collector."""
+        """Runs the garbage collector."""
         if self.resource is not None and self.resource["metadata"].get("deletionTimestamp") and not self.finalizers:
             uid = self.resource["metadata"]["uid"]
             self.resource = None
@@ -379,7 +380,7 @@ class Harness:
         return found["status"], found["reason"], found["message"]
 
     def controllers(self) -> None:
-        """Those of Kubernetes: workloads get what they ask for."""
+        """Runs the workload controllers: every workload becomes ready."""
         for obj in list(self.objects.values()):
             status = {"Job": JOB_DONE, "Namespace": {"phase": "Active"}}.get(obj["kind"])
             if obj["kind"] == "Deployment":
@@ -391,13 +392,13 @@ class Harness:
             if status is not None and obj.get("status") != status:
                 self.put({**obj, "status": status})
 
-    # -- looking at it -------------------------------------------------------------------------------------------------------------------
+    # -- its result ----------------------------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         return sorted(f"{each.kind}/{each.name}" for each in self.objects)
 
     def masked(self) -> dict[str, Any]:
-        """What stands, without what differs between two runs that did the same."""
+        """The objects, without fields that differ between two equal runs."""
         found = {str(key_): _masked(obj) for key_, obj in sorted(self.objects.items())}
         if self.resource is not None:
             found["the CR"] = _masked({**self.resource, "status": self.status})
@@ -405,7 +406,7 @@ class Harness:
 
 
 def _sent(action: Action) -> Object | None:
-    """The desired object, of which the server's answer shows what it makes of it."""
+    """The desired object; comparing it with the answer shows how the server normalises it."""
     match action:
         case Patch():
             return action.sent
@@ -428,7 +429,7 @@ def _masked(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_bytes(planned: Plan) -> bytes:
-    """A plan as text, whatever the order of names in its mappings."""
+    """A plan as text, independent of the order of keys."""
     return orjson.dumps(repr_of(planned), option=orjson.OPT_SORT_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""How a wanted object gets written: the four strategies, ignored paths, immutable fields, and writes that fail."""
+"""How a desired object is written: the four strategies, ignored paths, immutable fields, and failed writes."""
 
 from __future__ import annotations
 
@@ -87,9 +87,7 @@ def test_string_data_equals_its_base64_data():
 
 def test_a_record_that_is_too_large_fails_with_a_remedy_that_works():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
-    data = {
-        hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)
-    }  # nothing that could be compressed
+    data = {hashlib.sha256(str(number).encode()).hexdigest(): "1" for number in range(5000)}  # incompressible
     harness = Harness.of("children: {a: {template: a.yaml}}", {"data": data}, a=text)
     (problem,) = harness.plan().problems
     assert "apply.strategy: server-side" in problem.message
@@ -436,7 +434,7 @@ stringData: {password: '{{ spec.v }}', user: '{{ spec.v }}'}
     [("stringData.password", {"cert": "Mg==", "user": "Mg=="}), ("stringData", {"cert": "Mg==", "user": "MQ=="})],
 )
 def test_ignored_string_data_of_a_secret_is_its_data(path: str, ours: dict[str, str], strategy: str):
-    """The server keeps no `stringData`, and that is where the rule has the value."""
+    """The rule sets the value in `stringData`, which the server does not store."""
     where = key("a", "Secret")
     harness = one(f"{{strategy: {strategy}, ignore: [{path}]}}", PLAIN)
     harness.settle()
@@ -596,7 +594,7 @@ DB_SAYS = (
 
 
 def as_the_server_keeps(claim):
-    """A claim template with what the API server fills in."""
+    """A claim template with the defaults of the API server."""
     spec = {**claim["spec"], "volumeMode": "Filesystem"}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim, "spec": spec, "status": {"phase": "Pending"}}
 

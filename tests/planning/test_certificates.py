@@ -1,4 +1,4 @@
-"""Certificates and password hashes in create-only children: what programs accept, made once, and cheap in every later pass."""
+"""Certificates and password hashes in create-only children: valid, generated once, and cheap in every later pass."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def secret(slots: str) -> str:
 
 
 def held(obj: Mapping[str, Any]) -> dict[str, str]:
-    """What a Secret holds, as a program that mounts it reads it."""
+    """The data of a Secret, as a program reads it."""
     return {name: base64.b64decode(value).decode() for name, value in obj["data"].items()}
 
 
 def made(slots: str, spec: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
-    """What the Secret holds once it is created."""
+    """The data of the Secret after its creation."""
     harness = Harness.of(ONE, spec, x=secret(slots))
     for name, value in more.items():
         setattr(harness, name, value)
@@ -61,7 +61,7 @@ def refused(slots: str, spec: dict[str, Any] | None = None) -> str:
 
 
 def trusted(ca: str, cert: str, name: str) -> list[x509.Certificate]:
-    """The way from a certificate to the authority, as a careful TLS client looks for it."""
+    """The verified chain from a certificate to the authority, as a TLS client builds it."""
     store = Store([x509.load_pem_x509_certificate(ca.encode())])
     verifier = (
         PolicyBuilder()

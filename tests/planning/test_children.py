@@ -1,4 +1,4 @@
-"""Which children are wanted, when, in which order, and what others see of them."""
+"""Which children are desired, in which order they are written, and which values other children can read."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_undesired_dependency_is_satisfied():
     assert harness.names() == ["ConfigMap/web"]
 
 
-def test_a_child_waits_for_the_values_that_it_uses_and_says_which():
+def test_a_child_waits_for_the_values_that_it_uses_and_names_them():
     body = "children: {db: {template: db.yaml}, web: {template: web.yaml}, free: {template: free.yaml}}"
     web = plain("web", "{k: '{{ db.status.availableReplicas }}'}")
     harness = Harness.of(body, db=DB, web=web, free=plain("free"))
@@ -576,7 +576,7 @@ def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
     assert states(harness)["b"] is State.FAILED
 
 
-# -- what the cluster serves -------------------------------------------------------------------------------------------------------------
+# -- served kinds ------------------------------------------------------------------------------------------------------------------------
 
 CERTIFICATE = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {}\n"
 

@@ -1,4 +1,4 @@
-"""A CR that goes: what the garbage collector does, what is ours to do, and that nothing is left behind or done twice."""
+"""The deletion of a CR: which objects the garbage collector deletes and which ruleop deletes, and nothing is left behind or done twice."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ BOTH += "\nfinalize: {last: {template: last.yaml}}"
 
 
 def gone_to_the_garbage_collector(harness: Harness) -> None:
-    """It has done what the finalizer `orphan` asks for, and taken it off."""
+    """The garbage collector has orphaned the children and removed the finalizer `orphan`."""
     for obj in harness.objects.values():
         obj["metadata"].pop("ownerReferences", None)
     harness.patch_resource({"finalizers": [each for each in harness.finalizers if each != "orphan"]})
@@ -275,7 +275,7 @@ def test_with_the_orphan_finalizer_every_child_stays_also_when_finalize_outlasts
 
 @pytest.mark.parametrize("finalize", [True, False])
 def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
-    """The CR was edited and deleted before the child could be marked."""
+    """The CR was edited and deleted before the child's annotation was written."""
     body = BOTH % ", deletion: \"{{ 'orphan' if spec.keep | default(false) else 'delete' }}\""
     body = body if finalize else body.partition("\nfinalize")[0]
     harness = Harness.of(body, {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
@@ -293,7 +293,7 @@ def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
 
 
 def test_shortly_after_a_reload_nothing_is_removed():
-    """The half of an edit that has arrived may lack what `finalize` said."""
+    """If only half of an edit is loaded, `finalize` may be missing."""
     harness = Harness.of(FAR % "", {"v": "1"}, a=A)
     harness.settle()
     harness.end()
@@ -307,7 +307,7 @@ def test_shortly_after_a_reload_nothing_is_removed():
     assert (harness.resource, harness.objects) == (None, {})
 
 
-def test_a_cr_without_our_finalizer_is_left_to_the_garbage_collector():
+def test_a_cr_without_ruleops_finalizer_is_left_to_the_garbage_collector():
     harness = Harness.of("children: {a: {template: a.yaml}}", {"v": "1"}, a=A)
     harness.settle()
     harness.patch_resource({"finalizers": ["foregroundDeletion"]})
@@ -345,22 +345,22 @@ def test_forbidden_kinds_do_not_delay_a_deletion_by_the_garbage_collector():
     assert harness.resource is None
 
 
-def looked_at(harness: Harness, **places: Served) -> None:
+def set_watched_namespaces(harness: Harness, **places: Served) -> None:
     harness.infos["ConfigMap"] = replace(harness.info(Kind("", "v1", "ConfigMap")), places=places)
 
 
 def test_possible_children_in_forbidden_namespaces_keep_the_finalizer():
-    """Though the kind can be read in the CR's own namespace."""
+    """The kind can be read in the CR's own namespace only."""
     harness = Harness.of(FAR % "", {"v": "1"}, a=A)
     harness.settle()
     hidden = harness.objects.pop(key("a", namespace="far"))
-    looked_at(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
+    set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
     harness.end()
     harness.settle()
     assert harness.finalizers == [FINALIZER]
     assert "cannot list configmaps in namespace far: needs" in harness.ready()[2]
     harness.objects[key("a", namespace="far")] = hidden
-    looked_at(harness, shop=Served.SYNCED, far=Served.SYNCED)
+    set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.SYNCED)
     harness.settle()
     assert (harness.resource, harness.objects) == (None, {})
 
@@ -371,12 +371,12 @@ def test_a_moved_child_keeps_the_finalizer_while_its_old_namespace_is_forbidden(
     )
     harness.settle()
     hidden = harness.objects.pop(key("a", namespace="far"))
-    looked_at(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
+    set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.FORBIDDEN)
     harness.edit({"v": "shop"})
     harness.settle()
     assert harness.finalizers == [FINALIZER]
     harness.objects[key("a", namespace="far")] = hidden
-    looked_at(harness, shop=Served.SYNCED, far=Served.SYNCED)
+    set_watched_namespaces(harness, shop=Served.SYNCED, far=Served.SYNCED)
     harness.settle()
     assert (harness.names(), harness.finalizers) == (["ConfigMap/a"], [])
 

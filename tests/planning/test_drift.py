@@ -27,14 +27,14 @@ IMAGE = frozenset({"spec.image"})
 
 
 class DriftingChild:
-    """A child, somebody who changes what is written of it, and a clock."""
+    """A child, a client that changes it, and a clock."""
 
     def __init__(self):
         self.drift = None
         self.now = 1000.0
 
     def changed(self, fields=REPLICAS, desired="a"):
-        """Somebody changes these fields: what ruleop does about it, when it plans."""
+        """The decision after a client has changed these fields."""
         if self.drift is None or self.drift.desired_digest != desired:
             return Decision.REVERT
         decision = self.drift.decide(fields, self.now)
@@ -48,7 +48,7 @@ class DriftingChild:
         self.drift = reverted(self.drift, desired, fields, self.now, altered=altered)
 
     def rounds(self, count, apart=1.0, **more):
-        """What becomes of each change, until one is not reverted at once."""
+        """The first decision other than to revert at once."""
         for _ in range(count):
             if (decision := self.changed(**more)) is not Decision.REVERT:
                 return decision
@@ -79,12 +79,12 @@ def test_the_same_fields_changed_repeatedly_are_a_conflict():
     assert child.now == 1000.0 + ENOUGH
 
 
-def test_slow_changes_are_no_conflict():
+def test_slow_changes_are_not_a_conflict():
     assert DriftingChild().rounds(100, apart=WINDOW / (ENOUGH - 1)) is Decision.REVERT
 
 
 def test_changes_of_other_fields_do_not_add_up():
-    """Somebody who works through an object changes one field after the other."""
+    """A person may change one field after the other."""
     child = DriftingChild()
     assert child.rounds(ENOUGH - 1) is Decision.REVERT
     assert child.rounds(ENOUGH - 1, fields=IMAGE) is Decision.REVERT
@@ -138,7 +138,7 @@ def test_it_is_over_when_a_revert_has_lasted():
 
 
 def test_it_is_over_when_the_other_side_gives_in():
-    """Held, and as it should be after all."""
+    """A conflict whose fields are as desired before the next revert."""
     child = DriftingChild().noticed()
     child.now += FIRST
     assert not child.drift.is_over(child.now)
@@ -156,7 +156,7 @@ def test_it_lasts_through_the_longest_pause():
         child.revert()
 
 
-def test_drift_that_was_no_conflict_is_forgotten():
+def test_drift_without_a_conflict_expires():
     child = DriftingChild()
     child.revert()
     assert not child.drift.is_over(child.now + WINDOW)
@@ -182,7 +182,7 @@ def test_a_new_conflict_is_noticed_once():
     assert noticed.noticed(REPLICAS, "in other words", child.now + 5) is noticed
 
 
-# -- what actions say ---------------------------------------------------------------------------------------------------------------------
+# -- fields of actions -------------------------------------------------------------------------------------------------------------------
 
 LIVE = {
     "kind": "Deployment",
@@ -235,7 +235,7 @@ def test_messages():
     )
 
 
-# -- who it is ----------------------------------------------------------------------------------------------------------------------------
+# -- managers -----------------------------------------------------------------------------------------------------------------------------
 
 
 def entry(manager, fields, time="2026-01-01T00:00:00Z"):
@@ -251,7 +251,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
         ([entry("scaler", {"f:spec": {"f:replicas": {}}}), entry("other", {"f:spec": {"f:paused": {}}})], ["scaler"]),
         ([entry("ruleop", {"f:spec": {"f:paused": {}}}), entry("injector", CONTAINER)], ["injector"]),
         ([entry("b", {"f:spec": {"f:replicas": {}}}), entry("a", CONTAINER)], ["a", "b"]),
-        # What was removed is owned by nobody: the last to write is the likeliest.
+        # A removed field has no manager: the last writer is reported.
         (
             [
                 entry("early", {}, "2026-01-01T00:00:00Z"),
@@ -259,7 +259,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
             ],
             ["late"],
         ),
-        # ... but not who only reports.
+        # ... unless it wrote only the status.
         (
             [
                 entry("early", {}),
@@ -267,7 +267,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
             ],
             ["early"],
         ),
-        # A value under our name that we do not want: there are two of us.
+        # An undesired value under ruleop's name: another ruleop.
         ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop or a webhook"]),
         ([entry("ruleop", {"f:spec": {"f:paused": {}}})], []),
         ([], []),

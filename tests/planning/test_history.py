@@ -1,4 +1,4 @@
-"""What a history keeps of a pass, and for how long."""
+"""What a history records of a pass, and for how long."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def patch(key, value="1", why="changed"):
 
 
 def after(history, *actions, failed=None, written=None, conflicting=None, now=100.0, **plan):
-    """After a plan of these actions, of which those fail that `failed` names."""
+    """The history after a plan with these actions, some of which failed."""
     outcome = Outcome(
         done=[action for action in actions if action.key not in (failed or {})],
         written=dict(written or {}),
@@ -53,7 +53,7 @@ def after(history, *actions, failed=None, written=None, conflicting=None, now=10
 
 
 def concluded(history, *desired, now=100.0, **plan):
-    """After a plan without actions of a CR that has these children."""
+    """The history after a plan without actions, of a CR with these children."""
     report = ChildReport("a", State.READY, "a.yaml", objects=tuple(ObjectReport(key, State.READY) for key in desired))
     return history.after(replace(PLAN, children=(report,), complete=True, **plan), None, KINDS, now)
 
@@ -185,7 +185,7 @@ def test_a_noticed_conflict_is_kept_until_it_is_over():
     assert not history.at_pass_start(FixedObjects(), 230.0).drift
 
 
-def test_drift_is_told_from_an_edit_by_what_was_rendered_before():
+def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
     in_step = ((A, obj("1")),)
     history = concluded(history, A, in_step=in_step)

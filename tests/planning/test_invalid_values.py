@@ -1,4 +1,4 @@
-"""Values that no request can hold, or that are nested deeper than Python can follow: the trouble of one CR, told in words."""
+"""Values that cannot be written as JSON, or that are nested too deeply: they fail one CR with a clear message."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def nested(levels: int, value: Any = 1, *, lists: bool = False) -> Any:
 
 
 def edited(body: str, deep: Any) -> Harness:
-    """A world at rest, and then somebody puts this into the CR."""
+    """A settled CR after an edit with this value."""
     harness = Harness.of(body, {"v": "1", "deep": 1}, a=MAP)
     harness.settle()
     harness.resource["spec"]["deep"] = deep  # type: ignore[index]
     return harness
 
 
-def said(harness: Harness) -> tuple[str, str, str]:
+def condition(harness: Harness) -> tuple[str, str, str]:
     ready = harness.plan().conditions.ready
     return ready.status, ready.reason, ready.message
 
@@ -38,7 +38,7 @@ def said(harness: Harness) -> tuple[str, str, str]:
 def test_a_deeply_nested_value_that_no_template_prints_is_ignored(levels: int, lists: bool) -> None:
     harness = edited("children: {a: {template: a.yaml}}", nested(levels, lists=lists))
     assert harness.plan().quiet
-    assert said(harness)[0] == "True"
+    assert condition(harness)[0] == "True"
 
 
 DEEP_CHILD = """
@@ -54,7 +54,7 @@ children:
 def test_a_child_with_a_too_deeply_nested_value_fails_before_it_is_sent(levels: int, lists: bool) -> None:
     harness = edited(DEEP_CHILD, nested(levels, lists=lists))
     assert harness.plan().actions == ()
-    _, reason, message = said(harness)
+    _, reason, message = condition(harness)
     assert reason == "RenderFailed"
     assert re.search(
         r"deep: watches.yaml:\d+:\d+: the Other 'deep' cannot be written as JSON \(Recursion limit reached\)", message
@@ -69,7 +69,7 @@ def test_a_too_deeply_nested_status_field_is_left_out_and_reported(levels: int, 
     assert written is not None
     assert "z" not in written.status
     assert written.status.get("fine", "1") == "1"
-    _, reason, message = said(harness)
+    _, reason, message = condition(harness)
     assert reason == "RenderFailed"
     assert "z cannot be written as JSON (Recursion limit reached)" in message
 
@@ -83,7 +83,7 @@ def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
 
 
 def test_a_resource_deeper_than_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever in planning that shows."""
+    """In any part of planning."""
     harness = edited("children: {a: {template: a.yaml}}", 1)
     monkeypatch.setattr(planner, "overall_conditions", lambda *_, **__: nested(100_000) == nested(100_000))
     with pytest.raises(RuleopError, match="nested too deeply to be planned"):

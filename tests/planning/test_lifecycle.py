@@ -1,4 +1,4 @@
-"""A CR's whole life, pass by pass, on a small cluster."""
+"""The lifecycle of a CR, pass by pass, on a small cluster."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_changed_value_is_written_before_children_that_read_it_in_one_pass():
 
 
 def test_children_made_possible_by_the_responses_of_a_pass_are_planned_at_once():
-    """No event tells of it: it is in the stores before the watch can tell. What was just written is not looked at for its own sake."""
+    """The cache has the responses before the watch delivers them, so no event triggers a pass. Written objects alone do not requeue."""
     harness = Harness.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
     assert harness.plan().requeue_after == RESYNCED
     harness.execute(harness.plan().actions)
@@ -131,13 +131,13 @@ data: {color: red}
 
 
 def test_a_first_round_plans_writes_without_a_predicted_status():
-    """The engine acts and plans once more; a status for a world that is not there yet would be worked out for nobody."""
+    """The engine plans again after its writes, so a status before them would be unused."""
     harness = two()
-    foretold, bare = harness.plan(), harness.plan(foresee=False)
-    assert bare.actions == foretold.actions
+    predicted, bare = harness.plan(), harness.plan(foresee=False)
+    assert bare.actions == predicted.actions
     assert (bare.status, bare.conditions) == (None, None)
     harness.settle()
-    assert harness.plan(foresee=False) == harness.plan(), "there is nothing to do, so there is no again"
+    assert harness.plan(foresee=False) == harness.plan(), "there is nothing to do, so there is no second plan"
 
 
 def test_a_paused_cr_gets_its_status_at_once():

@@ -1,4 +1,4 @@
-"""No value of a Secret in a plan, and yet what differs."""
+"""Plans show which fields of a Secret differ, but no values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What offline commands have instead of a cluster."""
+"""The cluster of the offline commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def site(**spec: object) -> dict[str, object]:
 # -- kinds -------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_defined_kind_is_served_as_its_definition_says(project: Project) -> None:
+def test_a_defined_kind_is_served_by_its_definition(project: Project) -> None:
     info = OfflineKinds(project).info(SITE)
     assert (info.namespaced, info.state, info.known, info.status_subresource) == (True, Served.SYNCED, True, True)
     assert info.shape.fields["spec"].fields["ports"].keys == ("name",)
@@ -164,7 +164,7 @@ def test_metadata_is_checked_whatever_the_kind(project: Project, metadata: objec
         assert [finding.location for finding in findings] == [location]
 
 
-# -- what exists -------------------------------------------------------------------------------------------------------------------------
+# -- live objects ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_objects_from_files_get_server_metadata(project: Project) -> None:
@@ -227,7 +227,7 @@ def test_a_uid_in_the_file_is_kept(project: Project) -> None:
 
 
 def test_a_whole_pass_offline_settles_after_one_plan(project: Project) -> None:
-    """What a plan creates, put among the live objects, leaves nothing to do."""
+    """A plan is quiet after its created objects are added to the live objects."""
     kinds = OfflineKinds(project)
     resource, _ = prepare(project, site())
     rule = choose_rule(project.rules, resource)

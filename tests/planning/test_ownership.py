@@ -1,4 +1,4 @@
-"""Whose an object is: ownerReferences where they are legal, annotations and a finalizer where not, and hands off what is not ours."""
+"""Ownership: by ownerReference if possible, else by annotation and finalizer; objects of other owners are never changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def owned(harness: Harness, name: str = "a", namespace: str = "shop") -> dict:
     return harness.objects[key(name, namespace=namespace)]["metadata"]
 
 
-# -- marks -------------------------------------------------------------------------------------------------------------------------------
+# -- metadata ----------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_child_carries_its_owner_labels_and_record_and_no_value_in_the_record():
@@ -86,7 +86,7 @@ def test_a_template_may_set_managed_by():
     assert owned(harness)["labels"][MANAGED_BY] == "platform"
 
 
-# -- where no ownerReference may stand -----------------------------------------------------------------------------------------------------
+# -- without an ownerReference -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_child_in_another_namespace_has_an_owner_annotation_and_the_cr_a_finalizer():
@@ -176,7 +176,7 @@ def test_a_lost_finalizer_is_restored_while_annotated_children_exist():
     assert harness.plan().actions == (AddFinalizer(CR, FINALIZER),)
 
 
-# -- what is not ours ----------------------------------------------------------------------------------------------------------------------
+# -- objects of other owners ---------------------------------------------------------------------------------------------------------------
 
 
 def other_owner(**more: object) -> dict:
@@ -316,7 +316,7 @@ def test_other_owners_stay_also_for_unknown_kinds():
         assert sorted(each["uid"] for each in harness.objects[where]["metadata"]["ownerReferences"]) == ["cr-1", "x"]
 
 
-# -- what was lost or renamed ---------------------------------------------------------------------------------------------------------------
+# -- lost or renamed metadata ----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_lost_label_is_restored_in_one_write():
@@ -353,7 +353,7 @@ def test_renaming_an_id_changes_only_the_record():
 
 
 def referring_to(version: str, more: str = "") -> Harness:
-    """The child's ownerReference was written when the CRs were watched in this version."""
+    """The child's ownerReference has an older version of the CR's kind."""
     harness = one(more)
     harness.settle()
     reference = owned(harness)["ownerReferences"][0]
@@ -369,13 +369,13 @@ EVERY_STRATEGY = pytest.mark.parametrize(
 @EVERY_STRATEGY
 def test_a_new_version_of_the_crs_kind_causes_no_write(more: str):
     harness = referring_to("v1alpha1", more)
-    harness.infos["App"] = KindInfo(Kind("example.com", "v1alpha1", "App"))  # it is served, too
+    harness.infos["App"] = KindInfo(Kind("example.com", "v1alpha1", "App"))  # also served
     assert harness.plan().actions == ()
 
 
 @EVERY_STRATEGY
 def test_an_owner_reference_in_a_removed_version_is_rewritten_once(more: str):
-    """The garbage collector could not find the owner by it."""
+    """The garbage collector could not find the owner in this version."""
     harness = referring_to("v1alpha1", more)
     (action,) = harness.plan().actions
     if isinstance(action, Patch):

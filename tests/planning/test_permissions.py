@@ -1,4 +1,4 @@
-"""A missing permission is one reason and one sentence, whether a request was refused or the kind could not be listed at the start."""
+"""A missing permission has one reason and one message, for a forbidden request and for a kind that cannot be listed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ALL = "get, list, watch, create, patch, delete"
 
 
 def denied(verb: str) -> Failed:
-    """As the executor reports what the API server's authorizer refuses."""
+    """A failure as the executor reports it for a forbidden request."""
     return Failed(Failure.FORBIDDEN, f'{verb} configmaps: User "x" cannot {verb} resource "configmaps"', verb=verb)
 
 
 def narrowed(harness: Harness, state: Served) -> Harness:
-    """An operator that watches this namespace alone."""
+    """An operator that watches only this namespace."""
     harness.infos["ConfigMap"] = replace(harness.info(Kind("", "v1", "ConfigMap")), state=state, places={"shop": state})
     return harness
 
@@ -166,7 +166,7 @@ def test_children_that_do_not_need_a_forbidden_kind_are_created():
     assert harness.ready()[0] == "True"
 
 
-# -- conditions of one's own ---------------------------------------------------------------------------------------------------------------
+# -- custom conditions ---------------------------------------------------------------------------------------------------------------------
 
 SEEN = (
     ONE

@@ -1,4 +1,4 @@
-"""A plan as people and programs read it. The plans here are made by hand: what planning makes of rules is tested elsewhere."""
+"""A plan as text and as JSON. The plans here are written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for any spec, any history, and a crash at any point."""
+"""Properties for any spec, any history, and a crash at any point."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PROJECTS = {
 SPECS = st.fixed_dictionaries(
     {
         "web": st.booleans(),
-        "items": st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),  # twice the same is an error, and may be
+        "items": st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),  # duplicates are a valid error
         "go": st.booleans(),
         "keep": st.booleans(),
         "far": st.booleans(),
@@ -107,7 +107,7 @@ def world_of(which: tuple[str, bool], spec: dict[str, Any], foreign: int = 0) ->
 
 
 def shuffled(value: Any) -> Any:
-    """The same, with the names of each mapping the other way about."""
+    """The same value with the keys of each mapping in reverse order."""
     if isinstance(value, dict):
         return {name: shuffled(value[name]) for name in reversed(value)}
     return [shuffled(item) for item in value] if isinstance(value, list) else value
@@ -189,7 +189,7 @@ def test_a_deletion_with_crashes_leaves_only_orphans_and_objects_of_others(start
 @SETTINGS
 @given(WORLDS, SPECS)
 def test_a_changed_cr_ends_in_the_same_state_as_a_new_one(start: Any, spec: Any):
-    """But for what a wait, a refusal or a policy left as it was."""
+    """Except for objects that a wait, a rejection or a policy left unchanged."""
     if spec["v"] == "bad" or not spec["go"] or len(set(spec["items"])) != len(spec["items"]) or start[1]["keep"]:
         return
     changed, fresh = world_of(*start), world_of(start[0], spec)
@@ -201,7 +201,5 @@ def test_a_changed_cr_ends_in_the_same_state_as_a_new_one(start: Any, spec: Any)
     for harness in (there, here):
         harness.pop("the CR")
         for obj in harness.values():
-            del obj["metadata"]["annotations"][
-                APPLIED
-            ]  # it also says which maps we made, and the record itself makes one
+            del obj["metadata"]["annotations"][APPLIED]  # it also lists created maps, and the record itself creates one
     assert there == here

@@ -1,4 +1,4 @@
-"""What is no longer wanted goes, and only when everything is known."""
+"""Undesired objects are deleted, but only if all desired objects are known."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_a_waiting_child_keeps_objects_of_its_kinds_with_unknown_ids():
 
 
 def left_behind(found: Harness, obj: dict, id_: str = "") -> None:
-    """An object of the CR, recorded for this id."""
+    """An object of the CR with a record of this id."""
     model = found.objects[key("b")]["metadata"]
     notes = {"annotations": {APPLIED: encode(Record(id_, FieldSet()))}} if id_ else {}
     obj["metadata"] |= {

@@ -1,4 +1,4 @@
-"""Whether an object is ready, by the rules of its kind: a table of statuses as controllers write them."""
+"""The readiness of each kind, as a table of statuses that controllers write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan says of fights, of refusals, of a pause, and of what was done."""
+"""How a plan reports field conflicts, rejected writes, a pause, and executed actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def two(spec=None):
 
 
 def conflict_over(harness, name, *, held, change):
-    """A history in which somebody has repeatedly changed this child, who changes it once more."""
+    """A history with a field conflict over this child, after one more change."""
     change()
     (action,) = [each for each in harness.plan().actions if each.key == key(name)]
     (fields,) = [found for each, found in corrections([action])]
@@ -46,7 +46,7 @@ def test_a_child_with_a_field_conflict_is_left_alone_during_backoff(strategy):
     assert planned.conditions.ready.reason == "FieldConflict"
     assert planned.conditions.ready.message == "a: ConfigMap/a is in conflict"
     assert planned.conditions.stalled.status == "True"
-    assert planned.events == (), "it was told when it was noticed"
+    assert planned.events == (), "it was reported when it was detected"
 
 
 def test_a_field_conflict_is_reverted_and_reported_after_backoff():

@@ -1,4 +1,4 @@
-"""What a CR's author must not be able to do, and what nobody may get to read."""
+"""What users of a CR must not be able to do, and which values must not be visible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def problem(text: str, more: str = "", **spec: object) -> str:
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ spec.metadata }}\n"
 
 
-# -- places that a CR may not reach ------------------------------------------------------------------------------------------------------
+# -- namespaces and cluster scope ---------------------------------------------------------------------------------------------------------
 
 
 def test_another_namespace_needs_reach():
@@ -60,7 +60,7 @@ def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace
 
 
 def test_a_cluster_scoped_object_needs_reach():
-    # The loader refuses kinds that it knows; of this one only the cluster knows that it is cluster-scoped.
+    # The loader rejects kinds that it knows. Only the cluster knows that this kind is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
     for more, said in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
         harness = only(text, more)
@@ -88,7 +88,7 @@ WHERE = 'the observed resource "o" needs a namespace because its CR is cluster-s
 @pytest.mark.parametrize("namespace", ["", ", namespace: '{{ spec.far | default(\"\") }}'"])
 @pytest.mark.parametrize("which", ["name: o", "selector: {a: b}"])
 def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespace: str):
-    # The loader refuses kinds that it knows; of this one only the cluster knows that it is namespaced.
+    # The loader rejects kinds that it knows. Only the cluster knows that this kind is namespaced.
     observe = f"reach: cluster\nobserve: {{o: {{group: x.io, version: v1, kind: Thing, {which}{namespace}}}}}"
     harness = Harness.of(
         f"{observe}\nchildren: {{a: {{template: a.yaml}}}}", head=HEAD_GLOBAL, a=reading("a", "{{ o | to_json }}")
@@ -102,7 +102,7 @@ def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespa
     assert WHERE not in public(harness.plan())
 
 
-# -- fields that are not the author's ------------------------------------------------------------------------------------------------------
+# -- reserved fields ----------------------------------------------------------------------------------------------------------------------
 
 REFUSED = {
     "generateName": ("x-", "metadata.generateName, which is not allowed: set metadata.name"),
@@ -235,7 +235,7 @@ def secretive(**texts: str) -> Harness:
 
 
 def public(planned: Plan) -> str:
-    """All that others may read of a plan."""
+    """The public parts of a plan."""
     parts = [planned.conditions, planned.events, planned.problems, planned.waits, planned.children, planned.status]
     return repr(repr_of(parts))
 

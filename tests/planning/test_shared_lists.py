@@ -1,4 +1,4 @@
-"""Lists in which others have items too: keys that were edited by hand, lists that a child owns, and items that stand in each other's place."""
+"""Lists with items of other managers: keys edited by hand, lists that a child owns, and conflicting items."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ OUT = "remove or change it by hand, or let the child own the whole list with `ap
 
 
 def refused(harness: Harness, *items: dict[str, Any], managed: Any = MANAGED) -> Harness:
-    """Somebody else's items stand there, and nobody knows any more which were ours."""
+    """The list has items of another manager, and the record of ruleop's items is lost."""
     by_hand(harness, *items)
     harness.change(KEY, {"metadata": {"annotations": {APPLIED: None}}})
     harness.refuse[KEY] = Failed(Failure.INVALID, SAYS, managed=managed)

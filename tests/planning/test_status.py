@@ -1,4 +1,4 @@
-"""What a CR's status says, and when it is written."""
+"""The status of a CR: its fields, its conditions, and when it is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_status(text: str, spec: dict[str, Any] | None = None, more: str = "", *
 
 
 def with_schema(harness: Harness, **status: Any) -> Harness:
-    """The kind with this schema of status."""
+    """The info of a kind with this status schema."""
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, **status},
@@ -56,7 +56,7 @@ def test_a_whole_number_is_written_as_an_integer(text: str):
     assert same(found, {"ratio": 50, "l": [{"whole": 2}, 0.5]})
     harness.resource = orjson.loads(
         orjson.dumps(harness.resource).replace(b"50.0", b"50").replace(b"2.0", b"2")
-    )  # as Go writes them
+    )  # in Go's format
     assert harness.plan().quiet
 
 
@@ -161,7 +161,7 @@ def test_computed_names_below_a_field_are_removed_with_their_source():
         assert harness.status["names"] == {"2-name": "1"}
 
 
-# -- what the server keeps -----------------------------------------------------------------------------------------------------------------
+# -- pruning and defaulting ----------------------------------------------------------------------------------------------------------------
 
 CONDITIONS = {
     "type": "array",
@@ -453,7 +453,7 @@ def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
 
 
 def test_edits_during_a_pause_are_observed_after_it():
-    """By kstatus it is then in progress, which is true, and not failed."""
+    """By kstatus it is then in progress instead of failed."""
     harness = Harness.of(CHILD, {"v": "1"}, a=A)
     harness.settle()
     pause(harness)

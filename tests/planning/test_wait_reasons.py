@@ -1,4 +1,4 @@
-"""What is waited for, in one word: how many of each there are is a metric, whose labels must not grow with the names of objects."""
+"""The reason of each wait, as one word. It is a metric label, so it must not contain names of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One vocabulary for what is done to an object, and the fields of it that may be named."""
+"""The verbs and reasons of writes, and the fields that a log line names."""
 
 from __future__ import annotations
 

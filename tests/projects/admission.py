@@ -1,6 +1,6 @@
-"""What servers make of the objects that they are sent, and what controllers say of them when their work is done.
+"""How API servers change the objects that they receive, and the statuses that controllers write.
 
-Only what a plan could stumble over: defaults that nobody asked for, values that come back in other words, labels and fields that come by themselves.
+Only changes that could confuse a plan: defaults, normalised values, labels and fields that the server adds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def as_kept(obj: dict[str, Any]) -> None:
-    """Fills in, in place, what the server adds to an object of this kind."""
+    """Adds, in place, the server's defaults for an object of this kind."""
     _DEFAULTS.get(obj["kind"], lambda _: None)(obj)
 
 
 def without_nothing(value: Any) -> Any:
-    """Nulls, and lists and maps that Go leaves out when they are empty."""
+    """Removes nulls, and empty lists and maps that Go omits."""
     if isinstance(value, dict):
         kept = {name: without_nothing(each) for name, each in value.items()}
         drop = {"labels", "annotations", "data", "env", "finalizers", "ownerReferences"}
@@ -170,7 +170,7 @@ _DEFAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-# -- what controllers say when they are done -----------------------------------------------------------------------------------------------
+# -- statuses of controllers -------------------------------------------------------------------------------------------------------------
 
 
 def settled(obj: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
-"""A cluster in memory, and the hand that plays everybody in it but the operator.
+"""A cluster in memory, and methods that act as users and controllers.
 
-It keeps what a real one promises and planning relies on: identity, uids, resourceVersions and generations; preconditions; strict fields,
-values that come back other than they were sent, defaults that nobody asked for, fields that cannot change; finalizers, the garbage
-collector, namespaces that take what is in them with them. It has no controllers: a test says when a Deployment is available.
+It has the properties of a real cluster that planning relies on: uids, resourceVersions and generations; preconditions;
+strict field validation, normalised values, defaults, immutable fields; finalizers, the garbage collector, and the deletion
+of namespaces with their objects. It has no controllers: a test decides when a Deployment is available.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - it is no error of the test's
+class Refused(Exception):  # noqa: N818 - an expected answer
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
         self.failure, self.message = failure, message
 
 
 class Happened(NamedTuple):
-    """An object came (`old` is None), changed, or went (`new` is None), which is version `version` of the cluster."""
+    """An object was created (`old` is None), changed, or deleted (`new` is None) at this version of the cluster."""
 
     version: int
     key: ObjectKey
@@ -66,19 +66,19 @@ class Cluster:
     def __init__(
         self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()
     ) -> None:
-        """`home`: the namespace that names leave out. `unserved`: kinds that the cluster does not have, beside those that it never had."""
+        """`home`: the namespace that names omit. `unserved`: additional kinds that the cluster does not serve."""
         self.project = loaded(folder)
         self.home = home
         self.unserved = set(unserved)
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
         self.history: list[Happened] = []
         self.listeners: list[Callable[[Happened], None]] = []
-        self.moments = 0  # how late it is
+        self.moments = 0  # the time, in passes
         self._kinds = OfflineKinds(self.project)
         self._namespaces = {home, *namespaces}
         self._uids, self._versions = 0, 100
 
-    # -- looking -------------------------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
 
     def name(self, key: ObjectKey) -> str:
         """Deployment/web; Secret/other/web outside the home namespace; Namespace/acme."""
@@ -97,11 +97,11 @@ class Cluster:
 
     @property
     def names(self) -> list[str]:
-        """All that there is."""
+        """The names of all objects."""
         return sorted(map(self.name, self.objects))
 
     def bare(self, name: str) -> dict[str, Any]:
-        """An object without what every object has: uid, versions, times, owner, and ruleop's marks."""
+        """An object without uid, versions, times, owner, and ruleop's own metadata."""
         obj = self[name]
         metadata = obj["metadata"]
         kept = {field: metadata[field] for field in ("name", "namespace") if field in metadata}
@@ -115,7 +115,7 @@ class Cluster:
         return {**obj, "metadata": kept}
 
     def conditions(self, name: str) -> dict[str, tuple[str, str, str]]:
-        """Status, reason and message, by type."""
+        """The status, reason and message of each condition, by type."""
         found = self[name].get("status", {}).get("conditions", [])
         return {each["type"]: (each["status"], each["reason"], each.get("message", "")) for each in found}
 
@@ -124,24 +124,24 @@ class Cluster:
         return status, reason
 
     def fields(self, name: str) -> dict[str, Any]:
-        """The projected status."""
+        """The status without conditions and generation."""
         status = self[name].get("status", {})
         return {key: value for key, value in status.items() if key not in {"conditions", "observedGeneration"}}
 
-    # -- everybody else ------------------------------------------------------------------------------------------------------------------
+    # -- other clients -------------------------------------------------------------------------------------------------------------------
 
     def add(self, *objects: Object) -> None:
-        """Somebody creates objects."""
+        """A user creates objects."""
         for obj in objects:
             self._create(obj)
 
     def edit(self, name: str, patch: Mapping[str, Any]) -> None:
-        """Somebody edits an object, with a merge patch."""
+        """A user edits an object with a merge patch."""
         key = self.key(name)
         self._update(key, patched(self.objects[key], patch))
 
     def change(self, name: str, how: Callable[[dict[str, Any]], object]) -> None:
-        """Somebody edits an object, where a merge patch would have to repeat a list."""
+        """A user edits an object with a function, because a merge patch would have to repeat a list."""
         obj = self[name]
         how(obj)
         self._update(self.key(name), obj)
@@ -156,14 +156,14 @@ class Cluster:
         self._store(key, {**self.objects[key], "status": copy.deepcopy(dict(status))})
 
     def settle(self, *names: str) -> None:
-        """Controllers have done their work on these objects; without names, on all."""
+        """Controllers write the status of these objects, or of all."""
         for name in names or self.names:
             found = settled(self[name])
             if found is not None and found != self[name].get("status"):
                 self.status(name, found)
 
     def collect(self) -> None:
-        """The garbage collector, and the end of namespaces."""
+        """Runs the garbage collector and deletes the objects of terminating namespaces."""
         while self._collect_once():
             pass
 
@@ -206,7 +206,7 @@ class Cluster:
         ]
 
     def _sees(self, key: ObjectKey, reference: Mapping[str, Any]) -> bool:
-        """An owner is looked for in the object's own namespace, or among what has none."""
+        """Whether the owner exists in the object's namespace or is cluster-scoped."""
         return any(
             obj["metadata"]["uid"] == reference["uid"] and other.namespace in {"", key.namespace}
             for other, obj in self.objects.items()
@@ -215,7 +215,7 @@ class Cluster:
     # -- the API server ------------------------------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind) -> KindInfo:
-        """What the operator sees of kinds."""
+        """The kinds that the cluster serves."""
         if kind in self.unserved:
             return KindInfo(kind, state=Served.UNSERVED, served=False)
         return self._kinds.info(kind)
@@ -241,7 +241,7 @@ class Cluster:
             raise Refused(Failure.EXISTS, f"{key} already exists")
         self._uids += 1
         metadata |= {"uid": f"uid-{self._uids}", "generation": 1, "creationTimestamp": self._now()}
-        if kind.group in {"", "batch", "apps"}:  # whoever wants an object ready says so
+        if kind.group in {"", "batch", "apps"}:  # a test decides when an object is ready
             obj.pop("status", None)
         obj = self._admitted(kind, obj, None)
         return self._store(key, obj)
@@ -269,7 +269,7 @@ class Cluster:
         return self._store(key, new)
 
     def _admitted(self, kind: Kind, obj: dict[str, Any], old: Object | None) -> dict[str, Any]:
-        """Validated strictly, defaulted, and with values as the server writes them."""
+        """The object after strict validation, defaulting and normalisation."""
         for crd in self.project.crds:
             if (crd.group, crd.kind) == (kind.group, kind.kind):
                 version = crd.version(kind.version)
@@ -294,7 +294,7 @@ class Cluster:
         return obj
 
     def _store(self, key: ObjectKey, obj: dict[str, Any]) -> dict[str, Any]:
-        """Nothing is written where nothing changes."""
+        """An update without changes keeps the resourceVersion."""
         before = self.objects.get(key)
         if obj != before:
             self._versions += 1

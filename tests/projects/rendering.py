@@ -1,4 +1,4 @@
-"""A sample CR, planned beside what is in the cluster already, and its plan as a snapshot."""
+"""Plans a sample CR with existing objects, and formats its plan as a snapshot."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOTHING_RECORDED = create_fields({}, UNKNOWN)
 
 @cache
 def loaded(folder: Path) -> Project:
-    """Once for all tests: a project is frozen, and reading one takes longer than a life."""
+    """Cached for all tests: a project is frozen, and loading one is slow."""
     return load_project(folder, environ={})
 
 
 def planned(
     project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False
 ) -> Plan:
-    """`served`: kinds beyond the built-in ones. With `final`, the CR is being deleted. What exists under the name of a child is that child."""
+    """`served`: kinds beyond the built-in ones. `final`: the CR is being deleted. An existing object with a child's name is that child."""
     project = loaded(project_dir)
     kinds = OfflineKinds(project, frozenset(served))
     resource, findings = prepare(project, cr)
@@ -78,14 +78,14 @@ def document(file: Path) -> Any:
 
 
 def snapshot(made: Plan) -> str:
-    """Each child under a comment that names its id and template; then what waits."""
+    """Each child after a comment with its id and template; then the waits."""
     parts = [f"# {child}: {template}\n{_yaml(obj)}" for child, template, obj in made.rendered]
     parts += [f"# {wait.child} waits: {wait.for_what}\n" for wait in made.waits]
     return "---\n".join(parts)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text of several lines as blocks."""
+    """Writes strings of several lines as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What the lives of the example projects have in common: how they begin, and how to say that they are well."""
+"""Sample CRs of the example projects, objects of other owners, and expected states of Ready."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sample(project: str, name: str) -> dict[str, Any]:
 
 
 def foreign(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """Somebody else's object."""
+    """An object of another owner."""
     api_version = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "CronJob": "batch/v1"}.get(kind, "v1")
     pod = {
         "metadata": {"labels": {"a": "b"}},
@@ -40,9 +40,9 @@ def foreign(kind: str, name: str, **more: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **spec, **more}
 
 
-def started(project: str, cr: str | Object, *existing: Object, **cluster: Any) -> Simulation:
-    """A world with a CR that has become ready."""
-    found = Simulation(ROOT / project, **cluster)
+def started(project: str, cr: str | Object, *existing: Object, **options: Any) -> Simulation:
+    """A cluster with a CR that has become ready."""
+    found = Simulation(ROOT / project, **options)
     found.add(*existing, sample(project, cr) if isinstance(cr, str) else cr)
     for _ in range(4):
         found.reconcile()

@@ -1,8 +1,7 @@
-"""An operator that plays in a cluster in memory: the engine's loop without its haste. Plan, carry out, plan again for the status, until
-there is nothing left to do.
+"""An operator in a cluster in memory: it plans, executes, and plans again for the status, until nothing is left to do.
 
-Whatever is asked of planning in a life is asked of it here on each pass: that the same arguments give the same plan, that it changes
-none of them, and that a recorded pass can be replayed.
+Each pass checks properties of planning: the same arguments give the same plan, none of them is changed, and a recorded
+pass can be replayed.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 FINALIZER = "ruleop.dev/ruleop"
 MOST_PASSES = 12
-REPLAYED_EACH = 3  # one pass of these is recorded and replayed, too
+REPLAYED_EACH = 3  # every third pass is recorded and replayed
 
 
 class Simulation(Cluster):
@@ -59,18 +58,18 @@ class Simulation(Cluster):
 
     @property
     def waits(self) -> dict[str, str]:
-        """What the last pass waited for."""
+        """The waits of the last pass."""
         assert self.last is not None
         return {wait.child: wait.for_what for wait in self.last.waits}
 
     def reconcile(self) -> list[str]:
-        """The operator works until it has nothing to do; what it wrote to others than the CR's status, in order."""
+        """Reconciles until nothing is left to do. Returns the writes in order, without those of the CR's status."""
         for _ in range(MOST_PASSES):
             if not sum(self.work(key) for key in self._resources()):
                 break
             self.collect()
         else:
-            raise AssertionError(f"the operator finds no rest: {self._writes}")
+            raise AssertionError(f"the operator does not become idle: {self._writes}")
         writes, self._writes = self._writes, []
         return writes
 
@@ -102,7 +101,7 @@ class Simulation(Cluster):
         return found
 
     def work(self, key: ObjectKey) -> bool:
-        """One pass over one CR. False when there was nothing to do."""
+        """One pass over one CR. False if there was nothing to do."""
         self.moments += 1
         self.last = first = self.planned(key)
         if first.quiet:
@@ -117,7 +116,7 @@ class Simulation(Cluster):
             history = self._histories[first.uid] = history.after(first, outcome, self, 0.0)
             self.last = self.planned(key)
             assert not self.last.actions
-        # Time stands still here, and a life that reverts one field six times is no field conflict.
+        # Time does not advance here, and a test that reverts a field six times expects no field conflict.
         self._histories[first.uid] = replace(history.after(self.last, None, self, 0.0), drift={})
         self.events += self.last.events
         status = self.last.status
@@ -127,17 +126,17 @@ class Simulation(Cluster):
             live = self.objects[key]
             assert guards["uid"] == live["metadata"]["uid"]
             assert guards["resourceVersion"] == live["metadata"]["resourceVersion"]
-            wanted = patched(live.get("status", {}), status.patch["status"])
-            assert wanted == status.status
-            assert self._admitted(Kind.of(live), {**live, "status": wanted}, None)["status"] == wanted, (
+            stored = patched(live.get("status", {}), status.patch["status"])
+            assert stored == status.status
+            assert self._admitted(Kind.of(live), {**live, "status": stored}, None)["status"] == stored, (
                 "the server would drop a part of it"
             )
-            self._store(key, {**live, "status": wanted})
-        # A write that failed is tried again with backoff, which is no work while nothing changes.
+            self._store(key, {**live, "status": stored})
+        # A failed write is retried with backoff, so it does not count as work.
         return wrote or any(action.key not in outcome.failed for action in first.actions)
 
     def _execute(self, resource: ObjectKey, actions: Iterable[Action]) -> Outcome:
-        """In order, deletions after all writes; what needs a failed write is skipped."""
+        """Executes the actions in order, deletions last; skips actions that need a failed write."""
         outcome = Outcome()
         broken: set[str] = set()
         for action in sorted(actions, key=_turn):
@@ -217,7 +216,7 @@ def _turn(action: Action) -> int:
 
 
 def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """The paths that differ: +x came, -x went, x is another."""
+    """The paths that differ: +x was added, -x was removed, x has changed."""
     if isinstance(before, list) and isinstance(after, list):
         before, after = (_by_name(value) for value in (before, after))
         if before is None or after is None:

@@ -1,6 +1,6 @@
-"""Which sample CRs are rendered, beside what; and the snapshots of what they make.
+"""The sample CRs, their existing objects, and the snapshots of their plans.
 
-python -m tests.projects.snapshots     # writes them anew
+python -m tests.projects.snapshots     # writes the snapshots
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Case:
     cr: str
     served: tuple[Kind, ...] = ()
     final: bool = False
-    of: str = ""  # whose existing/ file and CR it is, where that is not its own name
+    of: str = ""  # the name of its existing/ file and CR, if different
 
     @property
     def folder(self) -> Path:
@@ -32,7 +32,7 @@ class Case:
 
     @property
     def existing(self) -> list[Object]:
-        """What the cluster holds already: existing/<name>.yaml beside the project's examples, if it is there."""
+        """The existing objects: existing/<name>.yaml in the project, if that file exists."""
         file = self.folder / "existing" / f"{self.cr}.yaml"
         return documents(file) if file.exists() else []
 

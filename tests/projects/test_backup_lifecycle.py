@@ -1,4 +1,4 @@
-"""The lives of a database's backups."""
+"""The lifecycle of a database's backups."""
 
 from __future__ import annotations
 

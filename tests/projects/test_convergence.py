@@ -1,6 +1,7 @@
-"""Whatever the order of what happens to a CR and its children: in the end there is what a new CR with the same spec would have made.
+"""Convergence: after any sequence of events, the objects are those that a new CR with the same spec would have.
 
-Each life is drawn at random from what users, controllers and meddlers do; some of it while the operator is busy, some while it is away.
+The events are random edits by users, controllers and other clients, some during a pass and some while the operator is
+stopped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KEYS = {
     "matchLabels",
     "clusterIP",
 }
-STAY = ("PersistentVolumeClaim/", "Secret/")  # what outlives its being wanted
+STAY = ("PersistentVolumeClaim/", "Secret/")  # objects that are kept when they are no longer desired
 
 EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = {
     "App": (
@@ -194,13 +195,13 @@ def settled(cluster: Simulation) -> None:
 
 
 SEEDS = int(os.environ.get("LIVES", "4"))
-"""More are drawn with LIVES=100."""
+"""The environment variable LIVES sets the number of seeds."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("project", EXAMPLE_CRS)
-def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: int) -> None:
-    draw = random.Random(f"{project} {seed}")  # noqa: S311 - to be the same each time
+def test_the_result_is_that_of_a_new_cr(project: str, seed: int) -> None:
+    draw = random.Random(f"{project} {seed}")  # noqa: S311 - reproducible
     cluster, resource = begun(project)
     if draw.random() < 0.7:
         settled(cluster)
@@ -240,7 +241,7 @@ def test_in_the_end_there_is_what_a_new_cr_would_have_made(project: str, seed: i
 
 
 def drift(cluster: Simulation, name: str, draw: random.Random) -> None:
-    """Somebody changes one value that the operator has written."""
+    """Another client changes one value that the operator has written."""
     assert cluster.last is not None
     key = cluster.key(name)
     rendered = next((obj for _, _, obj in cluster.last.rendered if ObjectKey.of(obj) == key), None)
@@ -258,7 +259,7 @@ def drift(cluster: Simulation, name: str, draw: random.Random) -> None:
             (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}x"
         )
 
-    with contextlib.suppress(Refused, KeyError, IndexError, AssertionError):  # where the server takes no such value
+    with contextlib.suppress(Refused, KeyError, IndexError, AssertionError):  # the server rejects this value
         cluster.change(name, change)
 
 
@@ -276,12 +277,12 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def comparable(cluster: Simulation, name: str) -> Any:
-    """An object without what differs from world to world."""
+    """An object without fields that differ between clusters."""
     obj = copy.deepcopy(cluster.bare(name))
     obj.pop("status", None)
     if obj["kind"] == "Secret":
         obj.pop("data", None)
-    if obj["kind"] == "Job":  # made once, and then never changed
+    if obj["kind"] == "Job":  # create-only
         obj.pop("spec")
     spec = obj.get("spec", {})
     for field in ("clusterIP", "clusterIPs"):

@@ -1,4 +1,4 @@
-"""The lives of a Kafka."""
+"""The lifecycle of a Kafka."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_from_five_brokers_to_three_to_six() -> None:
     assert cluster.names == []
 
 
-def test_a_drain_that_is_no_longer_wanted_goes() -> None:
+def test_an_undesired_drain_is_deleted() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
     cluster.reconcile()
@@ -112,7 +112,7 @@ def test_a_drain_that_fails_stops_everything() -> None:
     assert cluster["StatefulSet/events"]["spec"]["replicas"] == 5
     assert cluster.conditions(EVENTS)["Ready"][:2] == ("False", "ChildFailed")
     assert cluster.conditions(EVENTS)["Stalled"][0] == "True"
-    cluster.delete("Job/events-drain-5-to-3")  # the user tries again
+    cluster.delete("Job/events-drain-5-to-3")  # the user retries
     assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
 
 
@@ -164,8 +164,8 @@ def test_a_broker_whose_service_is_deleted_keeps_running() -> None:
     assert cluster.reconcile() == ["patch ConfigMap/events-config: data[broker-1]"]
 
 
-def test_an_immutable_field_is_refused_and_said() -> None:
-    """The world's own promise, which the lives above rely on."""
+def test_a_change_of_an_immutable_field_is_rejected() -> None:
+    """A property of the simulated cluster that the tests above rely on."""
     cluster = kafka()
     with pytest.raises(Refused) as refused:
         cluster.edit("StatefulSet/events", {"spec": {"serviceName": "else"}})

@@ -1,4 +1,4 @@
-"""The lives of a Postgres."""
+"""The lifecycle of a Postgres."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_database_needs_a_password_a_configuration_and_what_reaches_it() -> No
     assert cluster.reconcile() == ["create ServiceMonitor/orders"], "the kind has been installed since"
 
 
-def test_a_database_without_backups_says_so() -> None:
+def test_a_database_without_backups_reports_it() -> None:
     cluster = orders(backups=[])
     assert cluster.ready(ORDERS) == READY
     assert cluster.conditions(ORDERS)["Available"][0] == "True"

@@ -1,6 +1,6 @@
-"""The example projects: each loads without a remark, and what it makes is what it made before, and is what Kubernetes takes.
+"""The example projects: each loads without warnings, its plans equal their snapshots, and its objects are valid.
 
-Run `python -m tests.projects.snapshots` after a change that is meant, and look at the difference.
+Run `python -m tests.projects.snapshots` after an intended change, and check the difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def title(case: Case) -> str:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_a_project_loads_without_a_remark(project: str) -> None:
+def test_a_project_loads_without_warnings(project: str) -> None:
     assert [str(warning) for warning in loaded(ROOT / project).warnings] == []
 
 
@@ -60,7 +60,7 @@ def test_the_children_are_those_of_the_snapshot(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_the_status_has_room_in_the_schema(case: Case) -> None:
+def test_the_status_is_in_the_schema(case: Case) -> None:
     [cr] = documents(case.cr_file)
     kind = Kind.of(cr)
     [crd] = [crd for crd in loaded(case.folder).crds if (crd.group, crd.kind) == (kind.group, kind.kind)]
@@ -73,7 +73,7 @@ def test_the_status_has_room_in_the_schema(case: Case) -> None:
     assert [str(finding) for finding in validate(full, version.schema)] == []
 
 
-# -- what Kubernetes takes -----------------------------------------------------------------------------------------------------------------
+# -- validity -----------------------------------------------------------------------------------------------------------------------------
 
 OBJECTS = [
     pytest.param(obj, id=f"{title(case)}:{obj['kind']}/{obj['metadata']['name']}")
@@ -139,7 +139,7 @@ def test_a_service_finds_pods_and_the_ports_that_it_names(case: Case) -> None:
 
 
 def pods_of(obj: Object) -> Iterator[tuple[dict[str, Any], set[str]]]:
-    """Each pod that an object describes, with the volumes that come from claims."""
+    """Each pod template of an object, with the volumes of its claims."""
     spec = obj.get("spec") or {}
     spec = spec["jobTemplate"]["spec"] if obj["kind"] == "CronJob" else spec
     if "template" in spec:

@@ -1,4 +1,4 @@
-"""The lives of a shop."""
+"""The lifecycle of a shop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 WEB = {"home": "web", "namespaces": ["platform"]}
 
 
-def test_a_shop_gathers_what_others_bring_piece_by_piece() -> None:
+def test_a_shop_waits_for_each_object_of_others() -> None:
     cluster = Simulation(ROOT / SHOP, **WEB)
     cluster.add(sample(SHOP, "shop"))
     assert cluster.reconcile() == []
@@ -64,7 +64,7 @@ def test_without_cert_manager_the_shop_runs_without_a_certificate() -> None:
     assert cluster.ready("App/shop") == READY
 
 
-def test_when_cert_manager_goes_the_shop_goes_on() -> None:
+def test_the_shop_keeps_running_without_cert_manager() -> None:
     cluster = shop()
     cluster.unserved.add(CERTIFICATE)
     del cluster.objects[cluster.key("Certificate/shop")]

@@ -1,7 +1,7 @@
-"""The lives of the small projects: what every life has.
+"""The lifecycle of the small projects.
 
-Each step says what somebody does, then what the operator writes until it has nothing left to do, then how things stand. That nothing is left to do,
-and that a plan over the result is quiet, is what `World.rest` means by rest.
+Each step is an action of a user, then the operator's writes until nothing is left to do (`Simulation.reconcile`), then
+the expected state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SMALL = [
 
 @pytest.mark.parametrize(("project", "cr", "resource", "workload"), SMALL)
 class TestSmall:
-    def test_it_is_made_and_becomes_ready(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_it_is_created_and_becomes_ready(self, project: str, cr: str, resource: str, workload: str) -> None:
         cluster = Simulation(ROOT / project)
         cluster.add(sample(project, cr))
         assert f"create {workload}" in cluster.reconcile()
@@ -50,7 +50,7 @@ class TestSmall:
         }
         assert owner.items() <= cluster[workload]["metadata"]["ownerReferences"][0].items()
 
-    def test_what_others_add_stays_and_what_they_change_is_put_back(
+    def test_fields_of_others_stay_and_drift_is_reverted(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
         cluster = started(project, cr)
@@ -74,7 +74,7 @@ class TestSmall:
             == "theirs"
         )
 
-    def test_what_is_deleted_is_made_again(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_a_deleted_child_is_recreated(self, project: str, cr: str, resource: str, workload: str) -> None:
         cluster = started(project, cr)
         cluster.delete(workload)
         assert cluster.reconcile() == [f"create {workload}"]
@@ -82,7 +82,7 @@ class TestSmall:
         cluster.reconcile()
         assert cluster.ready(resource) == READY
 
-    def test_lost_marks_come_back(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_lost_metadata_is_restored(self, project: str, cr: str, resource: str, workload: str) -> None:
         cluster = started(project, cr)
         before = cluster[workload]
         cluster.edit(workload, {"metadata": {"labels": None, "annotations": None}})
@@ -93,7 +93,7 @@ class TestSmall:
         assert labels.items() <= cluster[workload]["metadata"]["labels"].items()
         assert "ruleop.dev/applied" in cluster[workload]["metadata"]["annotations"]
 
-    def test_a_foreign_object_in_the_way_is_left_alone_until_it_is_gone(
+    def test_a_conflicting_object_is_left_alone_until_it_is_gone(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
         cluster = Simulation(ROOT / project)
@@ -116,13 +116,13 @@ class TestSmall:
         cluster.reconcile()
         assert cluster.ready(resource) == READY
 
-    def test_deleted_it_leaves_nothing(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_deletion_leaves_nothing(self, project: str, cr: str, resource: str, workload: str) -> None:
         cluster = started(project, cr)
         cluster.delete(resource)
         assert cluster.reconcile() == []
         assert cluster.names == []
 
-    def test_deleted_as_an_orphan_maker_it_leaves_its_children(
+    def test_deletion_with_the_orphan_finalizer_keeps_the_children(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
         cluster = started(project, cr)
@@ -132,7 +132,7 @@ class TestSmall:
         assert cluster.names == kept
         assert "ownerReferences" not in cluster[workload]["metadata"]
 
-    def test_paused_nothing_is_written_but_the_status(
+    def test_during_a_pause_only_the_status_is_written(
         self, project: str, cr: str, resource: str, workload: str
     ) -> None:
         cluster = started(project, cr)

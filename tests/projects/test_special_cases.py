@@ -1,4 +1,4 @@
-"""What projects need beside their plain lives: operators that restart, rules that change, children in other namespaces, and what came of looking closely."""
+"""Special cases of the projects: restarts, changed rules, children in other namespaces, and conflicts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def any_of(project: str) -> Simulation:
     return started(folder, cr, *existing, home=home, namespaces=["platform", "tools", "monitoring"])
 
 
-# -- an operator that has forgotten everything ---------------------------------------------------------------------------------------------
+# -- restarts ------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("project", ALL)
@@ -66,7 +66,7 @@ def test_a_restart_changes_nothing(project: str) -> None:
 
 
 @pytest.mark.parametrize("project", ALL)
-def test_what_others_say_in_the_status_stays(project: str) -> None:
+def test_status_fields_of_others_stay(project: str) -> None:
     cluster = any_of(project)
     folder, cr, _, _ = ALL[project]
     obj = sample(folder, cr)
@@ -82,7 +82,7 @@ def test_what_others_say_in_the_status_stays(project: str) -> None:
     cluster.status(resource, {**before, "conditions": [theirs, *before["conditions"]]})
     assert cluster.reconcile() == []
     assert theirs in cluster[resource]["status"]["conditions"]
-    # And what is ours is put back.
+    # Drift of ruleop's own fields is reverted.
     cluster.status(resource, {"conditions": [theirs]})
     cluster.reconcile()
     after = cluster[resource]["status"]
@@ -93,7 +93,7 @@ def test_what_others_say_in_the_status_stays(project: str) -> None:
 
 
 @pytest.mark.parametrize("project", ["App", "myapp", "kafka", "crontab"])
-def test_deleted_and_made_again_before_the_collector_came(project: str) -> None:
+def test_a_cr_recreated_before_the_garbage_collector_ran(project: str) -> None:
     cluster = any_of(project)
     folder, cr, _, _ = ALL[project]
     obj = sample(folder, cr)
@@ -155,7 +155,7 @@ def test_two_blogs_are_strangers_to_each_other() -> None:
     ]
 
 
-def test_a_finalizer_that_nobody_needs_any_more_goes() -> None:
+def test_an_unneeded_finalizer_is_removed() -> None:
     cluster = blog()
     cluster.add(foreign("Secret", "mine", data={"password": "cA==", "root-password": "cg=="}))
     cluster.edit(BLOG, {"spec": {"passwordSecret": "mine", "persistence": {"keep": False}}})
@@ -169,7 +169,7 @@ def test_a_finalizer_that_nobody_needs_any_more_goes() -> None:
     assert cluster.reconcile()[0] == "finalizer added"
 
 
-def test_a_refused_change_is_not_sent_again_and_again() -> None:
+def test_a_rejected_change_is_not_sent_repeatedly() -> None:
     cluster = blog()
     cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
     [failed] = cluster.reconcile()
@@ -194,7 +194,7 @@ def test_drains_of_changing_sizes() -> None:
     assert cluster["StatefulSet/events"]["spec"]["replicas"] == 2
 
 
-def test_a_foreign_job_in_the_way_of_a_purge() -> None:
+def test_a_job_of_another_owner_with_the_name_of_a_purge() -> None:
     cluster = backup()
     job = foreign("Job", "pg-purge", apiVersion="batch/v1")
     del job["spec"]["selector"]
@@ -238,7 +238,7 @@ def test_paused_while_it_is_deleted_it_stays() -> None:
 
 
 def reloaded(cluster: Simulation, folder: Path, project: str, *changes: tuple[str, str]) -> None:
-    """The rules change under the operator."""
+    """Changes the rules of a running operator."""
     shutil.copytree(ROOT / project, folder, dirs_exist_ok=True)
     rules = folder / "watches.yaml"
     text = rules.read_text(encoding="utf-8")
@@ -310,7 +310,7 @@ def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> No
 
 
 def elsewhere(folder: Path, deletion: str = "delete") -> Simulation:
-    """A MyApp that also keeps a ConfigMap in each of some namespaces."""
+    """A MyApp that also has a ConfigMap in each of some namespaces."""
     shutil.copytree(ROOT / "examples/myapp", folder, dirs_exist_ok=True)
     rules = folder / "watches.yaml"
     notes = f"""
@@ -429,11 +429,11 @@ def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
     assert cluster.ready(BLOG) == READY
 
 
-# -- more that people do -------------------------------------------------------------------------------------------------------------------
+# -- edits by users ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_somebody_scales_the_brokers_by_hand() -> None:
-    """More brokers than wanted are drained, whoever asked for them."""
+    """Surplus brokers are drained, even if another client added them."""
     cluster = kafka(3)
     cluster.edit("StatefulSet/events", {"spec": {"replicas": 5}})
     assert cluster.reconcile() == [
@@ -452,7 +452,7 @@ def test_somebody_scales_the_brokers_by_hand() -> None:
     assert "Job/events-drain-5-to-3" not in cluster
 
 
-def test_a_foreign_object_takes_the_place_of_a_child() -> None:
+def test_an_object_of_another_owner_has_the_name_of_a_child() -> None:
     cluster = kafka(3)
     cluster.delete("ConfigMap/events-config")
     cluster.add(foreign("ConfigMap", "events-config", data={"server.properties": "theirs"}))
@@ -544,8 +544,8 @@ def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go(
     assert sorted(names()) == sorted([*ours, "THEIRS"])
 
 
-def test_what_is_said_in_a_life() -> None:
-    """That it is made; an edit that is simply carried out is nothing to tell."""
+def test_the_events_of_a_lifecycle() -> None:
+    """An Event for the creation, and none for an applied edit."""
     cluster = Simulation(ROOT)
     cluster.add(sample("", "app"))
     cluster.reconcile()

@@ -1,4 +1,4 @@
-"""The lives of a tenant."""
+"""The lifecycle of a tenant."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_users_and_shared_namespaces_come_and_go() -> None:
     assert cluster.ready(ACME) == READY
 
 
-def test_a_role_cannot_change_so_its_binding_is_made_again() -> None:
+def test_a_binding_is_recreated_because_its_role_is_immutable() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     uid = cluster[f"RoleBinding/acme/{DAVE}"]["metadata"]["uid"]
     cluster.edit(ACME, {"spec": {"members": {"dave@example.com": "edit"}}})

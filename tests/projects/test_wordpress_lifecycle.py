@@ -1,4 +1,4 @@
-"""The lives of a WordPress."""
+"""The lifecycle of a WordPress."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_passwords_are_made_once_and_outlive_the_blog() -> None:
     for name in cluster.names:
         marks = {**cluster[name]["metadata"].get("labels", {}), **cluster[name]["metadata"].get("annotations", {})}
         assert not [mark for mark in marks if "ruleop" in mark or "managed-by" in mark]
-    # Made again, it takes over what it left.
+    # A recreated CR adopts the objects that it left.
     cluster.add(sample(WORDPRESS, "blog"))
     writes = [each.split(":")[0] for each in cluster.reconcile()]
     assert "adopt Secret/blog-db" in writes
@@ -84,7 +84,7 @@ def test_a_rotated_password_restarts_the_blog_and_stays() -> None:
     cluster = blog()
     cluster.edit("Secret/blog-db", {"data": {"password": "bmV3"}})
     assert cluster.reconcile() == ["patch Deployment/blog: spec.template.metadata.annotations[checksum/credentials]"]
-    assert cluster["Secret/blog-db"]["data"]["password"] == "bmV3"  # noqa: S105 - it is meant to be read
+    assert cluster["Secret/blog-db"]["data"]["password"] == "bmV3"  # noqa: S105 - not a secret
 
 
 def test_a_user_brings_the_passwords_later() -> None:
@@ -103,7 +103,7 @@ def test_a_user_brings_the_passwords_later() -> None:
     assert "ruleop.dev/part-of" not in cluster["Secret/mine"]["metadata"].get("labels", {})
 
 
-def test_small_with_its_own_passwords_leaves_nothing_of_ours() -> None:
+def test_small_with_its_own_passwords_leaves_nothing() -> None:
     cluster = Simulation(ROOT / WORDPRESS)
     cluster.add(sample(WORDPRESS, "small"))
     assert cluster.reconcile() == [
@@ -205,7 +205,7 @@ def test_an_edit_of_a_blog(spec: dict[str, Any], writes: list[str] | None) -> No
 
 
 def _back(patch: Any, before: Any) -> Any:
-    """The merge patch that undoes a merge patch."""
+    """The merge patch that reverts a merge patch."""
     if not isinstance(patch, dict) or not isinstance(before, dict):
         return before
     return {name: _back(each, before.get(name)) for name, each in patch.items()}
@@ -266,7 +266,7 @@ def test_an_invalid_blog_stays_as_it_is() -> None:
         "failed PersistentVolumeClaim/blog-uploads",
         "patch Service/blog",
     ]
-    # The Deployment mentions the claim, so it is not written beside the failure. The claim's access mode cannot change, losing a claim is for the user to say, and nothing is pruned beside a failure.
+    # The Deployment reads the claim, so it is not written after the failure. The claim's access mode is immutable, claims are not recreated by default, and nothing is pruned beside a failure.
     assert cluster.ready(BLOG) == ("False", "ApplyFailed")
     assert "Ingress/blog" in cluster
     cluster.edit(BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteMany"}}})
@@ -294,6 +294,6 @@ def test_somebody_scales_the_database_and_breaks_a_service() -> None:
         cluster.reconcile()
         == [
             "patch StatefulSet/blog-db: spec.replicas",
-            "patch Service/blog: spec.selector[app.kubernetes.io/name] -spec.selector.more",  # the API takes a selector as a whole
+            "patch Service/blog: spec.selector[app.kubernetes.io/name] -spec.selector.more",  # the API treats a selector as one value
         ]
     )
