@@ -31,7 +31,7 @@ from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.merge.removals import removes_items_of_others
 from ruleop.planning.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
 from ruleop.planning.desired import Desired, kept_reference, strategy_of, with_marks
-from ruleop.planning.drift import WHOLE, Correction, Decision, conflict_message, corrected_fields, managers_of
+from ruleop.planning.drift import WHOLE_OBJECT, Correction, Decision, conflict_message, corrected_fields, managers_of
 from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, child_error
 from ruleop.planning.failures import refused_changes
 from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
@@ -177,7 +177,7 @@ def _with_field_conflict(
     if decision is Decision.REPORT:
         message = _conflict_message(applied.action, drift.managed, observed, by_server=drift.altered)
     conflict = FieldConflict(desired.key, child.id, fields, message, new=decision is Decision.REPORT)
-    if fields == WHOLE:
+    if fields == WHOLE_OBJECT:
         raise HeldBack(conflict)
     return Applied(
         applied.action.live if not isinstance(applied.action, Create) else None,

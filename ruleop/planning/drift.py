@@ -42,10 +42,10 @@ CAP: Final = 300.0
 QUIET: Final = 120.0
 """Seconds that a reverted child has to stay unchanged for the conflict to be over."""
 
-WHOLE: Final = frozenset({""})
+WHOLE_OBJECT: Final = frozenset({""})
 """The fields of an object that was deleted."""
 
-MOST_NAMES: Final = 4
+MAX_FIELDS: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
 
@@ -131,7 +131,7 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
     """The fields that the action would revert; None if it reverts nothing."""
     match action:
         case Create():
-            return WHOLE
+            return WHOLE_OBJECT
         case Patch(why="changed"):
             return fields_of(action.patch)
         case Replace(why="changed"):
@@ -182,7 +182,7 @@ def conflict_message(action: Correction, paths: Iterable[str], managers: Iterabl
     if isinstance(action, Create):
         return f"{title} is repeatedly deleted; backing off before recreating it"
     found = list(paths)
-    what = ", ".join(found[:MOST_NAMES]) + (" and more" if len(found) > MOST_NAMES else "")
+    what = ", ".join(found[:MAX_FIELDS]) + (" and more" if len(found) > MAX_FIELDS else "")
     verb = "are" if len(found) > 1 else "is"
     if by_server:
         who = "changed by the API server or a webhook at each write"

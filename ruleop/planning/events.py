@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
 _REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # the reconciler records it once, when it is detected
-MOST_NAMES = 8
+MAX_NAMES = 8
 
 _REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
 
 
-def transition(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
+def transition_events(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
     """The event for a change of Ready since the last pass, by the status, or by the history if there is no status."""
     before = condition_of(resource, "Ready")
     last = before.get("reason") or last_reason
@@ -44,7 +44,7 @@ def transition(resource: Object, ready: Condition, problems: Sequence[Problem], 
     return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
 
 
-def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
+def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
     """Events for deleted, adopted, recreated and released objects: one for each action and reason, for all objects."""
     names: dict[tuple[str, Verb, str], list[str]] = {}
     for action in actions:
@@ -54,8 +54,8 @@ def done(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
         ):
             names.setdefault((reason, verb_of(action), reason_for(action)), []).append(_name(action.key, namespace))
     for (reason, verb, why), found in names.items():
-        more = ", and more" if len(found) > MOST_NAMES else ""
-        yield Event("Normal", reason, f"{verb.done.capitalize()} {', '.join(found[:MOST_NAMES])}{more}: {why}")
+        more = ", and more" if len(found) > MAX_NAMES else ""
+        yield Event("Normal", reason, f"{verb.done.capitalize()} {', '.join(found[:MAX_NAMES])}{more}: {why}")
 
 
 def _name(key: ObjectKey, namespace: str) -> str:

@@ -26,7 +26,7 @@ _REASONS = {
 }
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _POSITION = re.compile(r"\[[^\]]*\]")
-MOST_CHANGES, WIDEST = 4, 40  # in one message: changes of a rejected write, and characters of a value
+MAX_CHANGES, MAX_WIDTH = 4, 40  # in one message: changes of a rejected write, and characters of a value
 
 
 def reason_of(failure: Failure) -> str | None:
@@ -66,9 +66,9 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
         each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
         for each in changes
     ]
-    more = f" and {len(described) - MOST_CHANGES} more" if len(described) > MOST_CHANGES else ""
-    return f"; rejected change: {', '.join(described[:MOST_CHANGES])}{more}"
+    more = f" and {len(described) - MAX_CHANGES} more" if len(described) > MAX_CHANGES else ""
+    return f"; rejected change: {', '.join(described[:MAX_CHANGES])}{more}"
 
 
 def _value(value: Value) -> str:
-    return "(absent)" if value is NOTHING else shortened(flow(value), WIDEST)
+    return "(absent)" if value is NOTHING else shortened(flow(value), MAX_WIDTH)

@@ -13,8 +13,8 @@ from ruleop.templating import Fault
 _BCRYPTS_OWN = "./" + string.ascii_uppercase + string.ascii_lowercase + string.digits
 _BASE64 = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _TO_BCRYPT = str.maketrans(_BASE64, _BCRYPTS_OWN)
-LONGEST = 72  # bytes of a password; the limit of bcrypt
-MOST_ROUNDS = 12  # a quarter of a second
+MAX_BYTES = 72  # bytes of a password; the limit of bcrypt
+MAX_ROUNDS = 12  # a quarter of a second
 MICROSECONDS = 56  # approximate cost of one round; each further round doubles it
 
 
@@ -42,10 +42,10 @@ def password_line(user: Any, password: Any, rounds: Any) -> PasswordLine:
     if not isinstance(user, str) or not 1 <= len(user) <= 255 or any(each in user for each in ":\n\r\0"):
         raise Fault("htpasswd: a user's name is text of 1 to 255 characters without colons and line breaks")
     secret = password.encode("utf-8", "surrogatepass") if isinstance(password, str) else b""
-    if not 1 <= len(secret) <= LONGEST or b"\0" in secret:
+    if not 1 <= len(secret) <= MAX_BYTES or b"\0" in secret:
         raise Fault(
-            f"htpasswd: a password is text of 1 to {LONGEST} bytes (bcrypt takes no more) without NUL characters"
+            f"htpasswd: a password is text of 1 to {MAX_BYTES} bytes (bcrypt takes no more) without NUL characters"
         )
-    if not isinstance(rounds, int) or isinstance(rounds, bool) or not 4 <= rounds <= MOST_ROUNDS:
-        raise Fault(f"htpasswd takes rounds from 4 to {MOST_ROUNDS}")
+    if not isinstance(rounds, int) or isinstance(rounds, bool) or not 4 <= rounds <= MAX_ROUNDS:
+        raise Fault(f"htpasswd takes rounds from 4 to {MAX_ROUNDS}")
     return PasswordLine(user, secret, rounds)

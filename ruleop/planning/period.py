@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.rules import Rule
 
-SHORTEST = 1.0  # seconds; users who may edit a CR must not overload the operator
+MIN_PERIOD = 1.0  # seconds; users who may edit a CR must not overload the operator
 
 
 def reconcile_period(rule: Rule, resource: Object) -> tuple[float, str]:
@@ -23,4 +23,4 @@ def reconcile_period(rule: Rule, resource: Object) -> tuple[float, str]:
         own = parse_duration(str(text))
     except ValueError as error:
         return rule.reconcile_period, f"the annotation {RECONCILE_PERIOD} has no effect: {error}"
-    return (max(SHORTEST, own) if own else 0.0), ""
+    return (max(MIN_PERIOD, own) if own else 0.0), ""

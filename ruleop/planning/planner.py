@@ -29,7 +29,7 @@ from ruleop.planning.actions import (
 from ruleop.planning.children import Children
 from ruleop.planning.conditions import Conditions, condition_of
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.planning.events import HEALTHY, transition
+from ruleop.planning.events import HEALTHY, transition_events
 from ruleop.planning.failures import public_message, reason_of
 from ruleop.planning.history import History
 from ruleop.planning.marks import Owner, is_paused
@@ -399,7 +399,7 @@ class _Planner:
         change."""
         if self.acts or self.paused:
             return []
-        events = transition(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
+        events = transition_events(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
         if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
             # In the first pass after a start. The status cannot hold the reason, and the event was recorded before.
             events = [each for each in events if each.reason != "Synced"]

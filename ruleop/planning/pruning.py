@@ -25,14 +25,14 @@ HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
 """Reasons of problems that do not stop pruning: all desired objects are known and written."""
 
 
-def _all_is_known(problems: Iterable[Problem]) -> bool:
+def _has_no_errors(problems: Iterable[Problem]) -> bool:
     return all(problem.reason in HARMLESS for problem in problems)
 
 
 def prune(children: Children) -> list[Action]:
     desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
     undesired = [each for each in children.existing if each.key not in desired]
-    if not undesired or not _all_is_known(children.report.problems):
+    if not undesired or not _has_no_errors(children.report.problems):
         return []
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
     needs = children.written()

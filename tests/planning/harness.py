@@ -384,10 +384,10 @@ class Harness:
         for obj in list(self.objects.values()):
             status = {"Job": JOB_DONE, "Namespace": {"phase": "Active"}}.get(obj["kind"])
             if obj["kind"] == "Deployment":
-                wanted = obj.get("spec", {}).get("replicas", 1)
+                desired = obj.get("spec", {}).get("replicas", 1)
                 generation = obj["metadata"]["generation"]
                 status = {"observedGeneration": generation} | dict.fromkeys(
-                    ("replicas", "updatedReplicas", "availableReplicas"), wanted
+                    ("replicas", "updatedReplicas", "availableReplicas"), desired
                 )
             if status is not None and obj.get("status") != status:
                 self.put({**obj, "status": status})

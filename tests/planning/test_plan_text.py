@@ -108,9 +108,9 @@ def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
 
 def test_the_message_of_a_failed_child_is_separated_from_its_template() -> None:
     one, two = (ObjectReport(ObjectKey("", "ConfigMap", "shop", name), State.FAILED) for name in "ab")
-    for objects, said in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
+    for objects, expected in (((one, two), "2 objects  t"), ((one,), "ConfigMap/a  t"), ((), "t")):
         text = shown(replace(PLAN, children=(ChildReport("all", State.FAILED, "t", objects=objects),)))
-        assert text.startswith(f"└─ all  failed       {said}\n")
+        assert text.startswith(f"└─ all  failed       {expected}\n")
 
 
 def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
@@ -192,7 +192,7 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "expected"),
     [
         (
             Replace(DEPLOYMENT, "web", deployment(a=2), deployment(a=1), ""),
@@ -224,8 +224,8 @@ def test_changes_of_ruleops_own_metadata_are_one_line() -> None:
         ),
     ],
 )
-def test_each_action_is_shown_in_its_form(action: Any, said: str) -> None:
-    assert shown(replace(PLAN, actions=(action,))) == said
+def test_each_action_is_shown_in_its_form(action: Any, expected: str) -> None:
+    assert shown(replace(PLAN, actions=(action,))) == expected
 
 
 def test_waits_and_problems_are_shown_with_their_place() -> None:

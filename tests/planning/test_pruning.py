@@ -59,7 +59,7 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "broken",
     [
         "status: {x: '{{ spec.nope }}'}",
         "status: s.yaml",
@@ -67,9 +67,9 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
         "conditions: [{type: X, status: 'true', message: '{{ spec.nope }}'}]",
     ],
 )
-def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(said: str):
+def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(broken: str):
     found = Harness.of(
-        BODY % ("", "") + "\n" + said,
+        BODY % ("", "") + "\n" + broken,
         {"name": "a", "v": "1", "go": True, "nope": "1"},
         a=A,
         b=B,
@@ -136,11 +136,11 @@ def test_while_pruning_is_held_back_the_cr_reports_what_and_until_when():
     }
     assert found.plan().quiet, "the deadline is fixed: nothing is written until it has passed"
     found.held_until = ""
-    told = len(found.events)
+    reported = len(found.events)
     found.settle()
     assert {"ConfigMap/a", "Secret/dropped"}.isdisjoint(found.names())
     assert found.ready() == ("True", "Ready", "")
-    assert found.events[told:] == [], "all was written before"
+    assert found.events[reported:] == [], "all was written before"
 
 
 def test_objects_to_be_released_are_reported_as_such():

@@ -9,7 +9,7 @@ import pytest
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
 from ruleop.planning.drift import Reverted, corrections
-from ruleop.planning.events import done
+from ruleop.planning.events import write_events
 from ruleop.planning.history import Writes
 from ruleop.planning.marks import PAUSED
 from ruleop.report.plan_text import show, text_of
@@ -164,7 +164,7 @@ def test_one_event_covers_all_objects_of_an_action():
         deleted("job", "recreate"),
         deleted("last", "finalized"),
     ]
-    assert list(done(actions, "shop")) == [
+    assert list(write_events(actions, "shop")) == [
         Event("Normal", "Adopted", "Adopted ConfigMap/theirs: had no owner"),
         Event("Normal", "Released", "Released ConfigMap/stays: stays, without ruleop's own metadata"),
         Event(
@@ -175,6 +175,6 @@ def test_one_event_covers_all_objects_of_an_action():
 
 
 def test_an_event_names_the_first_of_many_objects():
-    (event,) = done([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
+    (event,) = write_events([deleted(f"n{number}", "pruned") for number in range(1000)], "shop")
     assert event.message.startswith("Deleted ConfigMap/n0, ")
     assert event.message.endswith("ConfigMap/n7, and more: no longer part of the desired state")

@@ -62,12 +62,12 @@ def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace
 def test_a_cluster_scoped_object_needs_reach():
     # The loader rejects kinds that it knows. Only the cluster knows that this kind is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
-    for more, said in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
+    for more, message in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
         harness = only(text, more)
         harness.infos["Zone"] = KindInfo(Kind("x.io", "v1", "Zone"), namespaced=False)
         planned = harness.plan()
-        if said:
-            assert said in planned.problems[0].message
+        if message:
+            assert message in planned.problems[0].message
             assert planned.actions == ()
         else:
             harness.settle()
@@ -122,8 +122,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("field", REFUSED)
 def test_metadata_of_the_api_server_the_garbage_collector_and_ruleop_is_rejected(field: str):
-    value, said = REFUSED[field]
-    assert said in problem(MAP, metadata={"name": "a", field: value})
+    value, message = REFUSED[field]
+    assert message in problem(MAP, metadata={"name": "a", field: value})
 
 
 def test_a_rendered_status_is_rejected():
@@ -133,7 +133,7 @@ def test_a_rendered_status_is_rejected():
 
 
 @pytest.mark.parametrize(
-    ("metadata", "said"),
+    ("metadata", "message"),
     [
         ({"name": "a", "labels": {"x": 1}}, "the label x is not a string; put it in quotes"),
         ({"name": "a", "annotations": []}, "metadata.annotations is not a mapping"),
@@ -150,8 +150,8 @@ def test_a_rendered_status_is_rejected():
         ("text", "metadata of the ConfigMap is missing or not a mapping"),
     ],
 )
-def test_invalid_metadata_is_rejected(metadata: object, said: str):
-    assert said in problem(MAP, metadata=metadata)
+def test_invalid_metadata_is_rejected(metadata: object, message: str):
+    assert message in problem(MAP, metadata=metadata)
 
 
 def test_rbac_kinds_allow_more_names_but_no_slashes():
@@ -354,9 +354,9 @@ def test_server_messages_about_other_children_are_shown_in_full():
 def test_a_failed_expression_does_not_show_the_value_of_a_secret(text: str):
     harness = secretive(reader=f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: reader}}\ndata:\n  v: {text}\n")
     harness.settle()
-    said = public(harness.plan()) + repr(harness.status) + repr(harness.events)
-    assert CANARY not in said
-    assert "YzRuNHJ5" not in said
+    message = public(harness.plan()) + repr(harness.status) + repr(harness.events)
+    assert CANARY not in message
+    assert "YzRuNHJ5" not in message
 
 
 def test_an_invalid_label_is_reported_without_its_value():

@@ -129,17 +129,17 @@ def test_a_status_template_manages_its_fields_in_every_branch():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("- a\n", "the template of a status must render one mapping"),
         ("a: b\n---\nc: d\n", "the template of a status must render one mapping"),
         ("a: {{ spec.nope }}\n", "spec.nope is not set"),
     ],
 )
-def test_a_status_template_must_render_a_mapping(text: str, said: str):
+def test_a_status_template_must_render_a_mapping(text: str, expected: str):
     harness = with_status("s.yaml", s=text)
     harness.settle()
-    assert said in harness.ready()[2]
+    assert expected in harness.ready()[2]
     assert harness.names() == ["ConfigMap/a"]
 
 
@@ -324,12 +324,12 @@ def test_messages_contain_no_counters():
     text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
     harness = Harness.of(CHILD, a=text)
     harness.settle(controllers=False)
-    said = harness.ready()
+    expected = harness.ready()
     for available in (1, 2):
         status = {"observedGeneration": 1, "updatedReplicas": 3, "replicas": 3, "availableReplicas": available}
         harness.change(key("a", "Deployment", group="apps"), {"status": status})
         assert harness.plan().quiet
-    assert said == ("False", "Progressing", "Deployment/a is not ready")
+    assert expected == ("False", "Progressing", "Deployment/a is not ready")
 
 
 # -- validate --------------------------------------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ def test_a_pause_stops_all_writes_but_the_status():
 def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
     harness = Harness.of(CHILD, {"v": "1"}, a=A)
     harness.settle()
-    before, told = harness.condition("Ready"), len(harness.events)
+    before, reported = harness.condition("Ready"), len(harness.events)
     pause(harness)
     assert harness.condition("Ready") == before
     assert statuses(harness) == {"Ready": "True", "Reconciling": "False", "Stalled": "False", "Paused": "True"}
@@ -449,7 +449,7 @@ def test_a_paused_cr_keeps_ready_and_has_the_condition_paused():
     assert harness.plan().quiet
     pause(harness, over=True)
     assert statuses(harness) == {"Ready": "True", "Reconciling": "False", "Stalled": "False"}
-    assert len(harness.events) == told, "neither is news"
+    assert len(harness.events) == reported, "neither is news"
 
 
 def test_edits_during_a_pause_are_observed_after_it():
@@ -611,13 +611,13 @@ def test_synced_is_sent_after_a_recreation_and_not_between_delete_and_create():
     harness.settle()
     harness.refuse[key("a")] = Failed(Failure.IMMUTABLE, "patch configmaps shop/a: data: field is immutable")
     harness.edit({"v": "2"})
-    told = len(harness.events)
+    reported = len(harness.events)
     harness.step()
     assert harness.ready()[1:] == ("Waiting", "a waits for ConfigMap/shop/a to be written")
     del harness.refuse[key("a")]
     harness.step()
     assert harness.names() == []
-    assert harness.events[told:] == []
+    assert harness.events[reported:] == []
     harness.settle()
     assert harness.objects[key("a")]["data"] == {"v": "2"}
-    assert [event.reason for event in harness.events[told:]] == ["Synced"]
+    assert [event.reason for event in harness.events[reported:]] == ["Synced"]

@@ -25,7 +25,7 @@ from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.offline.recording import Recorder
 from ruleop.permissions import grant, place
 from ruleop.planning import Failure, History, Kinds, Objects, Observed, Owner, Plan, RemoveFinalizer, choose_rule, plan
-from ruleop.planning.events import done
+from ruleop.planning.events import write_events
 from ruleop.planning.marks import is_paused
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Reconciler:
         finally:
             others = debounce.end()
         self.pass_log.wrote(current.request, current.history, planned, outcome)
-        self.environment.events.record(current.resource, done(outcome.done, current.request.namespace))
+        self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self._expect(current.request, outcome.versions)
         current.history = current.history.after(planned, outcome, self.cache, self.clock.monotonic())
         return outcome, others
