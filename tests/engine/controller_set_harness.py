@@ -45,7 +45,7 @@ class FakeInformers:
         self.state = state
         self.informers = {}
 
-    def want(self, needs):
+    def watch(self, needs):
         self.informers = {need: self.informers.get(need) or FakeInformer(need, self.state) for need in needs}
 
 
@@ -87,9 +87,9 @@ class ControllerSetHarness:
             self.controllers,
             informers=self.informers,
             discovery=self.discovery,
-            schemas=SimpleNamespace(known_of=lambda _: True),
+            schemas=SimpleNamespace(is_known=lambda _: True),
             inventory=Inventory(self.inventory_store),
-            status_schemas=SimpleNamespace(look=lambda *_: None),
+            status_schemas=SimpleNamespace(report=lambda *_: None),
             metrics=self.metrics,
             create_controller=self.make,
             max_concurrent=None,

@@ -85,8 +85,8 @@ class Stores(FakeStores):
             known is not None and parse_version(known["metadata"]["resourceVersion"]) >= parse_version(version)
         )
 
-    async def look(self, kind, key):
-        self.server.log.append(("look", key.name))
+    async def read_metadata(self, kind, key):
+        self.server.log.append(("metadata", key.name))
         live = self.server.objects.get(key)
         return (
             None
@@ -187,4 +187,4 @@ class ReconcilerHarness:
         )
 
     def writes(self):
-        return [each for each in self.server.log if each[0] not in {"get", "look"}]
+        return [each for each in self.server.log if each[0] not in {"get", "metadata"}]

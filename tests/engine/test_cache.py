@@ -153,7 +153,7 @@ def test_what_nobody_watches_is_not_known():
     world = served_by()
     assert world.state_of(observe(other="selector")) is Served.PENDING
     world.children_of.clear()
-    world.forget()
+    world.invalidate()
     assert world.info(CONFIG_MAP).state is Served.PENDING
 
 
@@ -161,7 +161,7 @@ def test_what_is_remembered_of_a_kind_is_forgotten_when_its_state_is_another():
     world = served_by()
     assert world.state_of(observe(a="b")) is Served.SYNCED
     stores(world)[1].set_state(State.FORBIDDEN)
-    world.forget()
+    world.invalidate()
     assert world.state_of(observe(a="b")) is Served.FORBIDDEN
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.engine.reconcile.executor import AT_ONCE
+from ruleop.engine.reconcile.executor import MAX_CONCURRENT_WRITES
 from ruleop.kube.client.client import CONCURRENCY
 from ruleop.kube.client.errors import answer_error
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
@@ -28,10 +28,10 @@ def test_independent_creates_are_under_way_together(run):
 
 def test_one_cr_does_not_take_all_of_the_line(run):
     harness = ExecutorHarness()
-    outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * AT_ONCE))))
+    outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * MAX_CONCURRENT_WRITES))))
     assert outcomes.clean
-    assert harness.server.most == AT_ONCE < CONCURRENCY
-    assert len(harness.server.objects) == 5 * AT_ONCE + 1
+    assert harness.server.most == MAX_CONCURRENT_WRITES < CONCURRENCY
+    assert len(harness.server.objects) == 5 * MAX_CONCURRENT_WRITES + 1
 
 
 def test_what_needs_a_write_comes_after_it(run):

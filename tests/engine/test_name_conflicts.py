@@ -33,7 +33,7 @@ spec:
 """
 KEY = ObjectKey("apps", "Deployment", "shop", "web")
 OLD = {"apiVersion": "old.example.com/v1", "kind": "OldApp", "name": "web", "uid": "old", "controller": True}
-LONG = 61.0  # seconds after which it is looked at again, whatever came before
+LONG = 61.0  # seconds after which it is read again, whatever came before
 
 
 def theirs(**metadata):
@@ -142,7 +142,7 @@ def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
         for _ in range(5):
             harness.time += LONG
             await harness.reconcile()
-        assert harness.server.log[asked:] == [("look", "web")] * 5
+        assert harness.server.log[asked:] == [("metadata", "web")] * 5
 
     run(scenario())
 
@@ -158,26 +158,26 @@ def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
         assert harness.server.objects[KEY] == before
         assert harness.condition()["message"] == "web waits for Deployment/shop/web to be read"
         assert not verdict.failed
-        assert verdict.again <= LONG
+        assert verdict.requeue_after <= LONG
         await harness.until_settled()
         keeps_what_others_put_there(harness)
 
     run(scenario())
 
 
-# -- what cannot be looked at ------------------------------------------------------------------------------------------
+# -- what cannot be read -------------------------------------------------------------------------------------------------
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
 BESIDE = "children: {web: {template: web.yaml}, a: {template: a.yaml}}\nfinalize: {bye: {template: bye.yaml}}\n"
 
 
-def cannot_be_looked_at(harness, problem):
-    async def look(kind, key):
-        harness.server.log.append(("look", key.name))
+def metadata_cannot_be_read(harness, problem):
+    async def read_metadata(kind, key):
+        harness.server.log.append(("metadata", key.name))
         raise ApiError(problem, verb="get", resource=str(key), text="not now")
 
-    harness.stores.look = look
+    harness.stores.read_metadata = read_metadata
 
 
 async def beside():
@@ -193,7 +193,7 @@ async def beside():
 def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, problem)
+        metadata_cannot_be_read(harness, problem)
         harness.edit_app(spec={"v": "2"})
         await harness.reconcile()
         assert harness.live("a")["data"] == {"v": "2"}
@@ -209,14 +209,14 @@ def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
 def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_and_less_often_and_told_once(run):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, Problem.SERVER)
-        before, looks = harness.writes(), harness.server.log.count(("look", "web"))
+        metadata_cannot_be_read(harness, Problem.SERVER)
+        before, reads = harness.writes(), harness.server.log.count(("metadata", "web"))
         with capture_logs() as logs:
             for _ in range(4):
-                harness.time += (await harness.reconcile()).again
+                harness.time += (await harness.reconcile()).requeue_after
         assert harness.writes() == before
-        assert harness.server.log.count(("look", "web")) - looks == 4
-        assert (await harness.reconcile()).again > 8
+        assert harness.server.log.count(("metadata", "web")) - reads == 4
+        assert (await harness.reconcile()).requeue_after > 8
         assert harness.condition()["reason"] == "ErrResourceExists"
         assert [log["event"] for log in logs if log["log_level"] == "warning"] == [
             "conflicting object cannot be read; will retry"
@@ -228,7 +228,7 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
 def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, Problem.NOT_FOUND)
+        metadata_cannot_be_read(harness, Problem.NOT_FOUND)
         info = harness.stores.info
         harness.stores.info = lambda kind, **_more: replace(
             info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
@@ -249,7 +249,7 @@ async def requests_at_rest(harness):
     for _ in range(5):
         harness.time += LONG
         verdict = await harness.reconcile()
-    return harness.server.log[asked:], verdict.again
+    return harness.server.log[asked:], verdict.requeue_after
 
 
 def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):

@@ -26,8 +26,8 @@ def own_writes():
 
 def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(own_writes, told):
     with own_writes.writing(WEB) as write:
-        assert own_writes.keep(WEB, 5, lambda: told.append(5))
-        assert own_writes.keep(WEB, 6, lambda: told.append(6))
+        assert own_writes.hold(WEB, 5, lambda: told.append(5))
+        assert own_writes.hold(WEB, 6, lambda: told.append(6))
         write.answered(5)
         assert told == []
     assert told == [6]
@@ -35,21 +35,21 @@ def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(own_writes, 
 
 def test_without_an_answer_all_is_told(own_writes, told):
     with own_writes.writing(WEB):
-        assert own_writes.keep(WEB, 5, lambda: told.append(5))
+        assert own_writes.hold(WEB, 5, lambda: told.append(5))
     assert told == [5]
 
 
 def test_the_end_of_an_object_is_no_echo(own_writes, told):
     with own_writes.writing(WEB) as write:
-        own_writes.keep(WEB, 0, lambda: told.append("gone"))
+        own_writes.hold(WEB, 0, lambda: told.append("gone"))
         write.answered(0)  # an answer without a version
     assert told == ["gone"]
 
 
 def test_what_is_not_being_written_is_not_kept(own_writes):
     with own_writes.writing(WEB):
-        assert not own_writes.keep(API, 5, pytest.fail)
-    assert not own_writes.keep(WEB, 5, pytest.fail)
+        assert not own_writes.hold(API, 5, pytest.fail)
+    assert not own_writes.hold(WEB, 5, pytest.fail)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "change"]), st.sampled_from([WEB, API]), st.integers(0, 4))))
@@ -83,7 +83,7 @@ def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
         elif step == "change":
             change = (key, number, version)
             changes.append(change)
-            if own_writes.keep(key, version, lambda change=change: told.append(change)):
+            if own_writes.hold(key, version, lambda change=change: told.append(change)):
                 assert going[key]
                 kept.append(change)
             else:

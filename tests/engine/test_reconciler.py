@@ -45,7 +45,7 @@ def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
     run(scenario())
 
 
-def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for(run):
+def test_a_store_that_is_list_again_and_older_than_what_was_written_is_waited_for(run):
     """No request, and no status of what was."""
 
     async def scenario():
@@ -61,8 +61,8 @@ def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for
         expectations = harness.reconciler.expectations[WEB] = Expectations()
         expectations.wrote({harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "the cache is behind")
-        assert verdict.again is not None
+        assert (verdict.failed, verdict.reason) == (False, "the cache is behind")
+        assert verdict.requeue_after is not None
         assert harness.server.log[asked:] == []
         harness.stores.catch_up()
         await harness.until_settled()
@@ -132,8 +132,8 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
     run(scenario())
 
 
-@pytest.mark.parametrize("waits_for", [("look", "shop"), ("delete", "a")])
-def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
+@pytest.mark.parametrize("waits_for", [("metadata", "shop"), ("delete", "a")])
+def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
     """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
 
     async def scenario():
@@ -147,30 +147,30 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
         while harness.condition()["reason"] != "Finalized":
             await harness.reconcile()
 
-        def made_anew():
+        def list_again():
             harness.stores.synced = False
             for key in [key for key in harness.stores.objects if key.kind == "ConfigMap"]:
                 del harness.stores.objects[key]
 
-        look, far = harness.stores.look, ObjectKey("", "ConfigMap", "far", "a")
+        read_metadata, far = harness.stores.read_metadata, ObjectKey("", "ConfigMap", "far", "a")
 
-        async def looked(kind, key):
-            if waits_for == ("look", key.name):
-                made_anew()
-            return await look(kind, key)
+        async def listed_meanwhile(kind, key):
+            if waits_for == ("metadata", key.name):
+                list_again()
+            return await read_metadata(kind, key)
 
-        harness.stores.look = looked
+        harness.stores.read_metadata = listed_meanwhile
         if waits_for == ("delete", "a"):
-            harness.server.before[waits_for] = made_anew
+            harness.server.before[waits_for] = list_again
             harness.server.say("delete", "a", Answer.CONFLICT)
         said = harness.condition()
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a kind is listed again")
-        assert verdict.again is not None
+        assert (verdict.failed, verdict.reason) == (False, "a kind is listed again")
+        assert verdict.requeue_after is not None
         assert far in harness.server.objects
         assert FINALIZER in harness.app["metadata"]["finalizers"]
-        assert harness.condition() == said, "nor is anything told of it"
-        harness.stores.synced, harness.stores.look = True, look
+        assert harness.condition() == said, "and nothing reports it"
+        harness.stores.synced, harness.stores.read_metadata = True, read_metadata
         harness.stores.catch_up()
         for _ in range(4):
             await harness.reconcile()
@@ -214,7 +214,7 @@ def test_nobody_waits_for_ever():
     assert awaited.wait(Reached(1), now) is None
 
 
-# -- fights ------------------------------------------------------------------------------------------------------------
+# -- field conflicts ---------------------------------------------------------------------------------------------------
 
 
 async def fight(harness, rounds, undo=None):
@@ -261,7 +261,7 @@ def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
         condition = harness.condition()
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "FieldConflict", message)
         assert harness.condition("Stalled")["status"] == "True"
-        assert harness.server.log.count(("look", "a")) == 1, "read once, to name it"
+        assert harness.server.log.count(("metadata", "a")) == 1, "read once, to name it"
         assert (
             harness.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"})
             == 1
@@ -277,7 +277,7 @@ def test_a_fight_slows_down_that_child_and_nothing_else(run):
         verdict = await harness.until_settled()
         assert harness.live("b")["data"] == {"v": "1"}
         assert harness.live("a")["data"] == {"v": "theirs"}
-        assert 0 < verdict.again <= FIRST
+        assert 0 < verdict.requeue_after <= FIRST
         harness.time += FIRST
         await harness.until_settled()
         assert harness.live("a")["data"] == {"v": "1"}
@@ -348,12 +348,12 @@ def test_the_server_that_changes_what_is_written_is_named(run):
         harness.server.make = hook
         await fight(harness, ENOUGH + 1)
         assert "data.v is changed by the API server or a webhook at each write" in harness.condition()["message"]
-        assert ("look", "a") not in harness.server.log, "there is nobody to be named"
+        assert ("metadata", "a") not in harness.server.log, "there is nobody to be named"
 
     run(scenario())
 
 
-def test_an_edit_costs_no_memory_of_fights(run):
+def test_an_edit_costs_no_memory_of_field_conflicts(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -434,7 +434,7 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
     run(scenario())
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports      ------------------------------------------------------------------------------------------------------
 
 
 def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
@@ -623,7 +623,7 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
         tries = harness.server.log.count(("status", "web"))
         verdict = await harness.reconcile()
         assert not verdict.failed
-        assert 0 < verdict.again <= STATUS_REFUSED_FOR
+        assert 0 < verdict.requeue_after <= STATUS_REFUSED_FOR
         assert harness.server.log.count(("status", "web")) == tries, "nothing is asked in between"
         harness.time += STATUS_REFUSED_FOR
         await harness.until_settled()
@@ -639,7 +639,7 @@ def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(ru
         harness.server.say("status", "web", Answer.INVALID)
         verdict = await harness.until_settled()
         assert harness.condition()["reason"] == "StatusRefused"
-        assert (verdict.again, verdict.why) == (5.0, "resync")
+        assert (verdict.requeue_after, verdict.reason) == (5.0, "resync")
 
     run(scenario())
 

@@ -38,7 +38,7 @@ def annotated(body, **annotations):
 def test_the_period_is_the_rules_or_the_crs_own(run, rule, own, again):
     async def scenario():
         harness = annotated(f"reconcilePeriod: {rule}\n{ONE}", **({} if own is None else {RECONCILE_PERIOD: own}))
-        assert (await harness.until_settled()).again == again
+        assert (await harness.until_settled()).requeue_after == again
         assert ("has no effect" in harness.condition()["message"]) == (own == "often")
 
     run(scenario())
@@ -48,10 +48,10 @@ def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
     async def scenario():
         harness = annotated(ONE)
         verdict = await harness.until_settled()
-        assert (verdict.again, verdict.result) == (36000.0, "success")
+        assert (verdict.requeue_after, verdict.result) == (36000.0, "success")
         harness.edit_app(metadata={**harness.app["metadata"], "annotations": {RECONCILE_PERIOD: "0s"}})
         verdict = await harness.until_settled()
-        assert (verdict.again, verdict.result) == (None, "success")
+        assert (verdict.requeue_after, verdict.result) == (None, "success")
 
     run(scenario())
 
@@ -97,11 +97,11 @@ async def somebody_undoes_it(harness):
         harness.edit("a", data={"v": "theirs"})
         verdict = await harness.until_settled()
     for _ in range(3):
-        harness.time += verdict.again + 0.1
+        harness.time += verdict.requeue_after + 0.1
         await harness.until_settled()  # it is put back
         harness.edit("a", data={"v": "theirs"})
         verdict = await harness.until_settled()
-    assert verdict.again > 30
+    assert verdict.requeue_after > 30
     assert harness.condition()["reason"] == "FieldConflict"
 
 
@@ -114,7 +114,7 @@ def test_a_cr_that_is_finalized_goes_on_at_once_whatever_is_wrong_with_a_child(r
         harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
         waited = 0.0
         while FINALIZER in harness.app["metadata"]["finalizers"]:
-            waited += (await harness.reconcile()).again or 0.0
+            waited += (await harness.reconcile()).requeue_after or 0.0
             assert waited < 1
 
     run(scenario())
@@ -139,7 +139,7 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
         waited = 0.0
         while ("create", "inside") not in harness.server.log:
             assert waited < 1
-            waited += (await harness.reconcile()).again or 0.0
+            waited += (await harness.reconcile()).requeue_after or 0.0
 
     run(scenario())
 
@@ -179,10 +179,10 @@ def change_the_claim(harness, phase):
 def test_a_change_that_was_refused_for_good_passes_when_the_object_has_changed(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
-        assert (await harness.reconcile()).again is None, "until then there is nothing to do"
+        assert (await harness.reconcile()).requeue_after is None, "until then there is nothing to do"
         key = change_the_claim(harness, "Bound")
         harness.server.answers.clear()
-        assert (await harness.reconcile()).again == REFUSED_FIRST
+        assert (await harness.reconcile()).requeue_after == REFUSED_FIRST
         assert tries(harness) == 1
         harness.time += REFUSED_FIRST
         await harness.until_settled()
@@ -197,7 +197,7 @@ def test_it_is_tried_at_each_resync(run):
         harness = await a_claim_that_is_not_bound("1h")
         for number in range(3):
             assert tries(harness) == 1 + number
-            harness.time += (await harness.until_settled()).again
+            harness.time += (await harness.until_settled()).requeue_after
             await harness.until_settled()
 
     run(scenario())
@@ -223,7 +223,7 @@ def test_what_hinders_another_try_costs_no_looks(run):
         change_the_claim(harness, "Bound")
         harness.edit_app(metadata={**harness.app["metadata"], "annotations": {PAUSED: "true"}})
         harness.time += REFUSED_FIRST
-        assert (await harness.until_settled()).again is None
+        assert (await harness.until_settled()).requeue_after is None
         assert tries(harness) == 1
 
     run(scenario())

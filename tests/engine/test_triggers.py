@@ -92,7 +92,7 @@ def test_retries_are_counted(run, lines):
 
 
 def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
-    reconcile(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
+    reconcile(run, Result(requeue_after=0.001), Result(requeue_after=0.001, reason=RESYNC), Result())
     assert [line["because"] for line in lines()] == [
         "Deployment shop/web changed",
         "Deployment shop/web changed",

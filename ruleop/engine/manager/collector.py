@@ -28,8 +28,10 @@ GAUGES = {
     "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
     "ruleop_children": (
-        ("Children (entries of a rule, for one CR) by state: "
-        "ready, progressing, waiting, failed, refused, unwanted or terminating."),
+        (
+            "Children (entries of a rule, for one CR) by state: "
+            "ready, progressing, waiting, failed, refused, unwanted or terminating."
+        ),
         ("controller", "state"),
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),

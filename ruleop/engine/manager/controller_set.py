@@ -90,7 +90,7 @@ class ControllerSet:
     def _set_rules(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Controller | None:
         controller = self.controllers.get(kind) or self._add_controller(rules[0].kind)
         before = controller.digests
-        self.status_schemas.look(rules, self.cache)
+        self.status_schemas.report(rules, self.cache)
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
         controller.workers.limit = self.max_concurrent or max(
             (rule.max_concurrent for rule in rules), default=controller.workers.limit
@@ -171,7 +171,7 @@ class ControllerSet:
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
-        self.informers.want(needs)
+        self.informers.watch(needs)
         informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
             self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
@@ -182,7 +182,7 @@ class ControllerSet:
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.rules):
                 _add(self.cache.observed, informers[need])
-        self.cache.forget()
+        self.cache.invalidate()
         self.unserved_kinds.report(informers.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
@@ -221,11 +221,11 @@ class ControllerSet:
         forbidden."""
         for controller in self.controllers:
             synced = self.cache.is_synced(controller.kind.versionless)
-            controller.workers.open(self.leading and synced and self.schemas.known_of(controller.kinds()))
+            controller.workers.open(self.leading and synced and self.schemas.is_known(controller.kinds()))
 
     def state_changed(self, informer: Informer) -> None:
         """Called when a store is synced, or when its kind becomes unserved or forbidden."""
-        self.cache.forget()
+        self.cache.invalidate()
         self.unserved_kinds.report(self.informers.informers.values(), self.controllers)
         were_open = [controller for controller in self.controllers if controller.workers.is_open]
         self.open_workers()

@@ -108,14 +108,14 @@ class InventoryCollector:
         return InventoryEntry(children, self._may_carry_finalizer(kind))
 
     def _may_exist(self, controller: Controller, child: GroupKind) -> bool:
-        informer = self.cache.children_feed(child)
+        informer = self.cache.child_informer(child)
         if informer is None or informer.state is State.UNSERVED:
             return not self._is_gone(child)
         return informer.state is not State.SYNCED or self._exists(controller, child)
 
     def _exists(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR of the controller's kind has a child of this kind."""
-        informer, parents = self.cache.children_feed(child), self.cache.primary[controller.kind.versionless]
+        informer, parents = self.cache.child_informer(child), self.cache.primary[controller.kind.versionless]
         found = {entry.part_of for _, entry in informer.entries()} if informer is not None else set()
         owners = (Owner(controller.kind, key.namespace, key.name, "") for key, _ in parents.entries())
         return bool(found) and any(owner.part_of in found for owner in owners)

@@ -179,7 +179,7 @@ class Manager:
             self.lookup,
             self.options.namespaces,
             changed=self._changed,
-            stirred=self._state_changed,
+            state_changed=self._state_changed,
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
