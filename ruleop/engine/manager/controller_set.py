@@ -203,9 +203,9 @@ class ControllerSet:
 
     def verbs(self, kind: GroupKind) -> frozenset[str]:
         """The verbs that the operator needs on a kind."""
-        wanted = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
+        needed = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
         left = any(kind in self.inventory.of(each).children for each in self.controllers.by_kind)
-        return wanted | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
+        return needed | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
 
     # -- workers -------------------------------------------------------------------------------------------------------
 

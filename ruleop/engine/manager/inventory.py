@@ -147,8 +147,8 @@ class Inventory:
         if written is not None:
             self._take(written)
             return True
-        # Somebody else wrote or deleted it: the caller tries again on top of it. What is known here is kept, because
-        # the other write may be an edit by hand; what is too much is removed later.
+        # Somebody else wrote or deleted it: the caller repeats its change on the result. The entries known here are
+        # kept, because the other write may be an edit by hand; obsolete ones are removed later.
         known = self.entries
         await self.load()
         self.entries = {

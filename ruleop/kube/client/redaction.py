@@ -50,7 +50,7 @@ _MISTAKES = {
     "FieldValueTooMany": "Too many",
     "FieldValueTypeInvalid": "Invalid type",
 }
-# A path below a field that objects have at the top: what else stands there could be a value.
+# A path that begins with a top-level field of objects. Any other text in its place could be a value.
 _PATH = re.compile(
     r"(?:metadata|spec|status|data|stringData|binaryData|type|immutable)(?:\[[\w.\-/]{1,253}\]|\.[A-Za-z]\w{0,62})*"
 )

@@ -137,7 +137,7 @@ class Candidate:
         self._record, self._version, self._known = record, version, True
         self.holder = str((record or {}).get("holderIdentity") or "")
         if self.role is Role.LEADING and self.holder != self.identity:
-            self.role = Role.OVER  # taken over: by hand, or because clocks run at different speeds
+            self.role = Role.OVER  # acquired by another holder: by hand, or because clocks run at different speeds
 
     def written(self, lease: Object, started: float, now: float) -> None:
         """The write was accepted. `started` is the start of its request: others may have seen the new record since
@@ -171,7 +171,7 @@ class Candidate:
         return now >= self._changed_at + self._holder_duration()
 
     def _holder_duration(self) -> float:
-        # The holder may be another version of ruleop: its own duration counts, but never less than ours.
+        # The holder may be another version of ruleop: its own duration counts, but at least this process's.
         duration = (self._record or {}).get("leaseDurationSeconds")
         return max(self._timing.duration, float(duration)) if isinstance(duration, int) else self._timing.duration
 
