@@ -33,7 +33,7 @@ from ruleop.planning.planned import (
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
 from ruleop.planning.wanted import MAX_OBJECTS, Wanted, is_wanted, items_of, render, source_of, wait_for
-from ruleop.templating import MapView, Origin, Disabled, Waiting
+from ruleop.templating import Disabled, MapView, Origin, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -96,7 +96,7 @@ class Server:
         """What somebody else does to an object."""
         return self.make({**self.objects[key], **fields})
 
-    def say(self, verb: str, name: str, *answers: Answer) -> None:
+    def answer_with(self, verb: str, name: str, *answers: Answer) -> None:
         self.answers.setdefault((verb, name), []).extend(answers)
 
     def requests(self, *verbs: str) -> list[tuple[str, str]]:
@@ -188,11 +188,11 @@ class Server:
             self.under_way -= 1
             self.ended.append((verb, key.name))
 
-    def _guarded(self, verb: str, key: ObjectKey, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _guarded(self, verb: str, key: ObjectKey, desired: Mapping[str, Any]) -> dict[str, Any]:
         live = self.objects.get(key)
         if live is None:
             raise error_of(Answer.NOT_FOUND, verb, str(key))
-        if any(wanted.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
+        if any(desired.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
             raise error_of(Answer.CONFLICT, verb, str(key))
         return copy.deepcopy(live)
 
@@ -230,8 +230,8 @@ def child(name: str, *, kind: str = "ConfigMap", owner: Object | None = APP, **f
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}
 
 
-def patch_of(live: Object, wanted: Object) -> dict[str, Any]:
+def patch_of(live: Object, desired: Object) -> dict[str, Any]:
     """The guarded patch that makes one of the other."""
-    patch = merge_patch(live, wanted) or {}
+    patch = merge_patch(live, desired) or {}
     guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}

@@ -12,7 +12,7 @@ from ruleop.planning import Failure
 
 
 def error(problem, verb="patch", **more):
-    return ApiError(problem, verb=verb, resource="configmaps shop/a", text="as it was said", **more)
+    return ApiError(problem, verb=verb, resource="configmaps shop/a", text="the message", **more)
 
 
 def status(code, reason, message="no", causes=(), verb="create", resource="secrets shop/a"):

@@ -143,10 +143,10 @@ def test_every_cr_that_an_object_concerns_is_found(steps, objects):
     for each in objects:
         found = index.observers_of(each)
         assert found >= {
-            request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)
+            request for request, targets in model.items() if any(concerns(one, each, wide=False) for one in targets)
         }
         assert found <= {
-            request for request, wanted in model.items() if any(concerns(one, each, wide=True) for one in wanted)
+            request for request, targets in model.items() if any(concerns(one, each, wide=True) for one in targets)
         }
     for request in {request for request, _ in steps}:
         assert index.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)

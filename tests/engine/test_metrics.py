@@ -128,12 +128,12 @@ def test_a_request_is_counted_by_method_and_status():
     ):
         metrics.request_done("api:6443", verb, status, 0.2)
     counted = samples(metrics)
-    told = {
+    counts = {
         (dict(series)["method"], dict(series)["code"]): value
         for (name, *series), value in counted.items()
         if name == "rest_client_requests_total"
     }
-    assert told == {
+    assert counts == {
         ("GET", "200"): 2,
         ("POST", "409"): 1,
         ("PUT", "200"): 1,

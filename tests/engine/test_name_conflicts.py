@@ -124,7 +124,7 @@ def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_o
         labels = {name: value for name, value in metadata["labels"].items() if name != "ruleop.dev/part-of"}
         harness.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
         harness.stores.catch_up()
-        harness.server.say("patch", "web", Answer.FORBIDDEN)
+        harness.server.answer_with("patch", "web", Answer.FORBIDDEN)
         await harness.reconcile()
         harness.time += LONG
         await harness.until_settled()
@@ -134,7 +134,7 @@ def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_o
     run(scenario())
 
 
-def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
+def test_only_the_metadata_of_a_conflicting_object_is_read(run):
     async def scenario():
         harness = in_the_way(rules())
         await harness.until_settled()
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
         await harness.until_settled()
         before = leave_behind(harness)
         harness.time += LONG
-        harness.server.say("get", "web", Answer.FORBIDDEN)
+        harness.server.answer_with("get", "web", Answer.FORBIDDEN)
         verdict = await harness.reconcile()
         assert harness.server.objects[KEY] == before
         assert harness.condition()["message"] == "web waits for Deployment/shop/web to be read"
@@ -190,7 +190,7 @@ async def beside():
 
 
 @pytest.mark.parametrize("problem", [Problem.SERVER, Problem.FORBIDDEN, Problem.NOT_FOUND, Problem.UNREACHABLE])
-def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
+def test_an_object_that_cannot_be_read_delays_nothing_else(run, problem):
     async def scenario():
         harness = await beside()
         metadata_cannot_be_read(harness, problem)
@@ -206,7 +206,7 @@ def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
     run(scenario())
 
 
-def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_and_less_often_and_told_once(run):
+def test_an_object_that_cannot_be_read_still_conflicts_and_is_read_with_backoff_and_logged_once(run):
     async def scenario():
         harness = await beside()
         metadata_cannot_be_read(harness, Problem.SERVER)
@@ -252,7 +252,7 @@ async def requests_at_rest(harness):
     return harness.server.log[asked:], verdict.requeue_after
 
 
-def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
+def test_a_name_that_is_no_longer_desired_is_not_read(run):
     async def scenario():
         harness = ReconcilerHarness(
             "reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED
@@ -267,7 +267,7 @@ def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
 
 
 @pytest.mark.parametrize("strategy", ["create-only", "merge"])
-def test_nobody_looks_at_what_was_taken_over(run, strategy):
+def test_an_adopted_object_is_not_read(run, strategy):
     async def scenario():
         more = f"adopt: orphans, apply: {{strategy: {strategy}}}"
         harness = ReconcilerHarness(

@@ -80,7 +80,7 @@ def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
             await harness.until_settled()
             harness.edit_app(spec={"v": "2"})
         before = harness.server.log.count((verb, "a"))
-        harness.server.say(verb, "a", answer)
+        harness.server.answer_with(verb, "a", answer)
         for _ in range(3):
             await harness.reconcile(catch_up=False)
         assert harness.live("a")["data"]["v"] == ("2" if verb == "patch" else "1")
@@ -90,7 +90,7 @@ def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
     run(scenario())
 
 
-def test_a_child_that_the_server_does_not_have_any_more_is_made_again_though_the_watch_has_not_told(run):
+def test_a_child_that_was_deleted_on_the_server_is_created_again_before_the_watch_reports_it(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -124,7 +124,7 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
 
     async def scenario():
         harness = one()
-        harness.server.say("status", "web", Answer.CONFLICT)
+        harness.server.answer_with("status", "web", Answer.CONFLICT)
         assert (await harness.reconcile()).failed
         await harness.until_settled()
         assert harness.condition()["status"] == "True"
@@ -162,14 +162,14 @@ def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows
         harness.stores.read_metadata = listed_meanwhile
         if waits_for == ("delete", "a"):
             harness.server.before[waits_for] = list_again
-            harness.server.say("delete", "a", Answer.CONFLICT)
-        said = harness.condition()
+            harness.server.answer_with("delete", "a", Answer.CONFLICT)
+        before = harness.condition()
         verdict = await harness.reconcile(catch_up=False)
         assert (verdict.failed, verdict.reason) == (False, "a kind is listed again")
         assert verdict.requeue_after is not None
         assert far in harness.server.objects
         assert FINALIZER in harness.app["metadata"]["finalizers"]
-        assert harness.condition() == said, "and nothing reports it"
+        assert harness.condition() == before, "and nothing reports it"
         harness.stores.synced, harness.stores.read_metadata = True, read_metadata
         harness.stores.catch_up()
         for _ in range(4):
@@ -205,19 +205,19 @@ def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten(
 
 def test_nobody_waits_for_ever():
     """A backup was restored: there, what was written never was."""
-    awaited, now, looks = Expectations(), 0.0, 0
+    awaited, now, checks = Expectations(), 0.0, 0
     awaited.wrote({"a": "7"})
     while (wait := awaited.wait(Reached(1), now)) is not None:
-        now, looks = now + wait, looks + 1
+        now, checks = now + wait, checks + 1
     assert PATIENCE <= now < PATIENCE * 1.2
-    assert looks < 30
+    assert checks < 30
     assert awaited.wait(Reached(1), now) is None
 
 
 # -- field conflicts ---------------------------------------------------------------------------------------------------
 
 
-async def fight(harness, rounds, undo=None):
+async def field_conflict(harness, rounds, undo=None):
     """Somebody undoes each correction at once. How many were put back."""
     before = harness.server.log.count(("patch", "a"))
     for _ in range(rounds):
@@ -234,7 +234,7 @@ async def fighting(**files):
     metadata["managedFields"] = [
         {"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}
     ]
-    assert await fight(harness, ENOUGH + 3) == ENOUGH
+    assert await field_conflict(harness, ENOUGH + 3) == ENOUGH
     return harness
 
 
@@ -243,7 +243,7 @@ def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
         harness = one()
         await harness.until_settled()
         harness.events.clear()
-        assert await fight(harness, ENOUGH) == ENOUGH
+        assert await field_conflict(harness, ENOUGH) == ENOUGH
         assert harness.live("a")["data"] == {"v": "1"}
         assert harness.events == []
         assert harness.condition()["reason"] == "Ready"
@@ -251,7 +251,7 @@ def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
     run(scenario())
 
 
-def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
+def test_a_field_conflict_is_reported_with_its_fields_and_the_other_manager(run):
     async def scenario():
         harness = await fighting()
         message = "a: ConfigMap/a: data.v is repeatedly changed by someone; backing off before reverting it"
@@ -270,7 +270,7 @@ def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
     run(scenario())
 
 
-def test_a_fight_slows_down_that_child_and_nothing_else(run):
+def test_a_field_conflict_delays_that_child_and_nothing_else(run):
     async def scenario():
         harness = await fighting()
         harness.edit("b", data={"v": "theirs"})
@@ -281,12 +281,12 @@ def test_a_fight_slows_down_that_child_and_nothing_else(run):
         harness.time += FIRST
         await harness.until_settled()
         assert harness.live("a")["data"] == {"v": "1"}
-        assert await fight(harness, 5) == 0, "the next pause is longer"
+        assert await field_conflict(harness, 5) == 0, "the next pause is longer"
 
     run(scenario())
 
 
-def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
+def test_an_edit_of_the_cr_is_carried_out_during_a_field_conflict(run):
     async def scenario():
         harness = await fighting()
         harness.edit_app(spec={"v": "2"})
@@ -296,7 +296,7 @@ def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
     run(scenario())
 
 
-def test_when_a_fight_is_over_all_is_well_again_and_told(run):
+def test_the_end_of_a_field_conflict_is_reported(run):
     async def scenario():
         harness = await fighting()
         harness.time += FIRST
@@ -306,7 +306,7 @@ def test_when_a_fight_is_over_all_is_well_again_and_told(run):
         await harness.until_settled()
         assert harness.condition()["reason"] == "Ready"
         assert harness.events == [("Normal", "Synced", "App synced successfully")]
-        assert await fight(harness, 1) == 1, "and the next change is put back at once"
+        assert await field_conflict(harness, 1) == 1, "and the next change is put back at once"
 
     run(scenario())
 
@@ -321,7 +321,7 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
             harness.stores.catch_up()
 
         before = harness.server.log.count(("create", "a"))
-        await fight(harness, ENOUGH + 3, undo)
+        await field_conflict(harness, ENOUGH + 3, undo)
         assert harness.server.log.count(("create", "a")) - before == ENOUGH
         assert harness.condition()["reason"] == "FieldConflict"
         assert "is repeatedly deleted" in harness.condition()["message"]
@@ -346,7 +346,7 @@ def test_the_server_that_changes_what_is_written_is_named(run):
             )
 
         harness.server.make = hook
-        await fight(harness, ENOUGH + 1)
+        await field_conflict(harness, ENOUGH + 1)
         assert "data.v is changed by the API server or a webhook at each write" in harness.condition()["message"]
         assert ("metadata", "a") not in harness.server.log, "there is nobody to be named"
 
@@ -367,7 +367,7 @@ def test_an_edit_costs_no_memory_of_field_conflicts(run):
     run(scenario())
 
 
-def test_edits_of_the_cr_are_no_fight(run):
+def test_edits_of_the_cr_are_not_a_field_conflict(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -381,7 +381,7 @@ def test_edits_of_the_cr_are_no_fight(run):
 
 
 @pytest.mark.parametrize("deletion", ["delete", "orphan"])
-def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
+def test_ruleops_own_deletions_are_not_a_field_conflict(run, deletion):
     """An annotation is switched on and off: the CR's generation stays the same, and so does the wish."""
 
     async def scenario():
@@ -437,7 +437,7 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
 # -- reports      ------------------------------------------------------------------------------------------------------
 
 
-def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
+def test_synced_is_reported_when_it_becomes_true_and_not_for_each_edit(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -453,7 +453,7 @@ def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
     run(scenario())
 
 
-def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run):
+def test_a_restart_repeats_no_event_although_the_status_cannot_hold_it(run):
     async def scenario():
         harness = one("manageStatus: false\n" + ONE)
         await harness.until_settled()
@@ -465,7 +465,7 @@ def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run)
     run(scenario())
 
 
-def test_what_is_taken_away_is_told(run):
+def test_a_deletion_is_reported(run):
     async def scenario():
         harness = one("children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | default(true)}}\n", b=B)
         await harness.until_settled()
@@ -477,7 +477,7 @@ def test_what_is_taken_away_is_told(run):
     run(scenario())
 
 
-def test_what_is_taken_over_is_told(run):
+def test_an_adoption_is_reported(run):
     async def scenario():
         harness = one("children: {a: {template: a.yaml, adopt: orphans}}\n")
         harness.server.make(
@@ -554,10 +554,10 @@ def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
         (Answer.INVALID, "ApplyFailed", "patch App/shop/web: it is invalid"),
     ],
 )
-def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
+def test_a_finalizer_that_cannot_be_written_is_reported(run, answer, reason, why):
     async def scenario():
         harness = one(ELSEWHERE)
-        harness.server.say("patch", "web", *[answer] * 20)
+        harness.server.answer_with("patch", "web", *[answer] * 20)
         for _ in range(3):
             verdict = await harness.reconcile()
         assert verdict.failed
@@ -573,7 +573,7 @@ def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
     run(scenario())
 
 
-def test_a_finalizer_that_cannot_be_removed_is_told(run):
+def test_a_finalizer_that_cannot_be_removed_is_reported(run):
     async def scenario():
         harness = one(ELSEWHERE)
         await harness.until_settled()
@@ -581,7 +581,7 @@ def test_a_finalizer_that_cannot_be_removed_is_told(run):
             harness.key("web", "App"), metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
         )
         harness.stores.catch_up()
-        harness.server.say("patch", "web", *[Answer.FORBIDDEN] * 20)
+        harness.server.answer_with("patch", "web", *[Answer.FORBIDDEN] * 20)
         for _ in range(4):
             await harness.reconcile()
         condition = harness.condition()
@@ -592,11 +592,11 @@ def test_a_finalizer_that_cannot_be_removed_is_told(run):
     run(scenario())
 
 
-def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
+def test_what_a_status_cannot_report_is_reported_once_by_an_event(run):
     async def scenario():
         harness = one()
         harness.edit_app(spec={})
-        harness.server.say("status", "web", *[Answer.FORBIDDEN] * 3)
+        harness.server.answer_with("status", "web", *[Answer.FORBIDDEN] * 3)
         for _ in range(3):
             assert (await harness.reconcile()).failed
         assert [each[1] for each in harness.events] == ["RenderFailed"]
@@ -607,10 +607,10 @@ def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
 PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
 
 
-def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_again_later(run):
+def test_a_status_that_the_server_rejects_is_reported_in_the_condition_and_retried_later(run):
     async def scenario():
         harness = one(PROJECTED)
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         await harness.until_settled()
         condition = harness.condition()
         assert condition["reason"] == "StatusRefused"
@@ -636,7 +636,7 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
 def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
     async def scenario():
         harness = one("reconcilePeriod: 5s\n" + PROJECTED)
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         verdict = await harness.until_settled()
         assert harness.condition()["reason"] == "StatusRefused"
         assert (verdict.requeue_after, verdict.reason) == (5.0, "resync")
@@ -648,7 +648,7 @@ def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields
     async def scenario():
         harness = one(PROJECTED)
         await harness.until_settled()
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         harness.edit_app(spec={"v": "2"})
         await harness.until_settled()
         assert harness.condition()["reason"] == "StatusRefused"
@@ -661,11 +661,11 @@ def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields
     run(scenario())
 
 
-def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
+def test_if_even_the_conditions_are_rejected_the_log_and_events_report_it(run):
     async def scenario():
         harness = one(PROJECTED)
         harness.edit_app(spec={})
-        harness.server.say("status", "web", *[Answer.INVALID] * 4)
+        harness.server.answer_with("status", "web", *[Answer.INVALID] * 4)
         for _ in range(4):
             verdict = await harness.reconcile()
         assert verdict.failed
@@ -674,10 +674,10 @@ def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
     run(scenario())
 
 
-def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_what_the_server_quotes(run):
+def test_a_missing_permission_is_reported_on_the_cr_with_all_verbs_and_without_the_values_that_the_server_quotes(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-        harness.server.say("create", "s", *[Answer.NO_ROLE] * 2)
+        harness.server.answer_with("create", "s", *[Answer.NO_ROLE] * 2)
         await harness.reconcile()
         message = "cannot create secrets in namespace shop: needs get, list, watch, create, patch, delete"
         assert (harness.condition()["reason"], harness.condition()["message"].partition(": ")[2]) == (
@@ -691,10 +691,10 @@ def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_wh
     run(scenario())
 
 
-def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run):
+def test_a_status_that_no_role_grants_is_logged_with_the_permission_to_grant(run):
     async def scenario():
         harness = one()
-        harness.server.say("status", "web", Answer.NO_ROLE)
+        harness.server.answer_with("status", "web", Answer.NO_ROLE)
         with capture_logs() as lines:
             await harness.reconcile()
         (line,) = [line for line in lines if line["event"] == "status not written"]
@@ -703,12 +703,14 @@ def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run)
     run(scenario())
 
 
-def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_words_are_told(run):
+def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_message_is_reported(
+    run,
+):
     async def scenario():
         generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
         body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
         harness = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
-        harness.server.say("create", "a", Answer.INVALID)
+        harness.server.answer_with("create", "a", Answer.INVALID)
         await harness.reconcile()
         assert harness.writes()[:2] == [("create", "s"), ("create", "a")]
         assert harness.condition()["reason"] == "ApplyFailed"
@@ -722,7 +724,7 @@ def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_th
 def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-        harness.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
+        harness.server.answer_with("create", "s", *[Answer.FORBIDDEN] * 2)
         await harness.reconcile()
         assert harness.condition()["reason"] == "Forbidden"
         assert "create Secret/shop/s: rejected by the API server" in harness.condition()["message"]

@@ -62,7 +62,7 @@ def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(r
         harness.server.make(child("a", owner=None, data={}))
         assert (await harness.until_settled()).result == "requeue_after", "somebody else's object is read again"
         broken = annotated(ONE)
-        broken.server.say("create", "a", Answer.BROKEN)
+        broken.server.answer_with("create", "a", Answer.BROKEN)
         assert (await broken.reconcile()).result == "error"
         overtaken = annotated(ONE)
         overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(
@@ -83,7 +83,7 @@ INSIDE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: h
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
 
 
-async def something_is_in_the_way(harness):
+async def create_a_conflicting_object(harness):
     harness.server.make(child("a", owner=None, data={}))
     await harness.until_settled()
     for _ in range(8):
@@ -91,7 +91,7 @@ async def something_is_in_the_way(harness):
         await harness.reconcile()
 
 
-async def somebody_undoes_it(harness):
+async def cause_a_field_conflict(harness):
     await harness.until_settled()
     for _ in range(ENOUGH + 1):
         harness.edit("a", data={"v": "theirs"})
@@ -105,12 +105,12 @@ async def somebody_undoes_it(harness):
     assert harness.condition()["reason"] == "FieldConflict"
 
 
-@pytest.mark.parametrize("trouble", [something_is_in_the_way, somebody_undoes_it])
-def test_a_cr_that_is_finalized_goes_on_at_once_whatever_is_wrong_with_a_child(run, trouble):
+@pytest.mark.parametrize("disturb", [create_a_conflicting_object, cause_a_field_conflict])
+def test_finalization_is_not_delayed_by_the_backoff_of_a_child(run, disturb):
     async def scenario():
         harness = ReconcilerHarness(f"{ONE}finalize: {{bye: {{template: bye.yaml}}}}\n", {}, a=A, bye=BYE)
         harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        await trouble(harness)
+        await disturb(harness)
         harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
         waited = 0.0
         while FINALIZER in harness.app["metadata"]["finalizers"]:
@@ -120,7 +120,7 @@ def test_a_cr_that_is_finalized_goes_on_at_once_whatever_is_wrong_with_a_child(r
     run(scenario())
 
 
-def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_the_way(run):
+def test_a_change_that_a_response_allows_is_made_at_once_despite_a_conflicting_object(run):
     async def scenario():
         more = "ns: {template: ns.yaml, when: spec.more}, inside: {template: inside.yaml, when: spec.more}"
         harness = ReconcilerHarness(
@@ -130,7 +130,7 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
             ns=NAMESPACE,
             inside=INSIDE,
         )
-        await something_is_in_the_way(harness)
+        await create_a_conflicting_object(harness)
         harness.edit_app(spec={"more": True})
         make = harness.server.make
         harness.server.make = lambda obj: make(
@@ -159,7 +159,7 @@ async def a_claim_that_is_not_bound(period="0s"):
     harness = ReconcilerHarness(f"reconcilePeriod: {period}\n{ONE}", {"size": "1Gi"}, a=CLAIM)
     await harness.until_settled()
     harness.edit_app(spec={"size": "2Gi"})
-    harness.server.say("patch", "a", *[Answer.IMMUTABLE] * 100)
+    harness.server.answer_with("patch", "a", *[Answer.IMMUTABLE] * 100)
     await harness.until_settled()
     assert "field is immutable" in harness.condition()["message"]
     return harness
@@ -217,7 +217,7 @@ def test_an_object_that_changes_all_the_time_costs_few_tries_and_no_status(run):
     run(scenario())
 
 
-def test_what_hinders_another_try_costs_no_looks(run):
+def test_a_paused_cr_is_not_retried(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
         change_the_claim(harness, "Bound")

@@ -106,7 +106,7 @@ def test_a_new_document_is_news(schemas, server, world, run):
     assert schemas.fetched() == [APP]
 
 
-def test_a_kind_without_a_schema_is_waited_for_a_few_looks_and_looked_for_ever_after(schemas, server, run):
+def test_a_kind_without_a_schema_is_awaited_for_some_attempts_and_requested_for_ever(schemas, server, run):
     pauses = []
     for number in range(20):
         assert schemas.is_known([APP]) == (number >= ATTEMPTS_AWAITED)
@@ -174,7 +174,7 @@ def test_a_schema_is_whole_although_it_refers_to_others():
     assert inner["again"] == {"x-kubernetes-preserve-unknown-fields": True}
 
 
-def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server, world, run):
+def test_status_fields_missing_from_a_published_schema_are_logged_too(schemas, server, world, run):
     rules = build_project(
         {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"},
         root="r",

@@ -100,6 +100,6 @@ def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
     ]
 
 
-def test_each_line_says_how_long_the_reconcile_has_taken(run, lines):
+def test_each_line_has_the_duration_of_the_reconcile(run, lines):
     reconcile(run, Result())
     assert isinstance(lines()[0]["seconds"], float)

@@ -98,12 +98,12 @@ def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
     assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
-def test_a_refusal_is_told_once_until_one_succeeds():
+def test_a_failure_is_logged_once_until_a_removal_succeeds():
     play = Play(OURS)
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.FORBIDDEN, "patch apps.example.com: forbidden")}
     assert play.reconcile()[1] == [COMPLAINT]
-    verdict, said = play.reconcile()
-    assert (verdict.failed, said) == (True, [])
+    verdict, logged = play.reconcile()
+    assert (verdict.failed, logged) == (True, [])
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.OTHER, "no answer")}
     assert play.reconcile()[1] == [COMPLAINT], "another reason is news"
     play.failed = {}

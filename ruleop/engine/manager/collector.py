@@ -1,6 +1,6 @@
 """Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper
-asks twice a minute and the state changes all the time. So nothing has to be kept up to date, and nothing that is gone
-leaves a series.
+asks twice a minute, and the state changes all the time. So no gauge has to be updated, and no series of a deleted kind
+remains.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ControllerSet:
         self.leading = False
         self.log = structlog.get_logger()
         self.unserved_kinds = UnservedKinds()
-        self.settled = asyncio.Event()  # set when it becomes settled; cleared by who waits for it
+        self.settled = asyncio.Event()  # set when it becomes settled; cleared by the task that waits for it
         self._pause_end: asyncio.TimerHandle | None = None
         self._stopping: set[asyncio.Task[None]] = set()
 
@@ -103,7 +103,7 @@ class ControllerSet:
         return controller
 
     def add_without_rules(self, kind: Kind) -> None:
-        """For a kind whose watch was removed while no operator ran: its CRs may carry the finalizer."""
+        """Adds a kind whose watch was removed while no operator ran: its CRs may carry the finalizer."""
         self._add_controller(kind)
         self.update_watches()
         self.open_workers()
@@ -149,7 +149,7 @@ class ControllerSet:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it leads, and no pause is left."""
+        """Whether this process leads and the pause is over."""
         return self.leading and self._pause_end is None
 
     def reject(self, errors: ProjectErrors) -> None:

@@ -115,7 +115,7 @@ class Reloader:
                 await asyncio.to_thread(self._watch)
                 await self.check()
             except Exception as error:
-                # To stop here would mean to run the old rules for ever, without a trace.
+                # If this task ended, the old rules would silently stay in force.
                 self.log.exception("reload failed with an internal error; keeping the previous rules")
                 self._digest_read = ""  # they are loaded again, whether they change or not
                 self._reject(
@@ -141,7 +141,7 @@ class Reloader:
                     await asyncio.sleep(QUIET_PERIOD)
         self._changed.clear()  # everything up to here is read now
 
-    # -- what is watched -----------------------------------------------------------------------------------------------
+    # -- watched folders -----------------------------------------------------------------------------------------------
 
     def _folder_identities(self) -> tuple[Identity | None, ...]:
         """Of the project's folders now: each can be deleted and created again, or be a link to another one."""
@@ -180,7 +180,7 @@ class Reloader:
             self.log.warning(message, folder=str(self.root), error=problem)
         self._unwatchable = problem
 
-    # -- what is read --------------------------------------------------------------------------------------------------
+    # -- loading -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
         """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are

@@ -55,7 +55,7 @@ class Workers:
         return self.queue.has_ready()
 
     def wake(self, request: Request) -> None:
-        """To write its status, which has waited long enough."""
+        """Queues a CR whose delayed status has to be written."""
         self.add(request, "status", Urgency.RETRY)
 
     def open(self, is_open: bool) -> None:

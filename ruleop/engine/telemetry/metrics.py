@@ -20,7 +20,7 @@ METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELET
 RESULTS = ("success", "requeue", "requeue_after", "error")
 NO_ANSWER = "<error>"  # client-go's value
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and nobody uses them
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and unused
 
 M = TypeVar("M", Counter, Histogram)
 

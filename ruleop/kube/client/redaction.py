@@ -1,8 +1,8 @@
-"""What may be shown of a rejected write when the object holds data of a Secret.
+"""Redacts the error of a rejected write whose object contains data of a Secret.
 
-The API server's sentences quote the values that it rejects, and those of webhooks say what they like. So none of them
+The API server's messages quote the values that it rejects, and a webhook's message can contain anything. So no message
 is shown, only words of a known form: the status, its reason, and for each cause the field and the kind of mistake. This
-is the only function that does so; its result goes to logs, conditions and Events.
+is the only function for that; its result is used in logs, conditions and Events.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 It guarantees that no two candidates lead at the same time, as long as all clocks run at the same speed:
 
 - a leader leads for `renew_deadline` after the *start* of the last request that renewed the lease, and not longer;
-- a waiting candidate takes the lease over only when the record has not changed for `duration`, counted from its own
-  observation of the change, which is later than the start of the request that made it. The times in the record are for
-  people;
-- every write names the resourceVersion that was read, so of two candidates that take over at once, the server rejects
-  one.
+- a waiting candidate acquires the lease only if the record has not changed for `duration`, counted from its own
+  observation of the last change, which is later than the start of the request that made it. The times in the record
+  are for people;
+- every write names the resourceVersion that was read, so of two candidates that acquire the lease at once, the server
+  rejects one.
 
 This is not a fence. A leader that is suspended for longer than the lease lasts (a paused machine) may still have a
 request under way when it resumes. That is why destructive writes name uid and resourceVersion, and why a process that
