@@ -1,4 +1,4 @@
-"""A controller set whose watches, discovery and reconcilers a test plays."""
+"""A controller set with fake watches, discovery and reconcilers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def project_of(*watches):
 
 
 class FakeInformers:
-    """Informers whose stores hold what a test puts into them."""
+    """Informers whose stores are filled by the test."""
 
     def __init__(self, state=State.SYNCED):
         self.state = state

@@ -82,7 +82,7 @@ class ExecutorHarness:
 
 
 def harness_with_action(kind):
-    """A harness and one action of the kind, with the verb and the name that it comes down to."""
+    """A harness and one action of the kind, with the verb and the name of its request."""
     harness = ExecutorHarness() if kind == "create" else ExecutorHarness(child("a", data={"x": "old"}))
     if kind == "add":
         return harness, AddFinalizer(OWNER, OURS), ("patch", "web")

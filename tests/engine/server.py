@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Enum):
-    """What the server says instead of what it should."""
+    """Faults that the server injects."""
 
     EXISTS = "409 exists"
     CONFLICT = "409 conflict"
@@ -67,7 +67,8 @@ def error_of(answer: Answer, verb: str, resource: str) -> ApiError:
 
 
 class Server:
-    """Objects by identity. `answers` holds what to say to a request, by verb and name, each once; `log` the requests as they came."""
+    """Objects by identity. `answers` has the faults for the next requests by verb and name, `log` the requests in
+    order."""
 
     def __init__(self, *objects: Mapping[str, Any]) -> None:
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
@@ -84,7 +85,7 @@ class Server:
     # -- what a test does ----------------------------------------------------------------------------------------------
 
     def make(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Stores an object, as somebody with no preconditions."""
+        """Stores an object without preconditions, as other clients do."""
         stored = copy.deepcopy(dict(obj))
         self._version += 1
         stored["metadata"].setdefault("uid", f"uid-{self._version}")
@@ -93,7 +94,7 @@ class Server:
         return copy.deepcopy(stored)
 
     def edit(self, key: ObjectKey, **fields: Any) -> dict[str, Any]:
-        """What somebody else does to an object."""
+        """Changes an object as another client."""
         return self.make({**self.objects[key], **fields})
 
     def answer_with(self, verb: str, name: str, *answers: Answer) -> None:
@@ -198,7 +199,7 @@ class Server:
 
 
 class FakeStores:
-    """The stores: children by our label, and the CR itself."""
+    """The stores: children by ruleop's label, and the CR itself."""
 
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
@@ -231,7 +232,7 @@ def child(name: str, *, kind: str = "ConfigMap", owner: Object | None = APP, **f
 
 
 def patch_of(live: Object, desired: Object) -> dict[str, Any]:
-    """The guarded patch that makes one of the other."""
+    """The guarded patch from one object to the other."""
     patch = merge_patch(live, desired) or {}
     guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}

@@ -1,4 +1,4 @@
-"""What a live read shows to be gone, and how far stores have come, where several stores may hold an object."""
+"""Removals by live reads, and versions that stores have reached, if several stores may hold an object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SITE = Site("watches.yaml", 1)
 
 
 class Held:
-    """In the place of a watch."""
+    """An informer without a watch."""
 
     def __init__(self, namespace=""):
         self.store = Store(

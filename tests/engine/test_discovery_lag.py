@@ -1,5 +1,5 @@
-"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one
-goes later, too. No further event tells of either."""
+"""The API server publishes a new kind a moment after its CRD is established, and removes a deleted one with a delay as
+well. No event reports either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each action, whatever the server answers."""
+"""The outcome of each action for each response of the API server."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_object_of_another_life_is_not_touched(run, kind):
     outcomes = run(harness.execute(action))
     assert outcomes.replan
     assert harness.live("a")["data"] == {"x": "born again"}
-    assert harness.stored("a") is None, "the store does not go on showing what was"
+    assert harness.stored("a") is None, "the store no longer has the old object"
     assert outcomes.conflicting[harness.key("a")] == harness.live("a")
 
 
@@ -223,7 +223,7 @@ def test_what_changed_before_the_live_read_is_not_deleted(run):
 
 
 def test_what_is_not_ours_any_more_is_not_deleted(run):
-    """The store says that it is ours under the same uid and version: not even then."""
+    """Even if the store has it as ruleop's with the same uid and version."""
     harness = ExecutorHarness(child("a"))
     action = harness.delete()
     harness.live("a")["metadata"]["ownerReferences"][0]["uid"] = "another"

@@ -1,4 +1,4 @@
-"""In which order a plan is carried out, and what a failure stops."""
+"""The order in which a plan is carried out, and the actions that a failure prevents."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
 
 
 def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
-    """It belongs to no child, so its id is empty, as is what an action needs that needs our finalizer."""
+    """It has no child, so its id is empty, like the need for ruleop's finalizer."""
     harness = ExecutorHarness(child("old"), child("stays"))
     actions = [
         AddFinalizer(OWNER, OURS),

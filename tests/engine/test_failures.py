@@ -1,4 +1,4 @@
-"""What each answer of the API server means to a plan."""
+"""The classification of each error of the API server."""
 
 from __future__ import annotations
 

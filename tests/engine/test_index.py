@@ -1,4 +1,4 @@
-"""An event finds every CR that it concerns, and few others."""
+"""Each event is mapped to all CRs that it concerns, and to few others."""
 
 from __future__ import annotations
 

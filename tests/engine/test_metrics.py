@@ -99,7 +99,7 @@ def test_no_label_is_the_name_of_an_object(busy):
     for family in families(busy.metrics).values():
         for sample in family.samples:
             assert set(sample.labels) <= {
-                *("controller", "name", "kind", "child"),  # stand in the rules
+                *("controller", "name", "kind", "child"),  # written in the rules
                 *(
                     "result",
                     "outcome",
@@ -111,7 +111,7 @@ def test_no_label_is_the_name_of_an_object(busy):
                     "verb",
                     "host",
                     "le",
-                ),  # there are only so many
+                ),  # their number is limited
             }
 
 

@@ -1,4 +1,4 @@
-"""An object that holds a child's name and is not known to be ours: looked at by its metadata, changed only when it is known as a whole."""
+"""Conflicting objects with a child's name: only their metadata is read, and they are read in full before a change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = 61.0  # seconds after which it is read again, whatever came before
 
 
 def theirs(**metadata):
-    """With what somebody else has put beside what we want."""
+    """With fields of others beside ruleop's."""
     env = [{"name": "MINE", "value": "x"}, {"name": "HTTP_PROXY", "value": "set by somebody"}]
     containers = [{"name": "app", "image": "nginx:1", "env": env}, {"name": "sidecar", "image": "mesh:1"}]
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}

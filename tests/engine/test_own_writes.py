@@ -1,4 +1,4 @@
-"""Changes of an object that is just being written: reported once, later, or never if they are the write's echo."""
+"""Changes of an object that is being written: reported once after the write, or never if they are ruleop's own write."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_changes_of_objects_that_are_not_being_written_are_not_held(own_writes):
 
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "change"]), st.sampled_from([WEB, API]), st.integers(0, 4))))
 def test_with_any_overlap_each_change_is_reported_once_or_is_an_own_write(steps):
-    """Several writes of one object at once: two CRs want it."""
+    """Several concurrent writes of one object, by two CRs."""
     own_writes, reported = OwnWrites(), []
     going: dict[ObjectKey, list[tuple[ExitStack, int]]] = {WEB: [], API: []}
     changes: list[tuple[ObjectKey, int, int]] = []

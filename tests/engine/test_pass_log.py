@@ -1,4 +1,4 @@
-"""What the log says of a pass: one line for each write, called by what it is, and one for what the pass came to."""
+"""The log of a pass: one line for each write with its reason, and one for the result."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_change_of_the_rules_is_a_patch(run):
 
 
 def test_rules_that_set_one_field_more_do_not_take_its_value_for_drift(run):
-    """What is rendered is the same; that it is not to be left to others any more is new."""
+    """The rendered value is the same, but the field is no longer ignored."""
 
     async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {ignore: [data.v]}}}\n")
@@ -367,7 +367,7 @@ def test_fields_are_bounded_in_number_and_length(run):
 
 
 def test_all_rounds_of_a_pass_are_counted(run):
-    """Some names are held by others when they are written, so the pass is planned again: what the first round wrote counts."""
+    """Some names have conflicting objects, so the pass is planned again; the writes of the first round count."""
 
     async def scenario():
         children = ", ".join(f"{name}: {{template: {name}.yaml, adopt: orphans}}" for name in "abc")

@@ -1,4 +1,4 @@
-"""What Kubernetes and Prometheus are answered over HTTP."""
+"""The HTTP responses to Kubernetes and Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reconciler believes, puts right and tells, whatever others do to what it wrote."""
+"""Passes of a reconciler while others change its objects: consistency, drift and reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
 
 
 def test_a_store_that_is_list_again_and_older_than_what_was_written_is_waited_for(run):
-    """No request, and no status of what was."""
+    """No request, and no report of the old status."""
 
     async def scenario():
         harness = one("children: {a: {template: a.yaml}}\nstatus: {v: '{{ live.a.data.v }}'}\n")
@@ -110,17 +110,17 @@ def test_a_status_that_somebody_overtook_is_written_for_the_newer_cr_which_is_re
             harness.key("web", "App"), metadata={**harness.app["metadata"], "labels": {"theirs": "too"}}
         )
         verdict = await harness.reconcile(catch_up=False)
-        assert not verdict.failed, "a conflict is no failure"
+        assert not verdict.failed, "a conflict does not count as a failure"
         asked = len(harness.server.log)
         await harness.reconcile(catch_up=False)
-        assert harness.server.log[asked:] == [("status", "web")], "although the watch has not told of it"
+        assert harness.server.log[asked:] == [("status", "web")], "although the watch has not reported it"
         assert harness.condition()["status"] == "True"
 
     run(scenario())
 
 
 def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
-    """A webhook may answer so, too; to wait for a version that never comes would be to wait for ever."""
+    """A webhook may cause this response, too; waiting for that version would never end."""
 
     async def scenario():
         harness = one()
@@ -134,7 +134,7 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
 
 @pytest.mark.parametrize("waits_for", [("metadata", "shop"), ("delete", "a")])
 def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
-    """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
+    """A child that is missing from it may exist, so ruleop's finalizer stays."""
 
     async def scenario():
         body = (
@@ -181,7 +181,7 @@ def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows
 
 
 class Reached:
-    """A store that has come so far."""
+    """A store that has reached this version."""
 
     def __init__(self, seen, known=0):
         self.seen, self.known = seen, known
@@ -197,14 +197,14 @@ def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten(
     awaited = Expectations()
     awaited.wrote({"a": "7", "b": "9"})
     assert awaited.wait(Reached(7, known=9), 0.0) is None
-    assert awaited, "until its watch has seen it, the store may be made anew"
+    assert awaited, "until its watch has seen it, the store may be listed again"
     assert awaited.wait(Reached(8), 0.0) is not None
     assert awaited.wait(Reached(9), 0.0) is None
     assert not awaited
 
 
 def test_nobody_waits_for_ever():
-    """A backup was restored: there, what was written never was."""
+    """A backup was restored, without the written object."""
     awaited, now, checks = Expectations(), 0.0, 0
     awaited.wrote({"a": "7"})
     while (wait := awaited.wait(Reached(1), now)) is not None:
@@ -218,7 +218,7 @@ def test_nobody_waits_for_ever():
 
 
 async def field_conflict(harness, rounds, undo=None):
-    """Somebody undoes each correction at once. How many were put back."""
+    """Somebody reverts each correction at once. Returns the number of corrections."""
     before = harness.server.log.count(("patch", "a"))
     for _ in range(rounds):
         (undo or (lambda: harness.edit("a", data={"v": "theirs"})))()
@@ -306,7 +306,7 @@ def test_the_end_of_a_field_conflict_is_reported(run):
         await harness.until_settled()
         assert harness.condition()["reason"] == "Ready"
         assert harness.events == [("Normal", "Synced", "App synced successfully")]
-        assert await field_conflict(harness, 1) == 1, "and the next change is put back at once"
+        assert await field_conflict(harness, 1) == 1, "and the next change is reverted at once"
 
     run(scenario())
 
@@ -333,7 +333,7 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
 
 
 def test_the_server_that_changes_what_is_written_is_named(run):
-    """A webhook, say: what is answered is never what was sent, and soon something else again."""
+    """For example a webhook: the response always differs from the request, and each time in another way."""
 
     async def scenario():
         harness = one()
@@ -382,7 +382,7 @@ def test_edits_of_the_cr_are_not_a_field_conflict(run):
 
 @pytest.mark.parametrize("deletion", ["delete", "orphan"])
 def test_ruleops_own_deletions_are_not_a_field_conflict(run, deletion):
-    """An annotation is switched on and off: the CR's generation stays the same, and so does the wish."""
+    """An annotation is switched on and off: the CR's generation and the desired state stay the same."""
 
     async def scenario():
         child = f"{{template: a.yaml, when: metadata.annotations.on | default(false), deletion: {deletion}, adopt: orphans}}"
@@ -429,7 +429,7 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
         assert harness.live("a")["data"] == {"v": "3", "other": "2"}
         harness.edit("a", data={"v": "7", "other": "2"})
         await harness.until_settled()
-        assert harness.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ours"
+        assert harness.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ruleop's"
 
     run(scenario())
 
@@ -508,7 +508,7 @@ def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run
 
 
 def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
-    """Of children, of the CR's finalizer, and of its status."""
+    """Actions on children, on the CR's finalizer, and on its status."""
 
     async def scenario():
         harness = one(ELSEWHERE)
@@ -618,7 +618,7 @@ def test_a_status_that_the_server_rejects_is_reported_in_the_condition_and_retri
         assert "status App/shop/web" in condition["message"]
         assert harness.condition("Stalled")["status"] == "True"
         assert "said" not in harness.app["status"]
-        assert harness.live("a")["data"] == {"v": "1"}, "the children go on"
+        assert harness.live("a")["data"] == {"v": "1"}, "the children are still reconciled"
         assert ("Warning", "StatusRefused") in [each[:2] for each in harness.events]
         tries = harness.server.log.count(("status", "web"))
         verdict = await harness.reconcile()

@@ -1,4 +1,4 @@
-"""When a CR is looked at again although nothing happens."""
+"""When a CR is reconciled again without a change."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(r
             metadata={**overtaken.app["metadata"], "generation": 3}
         )
         assert (await overtaken.reconcile()).result == "requeue", (
-            "there is a newer CR than the one that the status was made for"
+            "the status was planned for an older version of the CR"
         )
         assert (await overtaken.until_settled()).result == "success"
 
@@ -87,7 +87,7 @@ async def create_a_conflicting_object(harness):
     harness.server.make(child("a", owner=None, data={}))
     await harness.until_settled()
     for _ in range(8):
-        harness.time += 61  # looks have become rare
+        harness.time += 61  # reads have become rare
         await harness.reconcile()
 
 
@@ -98,7 +98,7 @@ async def cause_a_field_conflict(harness):
         verdict = await harness.until_settled()
     for _ in range(3):
         harness.time += verdict.requeue_after + 0.1
-        await harness.until_settled()  # it is put back
+        await harness.until_settled()  # it is reverted
         harness.edit("a", data={"v": "theirs"})
         verdict = await harness.until_settled()
     assert verdict.requeue_after > 30

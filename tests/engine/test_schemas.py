@@ -1,5 +1,5 @@
-"""What is published of kinds whose definition cannot be read is looked for when it is needed, holds nobody for long, and is not asked for again
-while it is the same."""
+"""The published schemas of kinds whose CRD cannot be read are fetched when needed, delay CRs for a short time only, and
+are not fetched again while they are unchanged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def document(kind: Kind, **status: object):
 
 
 class Published:
-    """What a server publishes; it counts who asks."""
+    """The schemas that a server publishes. Counts the requests."""
 
     def __init__(self) -> None:
         self.documents: dict[tuple[str, str], OpenApi | ApiError | asyncio.Event] = {}
@@ -94,7 +94,7 @@ def test_what_is_published_is_taken_over_once(schemas, server, world, run):
     assert run(schemas.fetch(APP))
     assert schemas.is_known([APP])
     assert world.info(APP).status_schema["properties"]["status"]["properties"] == {"ready": {"type": "boolean"}}
-    assert not run(schemas.fetch(APP)), "the same document is no news"
+    assert not run(schemas.fetch(APP)), "the same document is not new"
     assert schemas.pause([APP]) is None
 
 
@@ -120,7 +120,7 @@ def test_a_kind_without_a_schema_is_awaited_for_some_attempts_and_requested_for_
 
 
 def test_a_kind_that_was_removed_during_its_fetches_is_fetched_again_when_it_returns(schemas, server, run):
-    """Nobody would look for it otherwise, and its CRs would wait for ever."""
+    """Otherwise it would not be requested, and its CRs would wait for ever."""
     for _ in range(ATTEMPTS_AWAITED - 1):
         assert not run(schemas.fetch(APP))
     schemas.fetch_needed.clear()
@@ -133,7 +133,7 @@ def test_a_kind_that_was_removed_during_its_fetches_is_fetched_again_when_it_ret
 
 
 def test_it_holds_no_other_kind(schemas, server, run):
-    """Neither while it is looked for, nor by a server behind the API server that does not answer."""
+    """Neither during its fetch, nor if the server of an aggregated API does not respond."""
     server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""An operator whose API server is not reachable yet is alive and not ready, and says why."""
+"""An operator whose API server is not reachable yet is alive and not ready, and reports the reason."""
 
 from __future__ import annotations
 

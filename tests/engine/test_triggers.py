@@ -1,4 +1,4 @@
-"""Each log line of a reconcile says what triggered it, and how long it has taken."""
+"""Each log line of a reconcile has its triggers and its duration."""
 
 from __future__ import annotations
 

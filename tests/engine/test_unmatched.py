@@ -1,4 +1,4 @@
-"""A CR that no rule matches keeps its children and loses our finalizer, but not in haste."""
+"""A CR that no rule matches keeps its children and loses ruleop's finalizer, after a delay."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_pause_keeps_the_finalizer_as_long_as_there_is_somebody_to_take_it_off
 
 
 def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
-    """Nobody would take it off afterwards."""
+    """Nothing would remove it afterwards."""
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}
     play.reconcile()

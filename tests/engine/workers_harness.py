@@ -1,4 +1,4 @@
-"""Workers of one watched kind, watches and their metrics; a test decides what happens."""
+"""Workers of one watched kind, with watches and metrics that the test controls."""
 
 from __future__ import annotations
 
