@@ -21,8 +21,8 @@ from ruleop.merge import (
     decode,
     encode,
     merge_patch,
+    normalise_desired,
     normalise_ignored,
-    normalise_wanted,
     three_way,
 )
 from ruleop.merge.equality import fingerprint
@@ -202,7 +202,7 @@ def _creation(
 
 def _normal(child: Child, wanted: Wanted, marked: Object) -> Object:
     try:
-        return normalise_wanted(marked, wanted.kind)
+        return normalise_desired(marked, wanted.kind)
     except UnwritableError as error:
         raise ChildFails(f"the {wanted.kind.kind} {wanted.key.name!r} {error}", child.body.site) from None
 

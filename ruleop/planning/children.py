@@ -33,7 +33,7 @@ from ruleop.planning.planned import (
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
 from ruleop.planning.wanted import MAX_OBJECTS, Wanted, is_wanted, items_of, render, source_of, wait_for
-from ruleop.templating import MapView, Origin, Unwanted, Waiting
+from ruleop.templating import Disabled, MapView, Origin, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -116,7 +116,7 @@ class Children:
         planned.settle()
         unwanted = planned.state is State.UNWANTED
         self.scope.names[child.id] = (
-            Unwanted(child.id) if unwanted else as_it_will_stand(planned, self._of(child), self.observed, self.owner)
+            Disabled(child.id) if unwanted else as_it_will_stand(planned, self._of(child), self.observed, self.owner)
         )
         self.scope.ready[child.id] = planned.ready or unwanted  # nothing to wait for, as in dependsOn
 

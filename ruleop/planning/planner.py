@@ -40,7 +40,7 @@ from ruleop.planning.scope import Scope
 from ruleop.planning.selectors import compile_selector
 from ruleop.planning.status import as_taken, custom, overall, projected, write
 from ruleop.planning.work import Work
-from ruleop.templating import Unwanted, Waiting
+from ruleop.templating import Disabled, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,7 +111,7 @@ class _Planner:
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
         for id_ in self.rule.finalize:
-            self.scope.names[id_] = Unwanted(id_)
+            self.scope.names[id_] = Disabled(id_)
         problem = self._invalid()
         if problem is not None:
             return self._invalidated(problem)

@@ -1,7 +1,7 @@
 """Logs as events with fields. Readable on a terminal, JSON in a cluster; never the body of an object, never a secret.
 
 Values that come from a cluster may contain anything, line breaks and terminal codes included. They are escaped, so that
-nobody can forge a log line. A mapping is never logged, because an object may be a Secret; neither is the message of an
+log lines cannot be forged. A mapping is never logged, because an object may be a Secret; neither is the message of an
 unexpected exception, because it may quote one. Its type and its traceback are logged.
 """
 

@@ -313,7 +313,7 @@ class Store:
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """A live read, or the answer to a write, shows that the object left the collection. With a version: up to there
-        (it lost our label, and may get it back). Without: it was deleted, and its uid never comes back."""
+        (it lost ruleop's label, and may get it back). Without: it was deleted, and its uid never comes back."""
         last = parse_version(version) if version else None
         known = self._entries.get(key)
         # A missing object was removed by the watch already, or the watch will report both its creation and its
@@ -395,7 +395,7 @@ class Store:
             try:
                 listener(change)
             except Exception:
-                # The other listeners are called all the same: nobody repeats a change.
+                # The other listeners are called nevertheless: a change is not repeated.
                 self.listener_failures += 1
                 log.exception("store listener failed: internal error", change=str(change.key))
 
