@@ -12,9 +12,9 @@ class Clock:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds of a clock that is never set back."""
         return time.monotonic()
 
     def seed(self) -> bytes:
-        """Of what a pass draws at random."""
+        """A seed for the random values of a pass."""
         return secrets.token_bytes(32)

@@ -1,4 +1,4 @@
-"""The wire: everything that ruleop knows of an API server, and all requests that it sends to one.
+"""The wire: how ruleop connects to an API server, sends requests to it and watches objects.
 
 From below:
 
@@ -7,7 +7,7 @@ From below:
   `ApiError` (`errors`) with a reaction.
 - `client/discovery` lists the kinds that are served, and their schemas.
 - `watch/reflector` is the state machine that follows a collection; `store` holds the objects; `watcher` drives both.
-- `leader` decides which of several processes may write; `client/event_recorder` reports to people.
+- `leader` decides which of several processes may write; `client/event_recorder` sends Events.
 
 The state machines (reflector, lease, event correlator) do no I/O and take time and randomness as arguments.
 """

@@ -11,7 +11,7 @@ from ruleop.merge.fields import FieldSet
 from ruleop.merge.ignored import as_sent
 from ruleop.merge.learned import Learned
 from ruleop.merge.lists import MergeError
-from ruleop.merge.normalise import UnwritableError, normalise_ignored, normalise_wanted
+from ruleop.merge.normalise import UnwritableError, normalise_desired, normalise_ignored
 from ruleop.merge.patch import merge_patch
 from ruleop.merge.path import Path, PathError, Selector, parse_path
 from ruleop.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
@@ -34,8 +34,8 @@ __all__ = [
     "decode",
     "encode",
     "merge_patch",
+    "normalise_desired",
     "normalise_ignored",
-    "normalise_wanted",
     "parse_path",
     "same",
     "three_way",

@@ -39,7 +39,7 @@ def is_in_sync(live: JSON, desired: JSON, recorded: Fields | None, shape: Shape)
 
 
 def holds(live: JSON, desired: JSON, shape: Shape) -> bool:
-    """Whether live has all desired values in the desired order and spelling, whoever applied them."""
+    """Whether live has all desired values in the desired order and spelling, no matter who applied them."""
     kind = type(desired)
     if kind is dict and type(live) is dict and not shape.atomic:
         declared, values = shape.fields, shape.values or UNKNOWN

@@ -25,7 +25,7 @@ class UnwritableError(RuleopError):
     """A value that cannot be sent in a request."""
 
 
-def normalise_wanted(desired: Object, kind: Kind) -> Object:
+def normalise_desired(desired: Object, kind: Kind) -> Object:
     """`desired` as the server would store it: without nulls and without the `rules` of an aggregated ClusterRole, a
     Secret's `stringData` as `data`, whole numbers of a custom resource as integers. For a built-in kind it is `desired`
     itself if it is so already. Raises UnwritableError."""

@@ -21,8 +21,8 @@ from ruleop.merge import (
     decode,
     encode,
     merge_patch,
+    normalise_desired,
     normalise_ignored,
-    normalise_wanted,
     three_way,
 )
 from ruleop.merge.equality import fingerprint
@@ -219,7 +219,7 @@ def _create(
 
 def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
     try:
-        return normalise_wanted(marked, desired.kind)
+        return normalise_desired(marked, desired.kind)
     except UnwritableError as error:
         raise ChildFails(f"the {desired.kind.kind} {desired.key.name!r} {error}", child.body.site) from None
 

@@ -32,7 +32,7 @@ from ruleop.planning.outcome import Failed, Failure
 from ruleop.planning.permissions import missing_list_permission, missing_permission
 from ruleop.planning.readiness import READY, Readiness, readiness
 from ruleop.planning.scope import Scope, without_server_noise
-from ruleop.templating import MapView, Origin, Unwanted, Waiting
+from ruleop.templating import Disabled, MapView, Origin, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,11 +115,10 @@ class Children:
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
-            Unwanted(child.id) if is_undesired else planned_view(child_plan, self._of(child), self.observed, self.owner)
+            Disabled(child.id) if is_undesired else planned_view(child_plan, self._of(child), self.observed, self.owner)
         )
-        self.scope.ready[child.id] = (
-            child_plan.ready or is_undesired
-        )  # an undesired child does not block others, as with dependsOn
+        # As with dependsOn, an undesired child does not block others.
+        self.scope.ready[child.id] = child_plan.ready or is_undesired
 
     def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
         """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay

@@ -46,7 +46,7 @@ from ruleop.planning.status import (
     without_rejected,
 )
 from ruleop.planning.work import Work
-from ruleop.templating import Unwanted, Waiting
+from ruleop.templating import Disabled, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,7 +120,7 @@ class _Planner:
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
         for id_ in self.rule.finalize:
-            self.scope.names[id_] = Unwanted(id_)
+            self.scope.names[id_] = Disabled(id_)
         problem = self._invalid()
         if problem is not None:
             return self._invalid_plan(problem)

@@ -107,8 +107,8 @@ DERIVED: Mapping[str, tuple[Derived, ...]] = {
     f"{_CORE}.ImageVolumeSource": (Derived("pullPolicy", _pull_policy("reference")),),
     # "Egress" without rules denies all egress; rules without "Egress" have no effect.
     "io.k8s.api.networking.v1.NetworkPolicySpec": (Derived("policyTypes", _policy_types),),
-    # An older and a newer name, each filled in from the other. Both are immutable, and the server says so only if both
-    # are removed.
+    # An older and a newer name, each filled in from the other. Both are immutable, but the server rejects only the
+    # removal of both.
     f"{_CORE}.PersistentVolumeClaimSpec": (
         Derived("dataSource", _copy_of("dataSourceRef")),
         Derived("dataSourceRef", _copy_of("dataSource")),

@@ -30,8 +30,8 @@ SUFFIXES: Final[Mapping[str, Fraction]] = {
 
 # <sign><digits> and then a suffix or an exponent, as in resource.ParseQuantity of Kubernetes' apimachinery.
 _QUANTITY = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
-# Kubernetes caps amounts at 2^63-1 and rounds them up to whole nanos. What these bounds exclude is no amount of
-# anything, and a large exponent would make a number that takes a while to build.
+# Kubernetes caps amounts at 2^63-1 and rounds them up to whole nanos. Values outside these bounds do not occur,
+# and a large exponent would make a number that takes long to compute.
 _MAX_LENGTH = 64
 _MAX_EXPONENT = 30
 

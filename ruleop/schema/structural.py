@@ -221,7 +221,7 @@ def _forbids_null(schema: Schema | None) -> bool:
 
 
 def _has_default(schema: Schema | None) -> bool:
-    # A default of null is no default, as in Go.
+    # A default of null counts as none, as in Go.
     return schema is not None and schema.get("default") is not None
 
 

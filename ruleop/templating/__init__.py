@@ -14,12 +14,12 @@ from ruleop.templating.values.undefined import (
     OMIT,
     Announced,
     Broken,
+    Disabled,
     Later,
     Missing,
     Omit,
     Origin,
     UndefinedValue,
-    Unwanted,
 )
 
 _WORDS = (
@@ -46,6 +46,7 @@ __all__ = [
     "SAME_ITEMS",
     "Announced",
     "Broken",
+    "Disabled",
     "Expression",
     "Fault",
     "Later",
@@ -68,7 +69,6 @@ __all__ = [
     "TextTemplate",
     "Tree",
     "UndefinedValue",
-    "Unwanted",
     "View",
     "Waiting",
     "YamlNode",

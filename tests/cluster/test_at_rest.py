@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ruleop.kinds import Kind
-from ruleop.merge import Learned, create_fields, normalise_wanted, three_way
+from ruleop.merge import Learned, create_fields, normalise_desired, three_way
 from ruleop.schema.derived_fields import DERIVED
 from ruleop.schema.server_defaults import SERVER_DEFAULTS
 from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
@@ -81,7 +81,7 @@ def stored(server: Client) -> dict[tuple[Kind, str], Any]:
         query = "fieldValidation=Strict" + (
             "&dryRun=All" if kind.kind in {"APIService", "CustomResourceDefinition"} else ""
         )
-        answers[kind, obj["metadata"]["name"]] = server.post(f"{path_of(kind)}?{query}", normalise_wanted(obj, kind))
+        answers[kind, obj["metadata"]["name"]] = server.post(f"{path_of(kind)}?{query}", normalise_desired(obj, kind))
     for obj in OBJECTS[-2:]:
         server.delete(f"{path_of(Kind.of(obj))}/{obj['metadata']['name']}")
     return answers
@@ -95,7 +95,7 @@ def test_every_built_in_kind_is_tested_or_excluded_with_a_reason() -> None:
 @pytest.mark.parametrize("obj", OBJECTS, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
 def test_a_full_object_of_each_kind_needs_no_change(stored: dict[tuple[Kind, str], Any], obj: dict[str, Any]) -> None:
     kind = Kind.of(obj)
-    live, wanted, shape = stored[kind, obj["metadata"]["name"]], normalise_wanted(obj, kind), builtin_shape(kind)
+    live, wanted, shape = stored[kind, obj["metadata"]["name"]], normalise_desired(obj, kind), builtin_shape(kind)
     assert shape is not None
     assert three_way(live, wanted, create_fields(wanted, shape), shape).object is live
     assert len(Learned.NOTHING.learn(wanted, live, shape)) == 0, "and nothing has to be remembered"

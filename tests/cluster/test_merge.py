@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, given, note, reject, settings
 from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
-from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_wanted, same, three_way
+from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_desired, same, three_way
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.lists import item_key, item_keys
@@ -564,7 +564,7 @@ class Comparison:
     ) -> FieldSet:
         wanted, shape = self._body(part), self.shape
         theirs = attempt(lambda: self.server.apply(self.path, wanted, US, dry_run=True))
-        wanted = normalise_wanted(wanted, Kind.of(wanted))
+        wanted = normalise_desired(wanted, Kind.of(wanted))
         merged = three_way(live, wanted, record, shape)
         patch = merge_patch(live, merged.object)
         ours = (

@@ -90,7 +90,7 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
 
         client.stream = recorded  # type: ignore[method-assign]
         informers = Informers(
-            client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, stirred=lambda *_: None
+            client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, state_changed=lambda *_: None
         )
         body = {
             "apiVersion": "v1",
@@ -98,7 +98,7 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
             "metadata": {"name": "seen", "namespace": namespace, "labels": {"note": "x"}},
         }
         await client.send(requests.create(secrets, {**body, "stringData": {"password": "hunter2"}}))
-        informers.want([need])
+        informers.watch([need])
         try:
             informer = informers.informers[need]
             await until(lambda: informer.state is State.SYNCED)

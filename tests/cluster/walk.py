@@ -21,7 +21,7 @@ from ruleop.merge import (
     decode,
     encode,
     merge_patch,
-    normalise_wanted,
+    normalise_desired,
     three_way,
 )
 from ruleop.schema.table import builtin_shape
@@ -121,7 +121,7 @@ class Walk:
 
     def _normal(self, wanted: Object) -> Object:
         labels = {**(wanted["metadata"].get("labels") or {}), **LABELS}
-        return dict(normalise_wanted({**wanted, "metadata": {**wanted["metadata"], "labels": labels}}, self.kind))
+        return dict(normalise_desired({**wanted, "metadata": {**wanted["metadata"], "labels": labels}}, self.kind))
 
     def _newly_created(self, wanted: Object) -> Object:
         named = self._normal(wanted)

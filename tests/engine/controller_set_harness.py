@@ -1,4 +1,4 @@
-"""A controller set whose watches, discovery and reconcilers a test plays."""
+"""A controller set with fake watches, discovery and reconcilers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def project_of(*watches):
 
 
 class FakeInformers:
-    """Informers whose stores hold what a test puts into them."""
+    """Informers whose stores are filled by the test."""
 
     def __init__(self, state=State.SYNCED):
         self.state = state
         self.informers = {}
 
-    def want(self, needs):
+    def watch(self, needs):
         self.informers = {need: self.informers.get(need) or FakeInformer(need, self.state) for need in needs}
 
 
@@ -87,9 +87,9 @@ class ControllerSetHarness:
             self.controllers,
             informers=self.informers,
             discovery=self.discovery,
-            schemas=SimpleNamespace(known_of=lambda _: True),
+            schemas=SimpleNamespace(is_known=lambda _: True),
             inventory=Inventory(self.inventory_store),
-            status_schemas=SimpleNamespace(look=lambda *_: None),
+            status_schemas=SimpleNamespace(report=lambda *_: None),
             metrics=self.metrics,
             create_controller=self.make,
             max_concurrent=None,

@@ -45,13 +45,13 @@ class ExecutorHarness:
 
     def patch(self, name="a", **more):
         live = self.stored(name)
-        wanted = {**live, "data": {"x": "new"}}
+        desired = {**live, "data": {"x": "new"}}
         return Patch(
             self.key(name),
             name,
-            patch_of(live, wanted),
+            patch_of(live, desired),
             live,
-            wanted,
+            desired,
             "digest",
             sent=child(name, data={"x": "new"}),
             **more,
@@ -60,9 +60,9 @@ class ExecutorHarness:
     def release(self, name="a", id_=None, **more):
         live = self.stored(name)
         metadata = {key: value for key, value in live["metadata"].items() if key not in {"labels", "ownerReferences"}}
-        wanted = {**live, "metadata": metadata}
+        desired = {**live, "metadata": metadata}
         return Patch(
-            self.key(name), name if id_ is None else id_, patch_of(live, wanted), live, wanted, "", "released", **more
+            self.key(name), name if id_ is None else id_, patch_of(live, desired), live, desired, "", "released", **more
         )
 
     def replace(self, name="a", **more):
@@ -82,7 +82,7 @@ class ExecutorHarness:
 
 
 def harness_with_action(kind):
-    """A harness and one action of the kind, with the verb and the name that it comes down to."""
+    """A harness and one action of the kind, with the verb and the name of its request."""
     harness = ExecutorHarness() if kind == "create" else ExecutorHarness(child("a", data={"x": "old"}))
     if kind == "add":
         return harness, AddFinalizer(OWNER, OURS), ("patch", "web")

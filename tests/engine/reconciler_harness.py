@@ -1,4 +1,4 @@
-"""A reconciler between an API server in memory and stores that know of it what the test lets them know, with a clock that the test moves."""
+"""A reconciler between an API server in memory and stores that the test updates, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINALIZER = "ruleop.dev/ruleop"
 
 
 class Stores(FakeStores):
-    """What is known: by the answers to writes at once, by the watch when `catch_up` is called."""
+    """Stores that contain responses to writes at once, and events of the watch after `catch_up`."""
 
     def __init__(self, server, kinds):
         super().__init__()
@@ -85,8 +85,8 @@ class Stores(FakeStores):
             known is not None and parse_version(known["metadata"]["resourceVersion"]) >= parse_version(version)
         )
 
-    async def look(self, kind, key):
-        self.server.log.append(("look", key.name))
+    async def read_metadata(self, kind, key):
+        self.server.log.append(("metadata", key.name))
         live = self.server.objects.get(key)
         return (
             None
@@ -110,7 +110,7 @@ class ReconcilerHarness:
         self.reconciler = self.restart()
 
     def restart(self, rules=None):
-        """One that remembers nothing."""
+        """A new reconciler without any history, as after a restart."""
         environment = Environment(
             cache=self.stores,
             executor=Executor(self.server, self.stores, classify, OwnWrites()),
@@ -170,7 +170,7 @@ class ReconcilerHarness:
         return self.server.objects.get(self.key(name, kind))
 
     def edit(self, name, **fields):
-        """Somebody changes a child, and the watch tells."""
+        """Somebody changes a child, and the watch reports it."""
         self.server.edit(self.key(name), **fields)
         self.stores.catch_up()
 
@@ -187,4 +187,4 @@ class ReconcilerHarness:
         )
 
     def writes(self):
-        return [each for each in self.server.log if each[0] not in {"get", "look"}]
+        return [each for each in self.server.log if each[0] not in {"get", "metadata"}]

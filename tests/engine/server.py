@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Enum):
-    """What the server says instead of what it should."""
+    """Faults that the server injects."""
 
     EXISTS = "409 exists"
     CONFLICT = "409 conflict"
@@ -67,7 +67,8 @@ def error_of(answer: Answer, verb: str, resource: str) -> ApiError:
 
 
 class Server:
-    """Objects by identity. `answers` holds what to say to a request, by verb and name, each once; `log` the requests as they came."""
+    """Objects by identity. `answers` has the faults for the next requests by verb and name, `log` the requests in
+    order."""
 
     def __init__(self, *objects: Mapping[str, Any]) -> None:
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
@@ -84,7 +85,7 @@ class Server:
     # -- what a test does ----------------------------------------------------------------------------------------------
 
     def make(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Stores an object, as somebody with no preconditions."""
+        """Stores an object without preconditions, as other clients do."""
         stored = copy.deepcopy(dict(obj))
         self._version += 1
         stored["metadata"].setdefault("uid", f"uid-{self._version}")
@@ -93,10 +94,10 @@ class Server:
         return copy.deepcopy(stored)
 
     def edit(self, key: ObjectKey, **fields: Any) -> dict[str, Any]:
-        """What somebody else does to an object."""
+        """Changes an object as another client."""
         return self.make({**self.objects[key], **fields})
 
-    def say(self, verb: str, name: str, *answers: Answer) -> None:
+    def answer_with(self, verb: str, name: str, *answers: Answer) -> None:
         self.answers.setdefault((verb, name), []).extend(answers)
 
     def requests(self, *verbs: str) -> list[tuple[str, str]]:
@@ -188,17 +189,17 @@ class Server:
             self.under_way -= 1
             self.ended.append((verb, key.name))
 
-    def _guarded(self, verb: str, key: ObjectKey, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _guarded(self, verb: str, key: ObjectKey, desired: Mapping[str, Any]) -> dict[str, Any]:
         live = self.objects.get(key)
         if live is None:
             raise error_of(Answer.NOT_FOUND, verb, str(key))
-        if any(wanted.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
+        if any(desired.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
             raise error_of(Answer.CONFLICT, verb, str(key))
         return copy.deepcopy(live)
 
 
 class FakeStores:
-    """The stores: children by our label, and the CR itself."""
+    """The stores: children by ruleop's label, and the CR itself."""
 
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
@@ -230,8 +231,8 @@ def child(name: str, *, kind: str = "ConfigMap", owner: Object | None = APP, **f
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}
 
 
-def patch_of(live: Object, wanted: Object) -> dict[str, Any]:
-    """The guarded patch that makes one of the other."""
-    patch = merge_patch(live, wanted) or {}
+def patch_of(live: Object, desired: Object) -> dict[str, Any]:
+    """The guarded patch from one object to the other."""
+    patch = merge_patch(live, desired) or {}
     guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
     return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}

@@ -1,4 +1,4 @@
-"""What a live read shows to be gone, and how far stores have come, where several stores may hold an object."""
+"""Removals by live reads, and versions that stores have reached, if several stores may hold an object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SITE = Site("watches.yaml", 1)
 
 
 class Held:
-    """In the place of a watch."""
+    """An informer without a watch."""
 
     def __init__(self, namespace=""):
         self.store = Store(
@@ -153,7 +153,7 @@ def test_what_nobody_watches_is_not_known():
     world = served_by()
     assert world.state_of(observe(other="selector")) is Served.PENDING
     world.children_of.clear()
-    world.forget()
+    world.invalidate()
     assert world.info(CONFIG_MAP).state is Served.PENDING
 
 
@@ -161,7 +161,7 @@ def test_what_is_remembered_of_a_kind_is_forgotten_when_its_state_is_another():
     world = served_by()
     assert world.state_of(observe(a="b")) is Served.SYNCED
     stores(world)[1].set_state(State.FORBIDDEN)
-    world.forget()
+    world.invalidate()
     assert world.state_of(observe(a="b")) is Served.FORBIDDEN
 
 

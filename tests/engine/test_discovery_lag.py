@@ -1,5 +1,5 @@
-"""The API server publishes a new kind a moment after it has said that its definition is established, and a deleted one
-goes later, too. No further event tells of either."""
+"""The API server publishes a new kind a moment after its CRD is established, and removes a deleted one with a delay as
+well. No event reports either."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class FakeInformers:
             WatchSpec(CRD): SimpleNamespace(state=State.SYNCED),
             WatchSpec(APP): SimpleNamespace(state=State.UNSERVED),
         }
-        self.looked_again = asyncio.Event()
+        self.updated = asyncio.Event()
 
-    def look_again(self) -> None:
-        self.looked_again.set()
+    def update_resources(self) -> None:
+        self.updated.set()
 
     def wake(self) -> None: ...
-    def want(self, _needs: object) -> None: ...
+    def watch(self, _needs: object) -> None: ...
 
 
 class FakeControllers(list[Any]):
@@ -87,7 +87,7 @@ class FakeControllers(list[Any]):
 
 
 def cache_with(definition: dict[str, Any]) -> Any:
-    return SimpleNamespace(definitions={}, forget=lambda: None, parse=lambda *_: definition)
+    return SimpleNamespace(definitions={}, invalidate=lambda: None, parse=lambda *_: definition)
 
 
 async def change_crd(discovery_sync: DiscoverySync, done: asyncio.Event, *, deleted: bool = False) -> None:
@@ -118,7 +118,7 @@ async def run_after_change(
     discovery_sync = DiscoverySync(
         discovery, SimpleNamespace(), cache=cache, informers=informers, controller_set=controller_set
     )
-    await change_crd(discovery_sync, informers.looked_again, deleted=not defined)
+    await change_crd(discovery_sync, informers.updated, deleted=not defined)
     return discovery
 
 
@@ -133,7 +133,7 @@ def test_discovery_is_repeated_until_a_new_kind_is_published(defined, lag):
 @pytest.mark.parametrize("lag", [0, 2])
 def test_discovery_is_repeated_for_a_kind_that_a_rule_only_asks_for(defined, lag):
     """Its CRs are queued then."""
-    asks, does_not = (SimpleNamespace(kind=OTHER, asks_for_kinds=lambda asks=asks: asks) for asks in (True, False))
+    asks, does_not = (SimpleNamespace(kind=OTHER, uses_has_kind=lambda asks=asks: asks) for asks in (True, False))
     controllers = FakeControllers(asks, does_not)
     discovery = run_in_virtual_time(run_after_change(defined=defined, lag=lag, controllers=controllers, watched=False))
     assert discovery.requests == lag + 1
@@ -160,7 +160,7 @@ def test_a_version_that_is_no_longer_served_queues_the_crs(lag):
             return Difference(gone=frozenset({old} if self.requests == lag + 1 else ()))
 
     async def run():
-        discovery, controller = Leaving(), SimpleNamespace(kind=APP, asks_for_kinds=lambda: False)
+        discovery, controller = Leaving(), SimpleNamespace(kind=APP, uses_has_kind=lambda: False)
         controllers = FakeControllers(controller)
         controller_set = SimpleNamespace(
             update_watches=lambda: None, open_workers=lambda: None, controllers=controllers
@@ -182,12 +182,12 @@ def run_without_permission_to_watch_crds(discovery, *, until):
     async def run():
         informers = FakeInformers()
         informers.informers[WatchSpec(CRD)].state = State.FORBIDDEN
-        cache = SimpleNamespace(definitions={}, forget=lambda: None)
+        cache = SimpleNamespace(definitions={}, invalidate=lambda: None)
         controller_set = SimpleNamespace(
             update_watches=lambda: None, open_workers=lambda: None, controllers=FakeControllers()
         )
         discovery_sync = DiscoverySync(
-            discovery, SimpleNamespace(known=list), cache=cache, informers=informers, controller_set=controller_set
+            discovery, SimpleNamespace(fetched=list), cache=cache, informers=informers, controller_set=controller_set
         )
         task = asyncio.create_task(discovery_sync.follow_discovery())
         async with asyncio.timeout(600):
@@ -202,7 +202,7 @@ def run_without_permission_to_watch_crds(discovery, *, until):
 
 def test_without_permission_to_watch_crds_discovery_is_repeated_once_a_minute():
     discovery = LaggingDiscovery(defined=True, lag=3)
-    run_without_permission_to_watch_crds(discovery, until=lambda informers: informers.looked_again.is_set())
+    run_without_permission_to_watch_crds(discovery, until=lambda informers: informers.updated.is_set())
     assert discovery.requests >= 4
 
 

@@ -1,4 +1,4 @@
-"""What becomes of each action, whatever the server answers."""
+"""The outcome of each action for each response of the API server."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ def test_every_answer_to_every_action(run, kind, answer):
     harness, action, (verb, name) = harness_with_action(kind)
     harness.server.make(child("theirs", owner=None, data={"mine": "alone"}))
     theirs = copy.deepcopy(harness.live("theirs"))
-    harness.server.say(verb, name, answer)
+    harness.server.answer_with(verb, name, answer)
     outcomes = run(harness.execute(action))
     key = harness.key(name, "App" if name == "web" else "ConfigMap")
-    said = expected(kind, answer)
-    if said is True:
+    result = expected(kind, answer)
+    if result is True:
         assert outcomes.clean
         assert outcomes.done == [action]
         assert outcomes.deleted == {key}
     else:
         assert not outcomes.clean
         assert outcomes.done == []
-        assert outcomes.replan == (said is None)
+        assert outcomes.replan == (result is None)
         assert {found: failed.failure for found, failed in outcomes.failed.items()} == (
-            {} if said is None else {key: said}
+            {} if result is None else {key: result}
         )
     for failed in outcomes.failed.values():
         assert verb in failed.message, "it says what was tried"
@@ -85,7 +85,7 @@ def test_every_answer_to_every_action(run, kind, answer):
     assert outcomes.retry_after == (3 if answer is Answer.THROTTLED else None)
     assert harness.server.requests(*WRITES) == [(verb, name)], "nothing is sent twice"
     assert harness.live("theirs") == theirs
-    if said in {None, True}:
+    if result in {None, True}:
         harness.knows_what_is("a")
         harness.knows_what_is("web", "App")
 
@@ -93,18 +93,18 @@ def test_every_answer_to_every_action(run, kind, answer):
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_live_read_there_is_no_new_plan(run, kind):
     harness, action, (verb, name) = harness_with_action(kind)
-    harness.server.say(verb, name, Answer.TIMEOUT_BEFORE)
+    harness.server.answer_with(verb, name, Answer.TIMEOUT_BEFORE)
     for _ in range(2):
-        harness.server.say("get", name, Answer.UNREACHABLE)
+        harness.server.answer_with("get", name, Answer.UNREACHABLE)
     outcomes = run(harness.execute(action))
     assert not outcomes.replan
     assert [failed.failure for failed in outcomes.failed.values()] == [Failure.OTHER]
 
 
-def test_a_forbidden_live_read_is_told_as_such(run):
+def test_a_forbidden_live_read_is_reported_as_such(run):
     harness = ExecutorHarness(child("a"))
-    harness.server.say("patch", "a", Answer.CONFLICT)
-    harness.server.say("get", "a", Answer.FORBIDDEN)
+    harness.server.answer_with("patch", "a", Answer.CONFLICT)
+    harness.server.answer_with("get", "a", Answer.FORBIDDEN)
     outcomes = run(harness.execute(harness.patch()))
     assert outcomes.failed[harness.key("a")].failure is Failure.FORBIDDEN
 
@@ -115,9 +115,9 @@ def test_of_an_object_that_is_refused_it_is_known_who_wrote_what(run, kind, read
     harness, action, (verb, name) = harness_with_action(kind)
     entry = {"manager": "kubectl-patch", "fieldsV1": {"f:data": {"f:x": {}}}}
     harness.live("a")["metadata"]["managedFields"] = [entry]
-    harness.server.say(verb, name, Answer.INVALID)
+    harness.server.answer_with(verb, name, Answer.INVALID)
     if not readable:
-        harness.server.say("get", name, Answer.FORBIDDEN)
+        harness.server.answer_with("get", name, Answer.FORBIDDEN)
     (failed,) = run(harness.execute(action)).failed.values()
     assert failed.failure is Failure.INVALID
     assert failed.managed == ((entry,) if readable else ())
@@ -134,7 +134,7 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
 
     executor = Executor(harness.server, harness.stores, Patient(), OwnWrites())
     for name in "abc":
-        harness.server.say("create", name, Answer.THROTTLED)
+        harness.server.answer_with("create", name, Answer.THROTTLED)
     assert run(executor.execute([harness.create(name) for name in "abc"], harness.app)).retry_after == 7.0
 
 
@@ -160,7 +160,7 @@ def test_an_object_of_another_life_is_not_touched(run, kind):
     outcomes = run(harness.execute(action))
     assert outcomes.replan
     assert harness.live("a")["data"] == {"x": "born again"}
-    assert harness.stored("a") is None, "the store does not go on showing what was"
+    assert harness.stored("a") is None, "the store no longer has the old object"
     assert outcomes.conflicting[harness.key("a")] == harness.live("a")
 
 
@@ -223,7 +223,7 @@ def test_what_changed_before_the_live_read_is_not_deleted(run):
 
 
 def test_what_is_not_ours_any_more_is_not_deleted(run):
-    """The store says that it is ours under the same uid and version: not even then."""
+    """Even if the store has it as ruleop's with the same uid and version."""
     harness = ExecutorHarness(child("a"))
     action = harness.delete()
     harness.live("a")["metadata"]["ownerReferences"][0]["uid"] = "another"
@@ -266,13 +266,13 @@ def test_a_lost_answer_to_a_deletion_that_takes_its_time_is_no_failure(run, answ
     lingering = child("a")
     lingering["metadata"]["finalizers"] = ["somebody.else/has-one"]
     harness = ExecutorHarness(lingering)
-    harness.server.say("delete", "a", answer)
+    harness.server.answer_with("delete", "a", answer)
     outcomes = run(harness.execute(harness.delete()))
     assert outcomes.clean
     assert harness.stored("a")["metadata"]["deletionTimestamp"]
 
 
 @pytest.mark.parametrize("propagation", ["background", "foreground"])
-def test_the_propagation_is_said_as_the_server_spells_it(run, propagation):
+def test_the_propagation_policy_is_spelled_as_in_the_api(run, propagation):
     harness = ExecutorHarness(child("a"))
     assert run(harness.execute(harness.delete(propagation=propagation))).clean

@@ -1,4 +1,4 @@
-"""In which order a plan is carried out, and what a failure stops."""
+"""The order in which a plan is carried out, and the actions that a failure prevents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.engine.reconcile.executor import AT_ONCE
+from ruleop.engine.reconcile.executor import MAX_CONCURRENT_WRITES
 from ruleop.kube.client.client import CONCURRENCY
 from ruleop.kube.client.errors import answer_error
 from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
@@ -28,10 +28,10 @@ def test_independent_creates_are_under_way_together(run):
 
 def test_one_cr_does_not_take_all_of_the_line(run):
     harness = ExecutorHarness()
-    outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * AT_ONCE))))
+    outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * MAX_CONCURRENT_WRITES))))
     assert outcomes.clean
-    assert harness.server.most == AT_ONCE < CONCURRENCY
-    assert len(harness.server.objects) == 5 * AT_ONCE + 1
+    assert harness.server.most == MAX_CONCURRENT_WRITES < CONCURRENCY
+    assert len(harness.server.objects) == 5 * MAX_CONCURRENT_WRITES + 1
 
 
 def test_what_needs_a_write_comes_after_it(run):
@@ -57,7 +57,7 @@ def test_a_child_with_several_objects_is_written_before_what_needs_it(run):
 
 def test_a_write_that_failed_skips_those_that_need_it_and_no_others(run):
     harness = ExecutorHarness(child("old"))
-    harness.server.say("create", "a", Answer.INVALID)
+    harness.server.answer_with("create", "a", Answer.INVALID)
     actions = [
         harness.create("a"),
         harness.create("b", needs=frozenset("a")),
@@ -75,7 +75,7 @@ def test_a_write_that_failed_skips_those_that_need_it_and_no_others(run):
 @pytest.mark.parametrize("answer", [Answer.CONFLICT, Answer.FORBIDDEN, Answer.TIMEOUT_AFTER])
 def test_a_write_that_is_to_be_planned_again_holds_deletions_back(run, answer):
     harness = ExecutorHarness(child("a"), child("old"))
-    harness.server.say("patch", "a", answer)
+    harness.server.answer_with("patch", "a", answer)
     run(harness.execute(harness.patch(), harness.delete("old")))
     assert not harness.server.requests("delete")
 
@@ -93,7 +93,7 @@ def test_deletions_come_after_all_writes(run):
     assert harness.live("old") is harness.live("older") is None
 
 
-def test_a_deletion_that_makes_room_does_not_wait(run):
+def test_a_deletion_for_recreation_does_not_wait(run):
     harness = ExecutorHarness(child("a"))
     action = harness.delete("a", why="recreate", after_writes=False)
     run(harness.execute(harness.create("b", needs=frozenset("a")), action, harness.create("c")))
@@ -104,7 +104,7 @@ def test_a_deletion_that_makes_room_does_not_wait(run):
 
 def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(run):
     harness = ExecutorHarness(child("a"), child("b"))
-    harness.server.say("delete", "a", Answer.FORBIDDEN)
+    harness.server.answer_with("delete", "a", Answer.FORBIDDEN)
     outcomes = run(harness.execute(*(harness.delete(name, why="finalized", after_writes=False) for name in "ab")))
     assert outcomes.deleted == {harness.key("b")}
     assert set(outcomes.failed) == {harness.key("a")}
@@ -120,7 +120,7 @@ def test_the_finalizer_is_there_before_what_needs_it(run):
 
 def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
     harness = ExecutorHarness()
-    harness.server.say("patch", "web", Answer.FORBIDDEN)
+    harness.server.answer_with("patch", "web", Answer.FORBIDDEN)
     outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
     assert harness.live("a") is None
     assert outcomes.failed[harness.key("web", "App")].failure is Failure.FORBIDDEN
@@ -128,7 +128,7 @@ def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
 
 
 def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
-    """It belongs to no child, so its id is empty, as is what an action needs that needs our finalizer."""
+    """It has no child, so its id is empty, like the need for ruleop's finalizer."""
     harness = ExecutorHarness(child("old"), child("stays"))
     actions = [
         AddFinalizer(OWNER, OURS),
@@ -143,7 +143,7 @@ def test_an_object_without_a_record_is_not_taken_for_the_finalizer(run):
 
 def test_an_object_is_released_only_when_its_child_is_written(run):
     harness = ExecutorHarness(child("a"), child("stays"))
-    harness.server.say("patch", "a", Answer.INVALID)
+    harness.server.answer_with("patch", "a", Answer.INVALID)
     run(harness.execute(harness.release("stays", id_="a", needs=frozenset("a")), harness.patch()))
     harness.knows_what_is("stays")
     assert harness.stored("stays") is not None
@@ -151,7 +151,7 @@ def test_an_object_is_released_only_when_its_child_is_written(run):
 
 def test_a_release_that_failed_keeps_nobody_from_being_written(run):
     harness = ExecutorHarness(child("a"), child("stays"))
-    harness.server.say("patch", "stays", Answer.FORBIDDEN)
+    harness.server.answer_with("patch", "stays", Answer.FORBIDDEN)
     actions = [
         harness.patch("a"),
         harness.release("stays", id_="a", needs=frozenset("a")),
@@ -177,7 +177,7 @@ def test_our_finalizer_goes_last_and_after_a_live_read(run):
 @pytest.mark.parametrize("answer", [Answer.FORBIDDEN, Answer.CONFLICT])
 def test_our_finalizer_stays_while_anything_is_left(run, answer):
     harness, action, _ = harness_with_action("remove")
-    harness.server.say("delete", "a", answer)
+    harness.server.answer_with("delete", "a", answer)
     run(harness.execute(harness.delete("a", after_writes=False), action))
     assert OURS in harness.live("web", "App")["metadata"]["finalizers"]
     assert not harness.server.requests("patch")
@@ -283,7 +283,7 @@ def test_whatever_happens_order_and_ownership_hold(data):
         ("get", "c"),
     ]:
         if data.draw(st.booleans(), label=f"{verb} {name} fails"):
-            harness.server.say(verb, name, data.draw(st.sampled_from(list(Answer))))
+            harness.server.answer_with(verb, name, data.draw(st.sampled_from(list(Answer))))
     if data.draw(st.booleans(), label="somebody takes e"):
         harness.server.make(child("e", owner=None))
         theirs_too = copy.deepcopy(harness.live("e"))

@@ -1,4 +1,4 @@
-"""What each answer of the API server means to a plan."""
+"""The classification of each error of the API server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ruleop.planning import Failure
 
 
 def error(problem, verb="patch", **more):
-    return ApiError(problem, verb=verb, resource="configmaps shop/a", text="as it was said", **more)
+    return ApiError(problem, verb=verb, resource="configmaps shop/a", text="the message", **more)
 
 
 def status(code, reason, message="no", causes=(), verb="create", resource="secrets shop/a"):

@@ -1,4 +1,4 @@
-"""An event finds every CR that it concerns, and few others."""
+"""Each event is mapped to all CRs that it concerns, and to few others."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def obj(name="p", namespace="shop", kind="Pod", **labels):
 
 def test_a_child_leads_to_its_cr():
     index = Index()
-    index.keep(WEB, "abc")
+    index.update(WEB, "abc")
     assert index.owner_of({PART_OF: "abc"}) == WEB
     assert index.owner_of({PART_OF: "other"}) is None
     assert index.owner_of({}) is None
-    index.forget(WEB)
+    index.remove(WEB)
     assert index.owner_of({PART_OF: "abc"}) is None
 
 
 def test_an_observed_name_is_one_object():
     index = Index()
-    index.keep(WEB, "abc", [Target(POD, "shop", "p")])
+    index.update(WEB, "abc", [Target(POD, "shop", "p")])
     assert index.observers_of(obj()) == {WEB}
     assert index.observers_of(obj(name="q")) == set()
     assert index.observers_of(obj(namespace="other")) == set()
@@ -40,8 +40,8 @@ def test_an_observed_name_is_one_object():
 
 def test_a_name_is_no_label_and_no_label_is_all():
     index = Index()
-    index.keep(WEB, "abc", [Target(POD, None)])
-    index.keep(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
+    index.update(WEB, "abc", [Target(POD, None)])
+    index.update(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
     assert index.observers_of(obj()) == {WEB}
     assert index.observers_of(obj(namespace="other", app="db")) == {WEB}
     assert index.observers_of(obj(app="db")) == {WEB, DB}
@@ -49,15 +49,15 @@ def test_a_name_is_no_label_and_no_label_is_all():
 
 def test_what_is_cluster_scoped_has_no_namespace():
     index = Index()
-    index.keep(WEB, "abc", [Target(NODE, "", "n")])
+    index.update(WEB, "abc", [Target(NODE, "", "n")])
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     assert index.observers_of(node) == {WEB}
 
 
 def test_targets_change_with_the_cr():
     index = Index()
-    index.keep(WEB, "abc", [Target(POD, "shop", "p")])
-    index.keep(WEB, "def", [Target(POD, "shop", "q")])
+    index.update(WEB, "abc", [Target(POD, "shop", "p")])
+    index.update(WEB, "def", [Target(POD, "shop", "q")])
     assert index.observers_of(obj("p")) == set()
     assert index.observers_of(obj("q")) == {WEB}
     assert index.owner_of({PART_OF: "abc"}) is None
@@ -66,9 +66,9 @@ def test_targets_change_with_the_cr():
 
 def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
     index = Index()
-    index.keep(WEB, "abc")
-    index.keep(DB, "abc")
-    index.forget(WEB)
+    index.update(WEB, "abc")
+    index.update(DB, "abc")
+    index.remove(WEB)
     assert index.owner_of({PART_OF: "abc"}) == DB
 
 
@@ -76,21 +76,21 @@ def test_nothing_is_left_of_what_is_forgotten():
     index = Index()
     for number in range(100):
         request = Request("shop", f"cr{number}")
-        index.keep(
+        index.update(
             request,
             f"p{number}",
             [Target(POD, "shop", f"n{number}"), Target(POD, None, labels=(("app", f"{number}"),))],
         )
-        index.keep(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
-        index.forget(request)
-        index.forget(request)
+        index.update(request, f"p{number}", [Target(POD, None, labels=(("app", f"{number}"), ("x", "y")))])
+        index.remove(request)
+        index.remove(request)
     assert not any(vars(index).values())
 
 
 def test_the_same_again_costs_nothing_and_changes_nothing():
     index = Index()
     for _ in range(2):
-        index.keep(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
+        index.update(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))
     assert index.observers_of(obj()) == {WEB}
 
 
@@ -135,18 +135,18 @@ def test_every_cr_that_an_object_concerns_is_found(steps, objects):
     index, model = Index(), {}
     for request, targets in steps:
         if targets is None:
-            index.forget(request)
+            index.remove(request)
             model.pop(request, None)
         else:
-            index.keep(request, f"{request}", targets)
+            index.update(request, f"{request}", targets)
             model[request] = targets
     for each in objects:
         found = index.observers_of(each)
         assert found >= {
-            request for request, wanted in model.items() if any(concerns(one, each, wide=False) for one in wanted)
+            request for request, targets in model.items() if any(concerns(one, each, wide=False) for one in targets)
         }
         assert found <= {
-            request for request, wanted in model.items() if any(concerns(one, each, wide=True) for one in wanted)
+            request for request, targets in model.items() if any(concerns(one, each, wide=True) for one in targets)
         }
     for request in {request for request, _ in steps}:
         assert index.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)

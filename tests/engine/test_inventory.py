@@ -1,4 +1,4 @@
-"""The inventory never says less than exists, and costs almost no writes."""
+"""The inventory never lacks an entry for existing objects, and costs almost no writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inventory shrinks once a leadership and once after each reload, and never while an object may be left behind."""
+"""The inventory is reduced once per leadership and once after each reload, and never while an object may be left behind."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_kind_of_child_that_cannot_be_read_stays_recorded(run_scenario, why):
         operator.start(watch())
         operator.resource()
         if why == "forbidden":
-            operator.cache.children_feed(SECRET).state = State.FORBIDDEN
+            operator.cache.child_informer(SECRET).state = State.FORBIDDEN
         if why == "primary forbidden":
             operator.cache.primary[APP].state = State.FORBIDDEN
         await operator.collect()

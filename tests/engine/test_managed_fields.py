@@ -1,4 +1,4 @@
-"""What becomes of ruleop's entries in managedFields before an object that it wrote by other requests is applied."""
+"""The migration of ruleop's entries in managedFields before the first server-side apply."""
 
 from __future__ import annotations
 

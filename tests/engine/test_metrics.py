@@ -99,7 +99,7 @@ def test_no_label_is_the_name_of_an_object(busy):
     for family in families(busy.metrics).values():
         for sample in family.samples:
             assert set(sample.labels) <= {
-                *("controller", "name", "kind", "child"),  # stand in the rules
+                *("controller", "name", "kind", "child"),  # written in the rules
                 *(
                     "result",
                     "outcome",
@@ -111,7 +111,7 @@ def test_no_label_is_the_name_of_an_object(busy):
                     "verb",
                     "host",
                     "le",
-                ),  # there are only so many
+                ),  # their number is limited
             }
 
 
@@ -128,12 +128,12 @@ def test_a_request_is_counted_by_method_and_status():
     ):
         metrics.request_done("api:6443", verb, status, 0.2)
     counted = samples(metrics)
-    told = {
+    counts = {
         (dict(series)["method"], dict(series)["code"]): value
         for (name, *series), value in counted.items()
         if name == "rest_client_requests_total"
     }
-    assert told == {
+    assert counts == {
         ("GET", "200"): 2,
         ("POST", "409"): 1,
         ("PUT", "200"): 1,
@@ -146,7 +146,7 @@ def test_a_request_is_counted_by_method_and_status():
 
 def test_two_operators_in_one_process_have_metrics_of_their_own():
     one, two = Metrics(), Metrics()
-    one.of("App").quiet.inc()
+    one.of("App").without_writes.inc()
     assert b'controller="App"' in generate_latest(one.registry)
     assert b'controller="App"' not in generate_latest(two.registry)
 

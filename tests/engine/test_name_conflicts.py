@@ -1,4 +1,4 @@
-"""An object that holds a child's name and is not known to be ours: looked at by its metadata, changed only when it is known as a whole."""
+"""Conflicting objects with a child's name: only their metadata is read, and they are read in full before a change."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ spec:
 """
 KEY = ObjectKey("apps", "Deployment", "shop", "web")
 OLD = {"apiVersion": "old.example.com/v1", "kind": "OldApp", "name": "web", "uid": "old", "controller": True}
-LONG = 61.0  # seconds after which it is looked at again, whatever came before
+LONG = 61.0  # seconds after which it is read again, whatever came before
 
 
 def theirs(**metadata):
-    """With what somebody else has put beside what we want."""
+    """With fields of others beside ruleop's."""
     env = [{"name": "MINE", "value": "x"}, {"name": "HTTP_PROXY", "value": "set by somebody"}]
     containers = [{"name": "app", "image": "nginx:1", "env": env}, {"name": "sidecar", "image": "mesh:1"}]
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
@@ -124,7 +124,7 @@ def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_o
         labels = {name: value for name, value in metadata["labels"].items() if name != "ruleop.dev/part-of"}
         harness.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
         harness.stores.catch_up()
-        harness.server.say("patch", "web", Answer.FORBIDDEN)
+        harness.server.answer_with("patch", "web", Answer.FORBIDDEN)
         await harness.reconcile()
         harness.time += LONG
         await harness.until_settled()
@@ -134,7 +134,7 @@ def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_o
     run(scenario())
 
 
-def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
+def test_only_the_metadata_of_a_conflicting_object_is_read(run):
     async def scenario():
         harness = in_the_way(rules())
         await harness.until_settled()
@@ -142,7 +142,7 @@ def test_what_is_refused_is_looked_at_by_its_metadata_only(run):
         for _ in range(5):
             harness.time += LONG
             await harness.reconcile()
-        assert harness.server.log[asked:] == [("look", "web")] * 5
+        assert harness.server.log[asked:] == [("metadata", "web")] * 5
 
     run(scenario())
 
@@ -153,31 +153,31 @@ def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
         await harness.until_settled()
         before = leave_behind(harness)
         harness.time += LONG
-        harness.server.say("get", "web", Answer.FORBIDDEN)
+        harness.server.answer_with("get", "web", Answer.FORBIDDEN)
         verdict = await harness.reconcile()
         assert harness.server.objects[KEY] == before
         assert harness.condition()["message"] == "web waits for Deployment/shop/web to be read"
         assert not verdict.failed
-        assert verdict.again <= LONG
+        assert verdict.requeue_after <= LONG
         await harness.until_settled()
         keeps_what_others_put_there(harness)
 
     run(scenario())
 
 
-# -- what cannot be looked at ------------------------------------------------------------------------------------------
+# -- what cannot be read -------------------------------------------------------------------------------------------------
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
 BESIDE = "children: {web: {template: web.yaml}, a: {template: a.yaml}}\nfinalize: {bye: {template: bye.yaml}}\n"
 
 
-def cannot_be_looked_at(harness, problem):
-    async def look(kind, key):
-        harness.server.log.append(("look", key.name))
+def metadata_cannot_be_read(harness, problem):
+    async def read_metadata(kind, key):
+        harness.server.log.append(("metadata", key.name))
         raise ApiError(problem, verb="get", resource=str(key), text="not now")
 
-    harness.stores.look = look
+    harness.stores.read_metadata = read_metadata
 
 
 async def beside():
@@ -190,10 +190,10 @@ async def beside():
 
 
 @pytest.mark.parametrize("problem", [Problem.SERVER, Problem.FORBIDDEN, Problem.NOT_FOUND, Problem.UNREACHABLE])
-def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
+def test_an_object_that_cannot_be_read_delays_nothing_else(run, problem):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, problem)
+        metadata_cannot_be_read(harness, problem)
         harness.edit_app(spec={"v": "2"})
         await harness.reconcile()
         assert harness.live("a")["data"] == {"v": "2"}
@@ -206,17 +206,17 @@ def test_one_that_cannot_be_looked_at_holds_up_nothing_else(run, problem):
     run(scenario())
 
 
-def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_and_less_often_and_told_once(run):
+def test_an_object_that_cannot_be_read_still_conflicts_and_is_read_with_backoff_and_logged_once(run):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, Problem.SERVER)
-        before, looks = harness.writes(), harness.server.log.count(("look", "web"))
+        metadata_cannot_be_read(harness, Problem.SERVER)
+        before, reads = harness.writes(), harness.server.log.count(("metadata", "web"))
         with capture_logs() as logs:
             for _ in range(4):
-                harness.time += (await harness.reconcile()).again
+                harness.time += (await harness.reconcile()).requeue_after
         assert harness.writes() == before
-        assert harness.server.log.count(("look", "web")) - looks == 4
-        assert (await harness.reconcile()).again > 8
+        assert harness.server.log.count(("metadata", "web")) - reads == 4
+        assert (await harness.reconcile()).requeue_after > 8
         assert harness.condition()["reason"] == "ErrResourceExists"
         assert [log["event"] for log in logs if log["log_level"] == "warning"] == [
             "conflicting object cannot be read; will retry"
@@ -228,7 +228,7 @@ def test_one_that_cannot_be_looked_at_is_still_in_the_way_and_is_looked_at_less_
 def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
     async def scenario():
         harness = await beside()
-        cannot_be_looked_at(harness, Problem.NOT_FOUND)
+        metadata_cannot_be_read(harness, Problem.NOT_FOUND)
         info = harness.stores.info
         harness.stores.info = lambda kind, **_more: replace(
             info(kind), state=Served.UNSERVED if kind.kind == "Deployment" else Served.SYNCED
@@ -249,10 +249,10 @@ async def requests_at_rest(harness):
     for _ in range(5):
         harness.time += LONG
         verdict = await harness.reconcile()
-    return harness.server.log[asked:], verdict.again
+    return harness.server.log[asked:], verdict.requeue_after
 
 
-def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
+def test_a_name_that_is_no_longer_desired_is_not_read(run):
     async def scenario():
         harness = ReconcilerHarness(
             "reconcilePeriod: 0s\nchildren: {a: {template: a.yaml}}\n", {"name": "taken"}, a=NAMED
@@ -267,7 +267,7 @@ def test_nobody_looks_at_a_name_that_is_not_wanted_any_more(run):
 
 
 @pytest.mark.parametrize("strategy", ["create-only", "merge"])
-def test_nobody_looks_at_what_was_taken_over(run, strategy):
+def test_an_adopted_object_is_not_read(run, strategy):
     async def scenario():
         more = f"adopt: orphans, apply: {{strategy: {strategy}}}"
         harness = ReconcilerHarness(

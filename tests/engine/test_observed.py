@@ -1,4 +1,4 @@
-"""What a rule observes is what wakes its CRs: both go by one answer to what an `observe` refers to."""
+"""The objects that a rule observes are those whose changes queue its CRs: both use the same targets of an `observe`."""
 
 from __future__ import annotations
 

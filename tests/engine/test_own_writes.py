@@ -1,4 +1,4 @@
-"""Changes of an object that is just being written: told once, later, or never if they are the write's echo."""
+"""Changes of an object that is being written: reported once after the write, or never if they are ruleop's own write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEB, API = (ObjectKey("", "Service", "shop", name) for name in ("web", "api"))
 
 
 @pytest.fixture
-def told():
+def reported():
     return []
 
 
@@ -24,38 +24,38 @@ def own_writes():
     return OwnWrites()
 
 
-def test_the_echo_is_not_told_and_the_rest_is_told_after_the_answer(own_writes, told):
+def test_ruleops_own_write_is_not_reported_and_other_changes_are_after_the_response(own_writes, reported):
     with own_writes.writing(WEB) as write:
-        assert own_writes.keep(WEB, 5, lambda: told.append(5))
-        assert own_writes.keep(WEB, 6, lambda: told.append(6))
+        assert own_writes.hold(WEB, 5, lambda: reported.append(5))
+        assert own_writes.hold(WEB, 6, lambda: reported.append(6))
         write.answered(5)
-        assert told == []
-    assert told == [6]
+        assert reported == []
+    assert reported == [6]
 
 
-def test_without_an_answer_all_is_told(own_writes, told):
+def test_without_a_response_all_changes_are_reported(own_writes, reported):
     with own_writes.writing(WEB):
-        assert own_writes.keep(WEB, 5, lambda: told.append(5))
-    assert told == [5]
+        assert own_writes.hold(WEB, 5, lambda: reported.append(5))
+    assert reported == [5]
 
 
-def test_the_end_of_an_object_is_no_echo(own_writes, told):
+def test_a_deletion_is_never_an_own_write(own_writes, reported):
     with own_writes.writing(WEB) as write:
-        own_writes.keep(WEB, 0, lambda: told.append("gone"))
+        own_writes.hold(WEB, 0, lambda: reported.append("gone"))
         write.answered(0)  # an answer without a version
-    assert told == ["gone"]
+    assert reported == ["gone"]
 
 
-def test_what_is_not_being_written_is_not_kept(own_writes):
+def test_changes_of_objects_that_are_not_being_written_are_not_held(own_writes):
     with own_writes.writing(WEB):
-        assert not own_writes.keep(API, 5, pytest.fail)
-    assert not own_writes.keep(WEB, 5, pytest.fail)
+        assert not own_writes.hold(API, 5, pytest.fail)
+    assert not own_writes.hold(WEB, 5, pytest.fail)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "change"]), st.sampled_from([WEB, API]), st.integers(0, 4))))
-def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
-    """Several writes of one object at once: two CRs want it."""
-    own_writes, told = OwnWrites(), []
+def test_with_any_overlap_each_change_is_reported_once_or_is_an_own_write(steps):
+    """Several concurrent writes of one object, by two CRs."""
+    own_writes, reported = OwnWrites(), []
     going: dict[ObjectKey, list[tuple[ExitStack, int]]] = {WEB: [], API: []}
     changes: list[tuple[ObjectKey, int, int]] = []
     answers: dict[ObjectKey, set[int]] = {WEB: set(), API: set()}
@@ -67,7 +67,7 @@ def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
         stack.close()
         if not going[key]:
             due = [each for each in kept if each[0] == key]
-            assert [each for each in told if each in due] == [
+            assert [each for each in reported if each in due] == [
                 each for each in due if each[2] not in answers[key] or not each[2]
             ]
             kept[:] = [each for each in kept if each[0] != key]
@@ -83,15 +83,15 @@ def test_whatever_overlaps_each_change_is_told_once_or_is_an_echo(steps):
         elif step == "change":
             change = (key, number, version)
             changes.append(change)
-            if own_writes.keep(key, version, lambda change=change: told.append(change)):
+            if own_writes.hold(key, version, lambda change=change: reported.append(change)):
                 assert going[key]
                 kept.append(change)
             else:
                 assert not going[key]
-                told.append(change)
+                reported.append(change)
     for key, writes in going.items():
         while writes:
             stack, answer, write = writes.pop()
             end(key, stack, answer, write)
     assert not kept
-    assert len(set(told)) == len(told)
+    assert len(set(reported)) == len(reported)

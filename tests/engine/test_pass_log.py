@@ -1,4 +1,4 @@
-"""What the log says of a pass: one line for each write, called by what it is, and one for what the pass came to."""
+"""The log of a pass: one line for each write with its reason, and one for the result."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_change_of_the_rules_is_a_patch(run):
 
 
 def test_rules_that_set_one_field_more_do_not_take_its_value_for_drift(run):
-    """What is rendered is the same; that it is not to be left to others any more is new."""
+    """The rendered value is the same, but the field is no longer ignored."""
 
     async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {ignore: [data.v]}}}\n")
@@ -161,11 +161,11 @@ def test_a_child_that_ruleop_deleted_is_created_the_next_time(run):
     run(scenario())
 
 
-def test_a_child_deleted_for_recreation_says_so_and_its_creation_is_one(run):
+def test_a_child_that_is_recreated_is_logged_as_deleted_for_recreation_and_recreated(run):
     async def scenario():
         life = Life("children: {a: {template: a.yaml, apply: {onImmutable: recreate}}}\n")
         await life.rest()
-        life.harness.server.say("patch", "a", Answer.IMMUTABLE)
+        life.harness.server.answer_with("patch", "a", Answer.IMMUTABLE)
         life.harness.edit_app(spec={"v": "2"})
         lines = [*await life.rest(), *await life.rest()]
         deleted, created = [line for line in lines if line["event"] in {"deleted", "created"}]
@@ -280,7 +280,7 @@ def test_a_change_that_was_refused_and_succeeds_later_is_no_drift(run):
         life = Life()
         await life.rest()
         life.harness.edit_app(spec={"v": "2"})
-        life.harness.server.say("patch", "a", Answer.BROKEN, Answer.FORBIDDEN)
+        life.harness.server.answer_with("patch", "a", Answer.BROKEN, Answer.FORBIDDEN)
         writes = []
         for _ in range(4):
             writes += await life.writes()
@@ -330,7 +330,7 @@ def test_fields_are_paths_with_items_by_their_keys(run):
     run(scenario())
 
 
-def test_of_a_secret_the_names_are_told_and_the_values_never(run):
+def test_of_a_secret_only_the_names_are_logged_never_the_values(run):
     async def scenario():
         life = Life("children: {s: {template: s.yaml}}\n", s=CREDENTIALS)
         with capture_logs() as lines:
@@ -340,9 +340,9 @@ def test_of_a_secret_the_names_are_told_and_the_values_never(run):
             life.harness.server.edit(life.harness.key("s", "Secret"), data={}, stringData={"password": "theirs"})
             life.harness.stores.catch_up()
             await life.harness.until_settled()
-        said = repr(lines)
-        assert "password" in said
-        assert [word for word in ("hunter", "theirs") if word in said] == []
+        logged = repr(lines)
+        assert "password" in logged
+        assert [word for word in ("hunter", "theirs") if word in logged] == []
 
     run(scenario())
 
@@ -367,7 +367,7 @@ def test_fields_are_bounded_in_number_and_length(run):
 
 
 def test_all_rounds_of_a_pass_are_counted(run):
-    """Some names are held by others when they are written, so the pass is planned again: what the first round wrote counts."""
+    """Some names have conflicting objects, so the pass is planned again; the writes of the first round count."""
 
     async def scenario():
         children = ", ".join(f"{name}: {{template: {name}.yaml, adopt: orphans}}" for name in "abc")
@@ -381,7 +381,7 @@ def test_all_rounds_of_a_pass_are_counted(run):
     run(scenario())
 
 
-def test_what_is_awaited_is_said_once(run):
+def test_waits_are_logged_once(run):
     async def scenario():
         life = Life(
             "children: {a: {template: a.yaml, waitFor: spec.one == 1}, b: {template: b.yaml, dependsOn: [a]}}\n",
@@ -423,7 +423,7 @@ def test_waits_are_bounded_in_number_and_length(run):
 def test_the_same_refusal_at_every_retry_is_no_news(run):
     async def scenario():
         life = Life()
-        life.harness.server.say("create", "a", *[Answer.INVALID] * 3)
+        life.harness.server.answer_with("create", "a", *[Answer.INVALID] * 3)
         lines = []
         for _ in range(3):
             with capture_logs() as found:

@@ -1,4 +1,4 @@
-"""What Kubernetes and Prometheus are answered over HTTP."""
+"""The HTTP responses to Kubernetes and Prometheus."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ OPTIONAL = Check("watch Certificate", False, "not served by the cluster", counts
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
-def test_healthz_is_ok_whatever_the_checks_say(run, path):
+def test_healthz_is_ok_whatever_the_results_of_the_checks(run, path):
     async def scenario():
         async with ProbesHarness(BAD) as harness:
             assert await harness.get(path) == (200, "ok")
@@ -131,7 +131,7 @@ def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, pat
 
 
 @pytest.mark.parametrize(
-    ("checks", "path", "said"),
+    ("checks", "path", "body"),
     [
         ([], "/readyz", (200, "ok\n")),
         ([GOOD, OPTIONAL], "/readyz", (200, "ok\n")),
@@ -152,10 +152,10 @@ def test_readyz_and_metrics_fail_while_the_loop_is_blocked(run, monkeypatch, pat
         ),
     ],
 )
-def test_readyz_is_ok_when_all_checks_that_count_are(run, checks, path, said):
+def test_readyz_is_ok_when_all_checks_that_count_are(run, checks, path, body):
     async def scenario():
         async with ProbesHarness(*checks) as harness:
-            assert await harness.get(path) == said
+            assert await harness.get(path) == body
 
     run(scenario())
 
@@ -297,7 +297,7 @@ def test_a_port_alone_listens_on_every_address(run):
     run(scenario())
 
 
-def test_an_address_in_use_is_an_error_that_says_what_to_do(run):
+def test_an_address_in_use_is_an_error_with_a_remedy(run):
     async def scenario():
         async with ProbesHarness() as first:
             host, port = first.probes.addresses[0]
@@ -308,12 +308,12 @@ def test_an_address_in_use_is_an_error_that_says_what_to_do(run):
 
 
 @pytest.mark.parametrize("address", [":http", "localhost", ":70000", "host:-1", "host:²"])
-def test_an_invalid_address_is_an_error_that_says_what_to_do(run, address):
+def test_an_invalid_address_is_an_error_with_a_remedy(run, address):
     with pytest.raises(RuleopError, match="an address is host:port"):
         run(serve_and_stop(address))
 
 
-def test_an_invalid_host_is_an_error_that_says_what_to_do(run):
+def test_an_invalid_host_is_an_error_with_a_remedy(run):
     with pytest.raises(
         RuleopError, match=r"cannot listen on a\.\.b:1: a\.\.b is not a valid host name; choose another address"
     ):

@@ -1,4 +1,4 @@
-"""What the engine relies on the queue for. The last test compares random histories with a model."""
+"""The guarantees of the queue. The last test compares random histories with a model."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_less_urgent_keys_are_not_starved():
     first = min(taken.index("sweep"), taken.index("retry"))
     assert first > MAX_WAIT, "edits go first"
     assert taken.index("sweep") < taken.index("retry") <= MAX_WAIT + 2 * TURNS_PER_OVERDUE_KEY, (
-        "the one that waits longest goes before the other"
+        "the key that waits longest goes first"
     )
 
 

@@ -1,4 +1,4 @@
-"""What `/readyz` says of each part, and what of it makes the operator not ready."""
+"""The checks of `/readyz`, and which of them make the operator unready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reconciler believes, puts right and tells, whatever others do to what it wrote."""
+"""Passes of a reconciler while others change its objects: consistency, drift and reports."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
     run(scenario())
 
 
-def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for(run):
-    """No request, and no status of what was."""
+def test_a_store_that_is_list_again_and_older_than_what_was_written_is_waited_for(run):
+    """No request, and no report of the old status."""
 
     async def scenario():
         harness = one("children: {a: {template: a.yaml}}\nstatus: {v: '{{ live.a.data.v }}'}\n")
@@ -61,8 +61,8 @@ def test_a_store_that_is_made_anew_and_older_than_what_was_written_is_waited_for
         expectations = harness.reconciler.expectations[WEB] = Expectations()
         expectations.wrote({harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "the cache is behind")
-        assert verdict.again is not None
+        assert (verdict.failed, verdict.reason) == (False, "the cache is behind")
+        assert verdict.requeue_after is not None
         assert harness.server.log[asked:] == []
         harness.stores.catch_up()
         await harness.until_settled()
@@ -80,7 +80,7 @@ def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
             await harness.until_settled()
             harness.edit_app(spec={"v": "2"})
         before = harness.server.log.count((verb, "a"))
-        harness.server.say(verb, "a", answer)
+        harness.server.answer_with(verb, "a", answer)
         for _ in range(3):
             await harness.reconcile(catch_up=False)
         assert harness.live("a")["data"]["v"] == ("2" if verb == "patch" else "1")
@@ -90,7 +90,7 @@ def test_a_write_whose_answer_was_lost_happens_once(run, verb, answer):
     run(scenario())
 
 
-def test_a_child_that_the_server_does_not_have_any_more_is_made_again_though_the_watch_has_not_told(run):
+def test_a_child_that_was_deleted_on_the_server_is_created_again_before_the_watch_reports_it(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -110,21 +110,21 @@ def test_a_status_that_somebody_overtook_is_written_for_the_newer_cr_which_is_re
             harness.key("web", "App"), metadata={**harness.app["metadata"], "labels": {"theirs": "too"}}
         )
         verdict = await harness.reconcile(catch_up=False)
-        assert not verdict.failed, "a conflict is no failure"
+        assert not verdict.failed, "a conflict does not count as a failure"
         asked = len(harness.server.log)
         await harness.reconcile(catch_up=False)
-        assert harness.server.log[asked:] == [("status", "web")], "although the watch has not told of it"
+        assert harness.server.log[asked:] == [("status", "web")], "although the watch has not reported it"
         assert harness.condition()["status"] == "True"
 
     run(scenario())
 
 
 def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
-    """A webhook may answer so, too; to wait for a version that never comes would be to wait for ever."""
+    """A webhook may cause this response, too; waiting for that version would never end."""
 
     async def scenario():
         harness = one()
-        harness.server.say("status", "web", Answer.CONFLICT)
+        harness.server.answer_with("status", "web", Answer.CONFLICT)
         assert (await harness.reconcile()).failed
         await harness.until_settled()
         assert harness.condition()["status"] == "True"
@@ -132,9 +132,9 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
     run(scenario())
 
 
-@pytest.mark.parametrize("waits_for", [("look", "shop"), ("delete", "a")])
-def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
-    """Its silence is no news: a child that it does not show is there all the same, and our finalizer stays."""
+@pytest.mark.parametrize("waits_for", [("metadata", "shop"), ("delete", "a")])
+def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
+    """A child that is missing from it may exist, so ruleop's finalizer stays."""
 
     async def scenario():
         body = (
@@ -147,30 +147,30 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
         while harness.condition()["reason"] != "Finalized":
             await harness.reconcile()
 
-        def made_anew():
+        def list_again():
             harness.stores.synced = False
             for key in [key for key in harness.stores.objects if key.kind == "ConfigMap"]:
                 del harness.stores.objects[key]
 
-        look, far = harness.stores.look, ObjectKey("", "ConfigMap", "far", "a")
+        read_metadata, far = harness.stores.read_metadata, ObjectKey("", "ConfigMap", "far", "a")
 
-        async def looked(kind, key):
-            if waits_for == ("look", key.name):
-                made_anew()
-            return await look(kind, key)
+        async def listed_meanwhile(kind, key):
+            if waits_for == ("metadata", key.name):
+                list_again()
+            return await read_metadata(kind, key)
 
-        harness.stores.look = looked
+        harness.stores.read_metadata = listed_meanwhile
         if waits_for == ("delete", "a"):
-            harness.server.before[waits_for] = made_anew
-            harness.server.say("delete", "a", Answer.CONFLICT)
-        said = harness.condition()
+            harness.server.before[waits_for] = list_again
+            harness.server.answer_with("delete", "a", Answer.CONFLICT)
+        before = harness.condition()
         verdict = await harness.reconcile(catch_up=False)
-        assert (verdict.failed, verdict.why) == (False, "a kind is listed again")
-        assert verdict.again is not None
+        assert (verdict.failed, verdict.reason) == (False, "a kind is listed again")
+        assert verdict.requeue_after is not None
         assert far in harness.server.objects
         assert FINALIZER in harness.app["metadata"]["finalizers"]
-        assert harness.condition() == said, "nor is anything told of it"
-        harness.stores.synced, harness.stores.look = True, look
+        assert harness.condition() == before, "and nothing reports it"
+        harness.stores.synced, harness.stores.read_metadata = True, read_metadata
         harness.stores.catch_up()
         for _ in range(4):
             await harness.reconcile()
@@ -181,7 +181,7 @@ def test_from_a_store_that_is_made_anew_in_the_middle_of_a_pass_nothing_follows(
 
 
 class Reached:
-    """A store that has come so far."""
+    """A store that has reached this version."""
 
     def __init__(self, seen, known=0):
         self.seen, self.known = seen, known
@@ -197,28 +197,28 @@ def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten(
     awaited = Expectations()
     awaited.wrote({"a": "7", "b": "9"})
     assert awaited.wait(Reached(7, known=9), 0.0) is None
-    assert awaited, "until its watch has seen it, the store may be made anew"
+    assert awaited, "until its watch has seen it, the store may be listed again"
     assert awaited.wait(Reached(8), 0.0) is not None
     assert awaited.wait(Reached(9), 0.0) is None
     assert not awaited
 
 
 def test_nobody_waits_for_ever():
-    """A backup was restored: there, what was written never was."""
-    awaited, now, looks = Expectations(), 0.0, 0
+    """A backup was restored, without the written object."""
+    awaited, now, checks = Expectations(), 0.0, 0
     awaited.wrote({"a": "7"})
     while (wait := awaited.wait(Reached(1), now)) is not None:
-        now, looks = now + wait, looks + 1
+        now, checks = now + wait, checks + 1
     assert PATIENCE <= now < PATIENCE * 1.2
-    assert looks < 30
+    assert checks < 30
     assert awaited.wait(Reached(1), now) is None
 
 
-# -- fights ------------------------------------------------------------------------------------------------------------
+# -- field conflicts ---------------------------------------------------------------------------------------------------
 
 
-async def fight(harness, rounds, undo=None):
-    """Somebody undoes each correction at once. How many were put back."""
+async def field_conflict(harness, rounds, undo=None):
+    """Somebody reverts each correction at once. Returns the number of corrections."""
     before = harness.server.log.count(("patch", "a"))
     for _ in range(rounds):
         (undo or (lambda: harness.edit("a", data={"v": "theirs"})))()
@@ -234,7 +234,7 @@ async def fighting(**files):
     metadata["managedFields"] = [
         {"manager": "someone", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:v": {}}}}
     ]
-    assert await fight(harness, ENOUGH + 3) == ENOUGH
+    assert await field_conflict(harness, ENOUGH + 3) == ENOUGH
     return harness
 
 
@@ -243,7 +243,7 @@ def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
         harness = one()
         await harness.until_settled()
         harness.events.clear()
-        assert await fight(harness, ENOUGH) == ENOUGH
+        assert await field_conflict(harness, ENOUGH) == ENOUGH
         assert harness.live("a")["data"] == {"v": "1"}
         assert harness.events == []
         assert harness.condition()["reason"] == "Ready"
@@ -251,7 +251,7 @@ def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
     run(scenario())
 
 
-def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
+def test_a_field_conflict_is_reported_with_its_fields_and_the_other_manager(run):
     async def scenario():
         harness = await fighting()
         message = "a: ConfigMap/a: data.v is repeatedly changed by someone; backing off before reverting it"
@@ -261,7 +261,7 @@ def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
         condition = harness.condition()
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "FieldConflict", message)
         assert harness.condition("Stalled")["status"] == "True"
-        assert harness.server.log.count(("look", "a")) == 1, "read once, to name it"
+        assert harness.server.log.count(("metadata", "a")) == 1, "read once, to name it"
         assert (
             harness.metrics.registry.get_sample_value("ruleop_field_conflicts_total", {"controller": "App.example.com"})
             == 1
@@ -270,23 +270,23 @@ def test_a_fight_is_told_with_its_fields_and_who_is_on_the_other_side(run):
     run(scenario())
 
 
-def test_a_fight_slows_down_that_child_and_nothing_else(run):
+def test_a_field_conflict_delays_that_child_and_nothing_else(run):
     async def scenario():
         harness = await fighting()
         harness.edit("b", data={"v": "theirs"})
         verdict = await harness.until_settled()
         assert harness.live("b")["data"] == {"v": "1"}
         assert harness.live("a")["data"] == {"v": "theirs"}
-        assert 0 < verdict.again <= FIRST
+        assert 0 < verdict.requeue_after <= FIRST
         harness.time += FIRST
         await harness.until_settled()
         assert harness.live("a")["data"] == {"v": "1"}
-        assert await fight(harness, 5) == 0, "the next pause is longer"
+        assert await field_conflict(harness, 5) == 0, "the next pause is longer"
 
     run(scenario())
 
 
-def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
+def test_an_edit_of_the_cr_is_carried_out_during_a_field_conflict(run):
     async def scenario():
         harness = await fighting()
         harness.edit_app(spec={"v": "2"})
@@ -296,7 +296,7 @@ def test_an_edit_of_the_cr_is_carried_out_in_the_middle_of_a_fight(run):
     run(scenario())
 
 
-def test_when_a_fight_is_over_all_is_well_again_and_told(run):
+def test_the_end_of_a_field_conflict_is_reported(run):
     async def scenario():
         harness = await fighting()
         harness.time += FIRST
@@ -306,7 +306,7 @@ def test_when_a_fight_is_over_all_is_well_again_and_told(run):
         await harness.until_settled()
         assert harness.condition()["reason"] == "Ready"
         assert harness.events == [("Normal", "Synced", "App synced successfully")]
-        assert await fight(harness, 1) == 1, "and the next change is put back at once"
+        assert await field_conflict(harness, 1) == 1, "and the next change is reverted at once"
 
     run(scenario())
 
@@ -321,7 +321,7 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
             harness.stores.catch_up()
 
         before = harness.server.log.count(("create", "a"))
-        await fight(harness, ENOUGH + 3, undo)
+        await field_conflict(harness, ENOUGH + 3, undo)
         assert harness.server.log.count(("create", "a")) - before == ENOUGH
         assert harness.condition()["reason"] == "FieldConflict"
         assert "is repeatedly deleted" in harness.condition()["message"]
@@ -333,7 +333,7 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
 
 
 def test_the_server_that_changes_what_is_written_is_named(run):
-    """A webhook, say: what is answered is never what was sent, and soon something else again."""
+    """For example a webhook: the response always differs from the request, and each time in another way."""
 
     async def scenario():
         harness = one()
@@ -346,14 +346,14 @@ def test_the_server_that_changes_what_is_written_is_named(run):
             )
 
         harness.server.make = hook
-        await fight(harness, ENOUGH + 1)
+        await field_conflict(harness, ENOUGH + 1)
         assert "data.v is changed by the API server or a webhook at each write" in harness.condition()["message"]
-        assert ("look", "a") not in harness.server.log, "there is nobody to be named"
+        assert ("metadata", "a") not in harness.server.log, "there is nobody to be named"
 
     run(scenario())
 
 
-def test_an_edit_costs_no_memory_of_fights(run):
+def test_an_edit_costs_no_memory_of_field_conflicts(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -367,7 +367,7 @@ def test_an_edit_costs_no_memory_of_fights(run):
     run(scenario())
 
 
-def test_edits_of_the_cr_are_no_fight(run):
+def test_edits_of_the_cr_are_not_a_field_conflict(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -381,8 +381,8 @@ def test_edits_of_the_cr_are_no_fight(run):
 
 
 @pytest.mark.parametrize("deletion", ["delete", "orphan"])
-def test_what_we_take_away_ourselves_is_no_fight(run, deletion):
-    """An annotation is switched on and off: the CR's generation stays the same, and so does the wish."""
+def test_ruleops_own_deletions_are_not_a_field_conflict(run, deletion):
+    """An annotation is switched on and off: the CR's generation and the desired state stay the same."""
 
     async def scenario():
         child = f"{{template: a.yaml, when: metadata.annotations.on | default(false), deletion: {deletion}, adopt: orphans}}"
@@ -429,15 +429,15 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
         assert harness.live("a")["data"] == {"v": "3", "other": "2"}
         harness.edit("a", data={"v": "7", "other": "2"})
         await harness.until_settled()
-        assert harness.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ours"
+        assert harness.live("a")["data"] == {"v": "3", "other": "2"}, "and stays ruleop's"
 
     run(scenario())
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports      ------------------------------------------------------------------------------------------------------
 
 
-def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
+def test_synced_is_reported_when_it_becomes_true_and_not_for_each_edit(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -453,7 +453,7 @@ def test_synced_is_said_when_it_becomes_true_and_not_for_each_edit(run):
     run(scenario())
 
 
-def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run):
+def test_a_restart_repeats_no_event_although_the_status_cannot_hold_it(run):
     async def scenario():
         harness = one("manageStatus: false\n" + ONE)
         await harness.until_settled()
@@ -465,7 +465,7 @@ def test_a_new_life_says_nothing_again_though_the_status_has_no_room_for_it(run)
     run(scenario())
 
 
-def test_what_is_taken_away_is_told(run):
+def test_a_deletion_is_reported(run):
     async def scenario():
         harness = one("children: {a: {template: a.yaml}, b: {template: b.yaml, when: spec.b | default(true)}}\n", b=B)
         await harness.until_settled()
@@ -477,7 +477,7 @@ def test_what_is_taken_away_is_told(run):
     run(scenario())
 
 
-def test_what_is_taken_over_is_told(run):
+def test_an_adoption_is_reported(run):
     async def scenario():
         harness = one("children: {a: {template: a.yaml, adopt: orphans}}\n")
         harness.server.make(
@@ -508,7 +508,7 @@ def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run
 
 
 def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
-    """Of children, of the CR's finalizer, and of its status."""
+    """Actions on children, on the CR's finalizer, and on its status."""
 
     async def scenario():
         harness = one(ELSEWHERE)
@@ -554,10 +554,10 @@ def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
         (Answer.INVALID, "ApplyFailed", "patch App/shop/web: it is invalid"),
     ],
 )
-def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
+def test_a_finalizer_that_cannot_be_written_is_reported(run, answer, reason, why):
     async def scenario():
         harness = one(ELSEWHERE)
-        harness.server.say("patch", "web", *[answer] * 20)
+        harness.server.answer_with("patch", "web", *[answer] * 20)
         for _ in range(3):
             verdict = await harness.reconcile()
         assert verdict.failed
@@ -573,7 +573,7 @@ def test_a_finalizer_that_cannot_be_written_is_told(run, answer, reason, why):
     run(scenario())
 
 
-def test_a_finalizer_that_cannot_be_removed_is_told(run):
+def test_a_finalizer_that_cannot_be_removed_is_reported(run):
     async def scenario():
         harness = one(ELSEWHERE)
         await harness.until_settled()
@@ -581,7 +581,7 @@ def test_a_finalizer_that_cannot_be_removed_is_told(run):
             harness.key("web", "App"), metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
         )
         harness.stores.catch_up()
-        harness.server.say("patch", "web", *[Answer.FORBIDDEN] * 20)
+        harness.server.answer_with("patch", "web", *[Answer.FORBIDDEN] * 20)
         for _ in range(4):
             await harness.reconcile()
         condition = harness.condition()
@@ -592,11 +592,11 @@ def test_a_finalizer_that_cannot_be_removed_is_told(run):
     run(scenario())
 
 
-def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
+def test_what_a_status_cannot_report_is_reported_once_by_an_event(run):
     async def scenario():
         harness = one()
         harness.edit_app(spec={})
-        harness.server.say("status", "web", *[Answer.FORBIDDEN] * 3)
+        harness.server.answer_with("status", "web", *[Answer.FORBIDDEN] * 3)
         for _ in range(3):
             assert (await harness.reconcile()).failed
         assert [each[1] for each in harness.events] == ["RenderFailed"]
@@ -607,10 +607,10 @@ def test_what_a_status_cannot_tell_is_told_by_an_event_once(run):
 PROJECTED = ONE + "status: {said: '{{ spec.v }}'}\n"
 
 
-def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_again_later(run):
+def test_a_status_that_the_server_rejects_is_reported_in_the_condition_and_retried_later(run):
     async def scenario():
         harness = one(PROJECTED)
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         await harness.until_settled()
         condition = harness.condition()
         assert condition["reason"] == "StatusRefused"
@@ -618,12 +618,12 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
         assert "status App/shop/web" in condition["message"]
         assert harness.condition("Stalled")["status"] == "True"
         assert "said" not in harness.app["status"]
-        assert harness.live("a")["data"] == {"v": "1"}, "the children go on"
+        assert harness.live("a")["data"] == {"v": "1"}, "the children are still reconciled"
         assert ("Warning", "StatusRefused") in [each[:2] for each in harness.events]
         tries = harness.server.log.count(("status", "web"))
         verdict = await harness.reconcile()
         assert not verdict.failed
-        assert 0 < verdict.again <= STATUS_REFUSED_FOR
+        assert 0 < verdict.requeue_after <= STATUS_REFUSED_FOR
         assert harness.server.log.count(("status", "web")) == tries, "nothing is asked in between"
         harness.time += STATUS_REFUSED_FOR
         await harness.until_settled()
@@ -636,10 +636,10 @@ def test_a_status_that_the_server_refuses_is_told_in_the_condition_and_tried_aga
 def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
     async def scenario():
         harness = one("reconcilePeriod: 5s\n" + PROJECTED)
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         verdict = await harness.until_settled()
         assert harness.condition()["reason"] == "StatusRefused"
-        assert (verdict.again, verdict.why) == (5.0, "resync")
+        assert (verdict.requeue_after, verdict.reason) == (5.0, "resync")
 
     run(scenario())
 
@@ -648,7 +648,7 @@ def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields
     async def scenario():
         harness = one(PROJECTED)
         await harness.until_settled()
-        harness.server.say("status", "web", Answer.INVALID)
+        harness.server.answer_with("status", "web", Answer.INVALID)
         harness.edit_app(spec={"v": "2"})
         await harness.until_settled()
         assert harness.condition()["reason"] == "StatusRefused"
@@ -661,11 +661,11 @@ def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields
     run(scenario())
 
 
-def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
+def test_if_even_the_conditions_are_rejected_the_log_and_events_report_it(run):
     async def scenario():
         harness = one(PROJECTED)
         harness.edit_app(spec={})
-        harness.server.say("status", "web", *[Answer.INVALID] * 4)
+        harness.server.answer_with("status", "web", *[Answer.INVALID] * 4)
         for _ in range(4):
             verdict = await harness.reconcile()
         assert verdict.failed
@@ -674,10 +674,10 @@ def test_where_not_even_the_conditions_are_taken_the_log_and_events_tell(run):
     run(scenario())
 
 
-def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_what_the_server_quotes(run):
+def test_a_missing_permission_is_reported_on_the_cr_with_all_verbs_and_without_the_values_that_the_server_quotes(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-        harness.server.say("create", "s", *[Answer.NO_ROLE] * 2)
+        harness.server.answer_with("create", "s", *[Answer.NO_ROLE] * 2)
         await harness.reconcile()
         message = "cannot create secrets in namespace shop: needs get, list, watch, create, patch, delete"
         assert (harness.condition()["reason"], harness.condition()["message"].partition(": ")[2]) == (
@@ -691,10 +691,10 @@ def test_a_missing_permission_is_told_on_the_cr_with_all_verbs_and_never_with_wh
     run(scenario())
 
 
-def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run):
+def test_a_status_that_no_role_grants_is_logged_with_the_permission_to_grant(run):
     async def scenario():
         harness = one()
-        harness.server.say("status", "web", Answer.NO_ROLE)
+        harness.server.answer_with("status", "web", Answer.NO_ROLE)
         with capture_logs() as lines:
             await harness.reconcile()
         (line,) = [line for line in lines if line["event"] == "status not written"]
@@ -703,12 +703,14 @@ def test_a_status_that_no_role_grants_is_told_in_the_log_with_what_to_grant(run)
     run(scenario())
 
 
-def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_words_are_told(run):
+def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_message_is_reported(
+    run,
+):
     async def scenario():
         generated = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ random_password(9) }}'}\n"
         body = "children: {s: {template: s.yaml, apply: {strategy: create-only}}, a: {template: a.yaml}}\n"
         harness = one(body, s=generated, a=A.replace("spec.v", "s.metadata.name"))
-        harness.server.say("create", "a", Answer.INVALID)
+        harness.server.answer_with("create", "a", Answer.INVALID)
         await harness.reconcile()
         assert harness.writes()[:2] == [("create", "s"), ("create", "a")]
         assert harness.condition()["reason"] == "ApplyFailed"
@@ -722,7 +724,7 @@ def test_who_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_th
 def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
-        harness.server.say("create", "s", *[Answer.FORBIDDEN] * 2)
+        harness.server.answer_with("create", "s", *[Answer.FORBIDDEN] * 2)
         await harness.reconcile()
         assert harness.condition()["reason"] == "Forbidden"
         assert "create Secret/shop/s: rejected by the API server" in harness.condition()["message"]

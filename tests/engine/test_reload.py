@@ -381,10 +381,10 @@ def test_files_that_are_written_all_the_time_are_loaded(run, root):
             writing = asyncio.create_task(asyncio.to_thread(write_on))
             try:
                 in_place(root)
-                wanted = (TEMPLATE % "second").strip()
+                expected = (TEMPLATE % "second").strip()
                 while (
                     not isinstance(report := await follower.next(), Project)
-                    or wanted not in report.templates["config.yaml.j2"]
+                    or expected not in report.templates["config.yaml.j2"]
                 ):
                     pass
             finally:

@@ -1,4 +1,4 @@
-"""When a CR is looked at again although nothing happens."""
+"""When a CR is reconciled again without a change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def annotated(body, **annotations):
 def test_the_period_is_the_rules_or_the_crs_own(run, rule, own, again):
     async def scenario():
         harness = annotated(f"reconcilePeriod: {rule}\n{ONE}", **({} if own is None else {RECONCILE_PERIOD: own}))
-        assert (await harness.until_settled()).again == again
+        assert (await harness.until_settled()).requeue_after == again
         assert ("has no effect" in harness.condition()["message"]) == (own == "often")
 
     run(scenario())
@@ -48,10 +48,10 @@ def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
     async def scenario():
         harness = annotated(ONE)
         verdict = await harness.until_settled()
-        assert (verdict.again, verdict.result) == (36000.0, "success")
+        assert (verdict.requeue_after, verdict.result) == (36000.0, "success")
         harness.edit_app(metadata={**harness.app["metadata"], "annotations": {RECONCILE_PERIOD: "0s"}})
         verdict = await harness.until_settled()
-        assert (verdict.again, verdict.result) == (None, "success")
+        assert (verdict.requeue_after, verdict.result) == (None, "success")
 
     run(scenario())
 
@@ -62,14 +62,14 @@ def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(r
         harness.server.make(child("a", owner=None, data={}))
         assert (await harness.until_settled()).result == "requeue_after", "somebody else's object is read again"
         broken = annotated(ONE)
-        broken.server.say("create", "a", Answer.BROKEN)
+        broken.server.answer_with("create", "a", Answer.BROKEN)
         assert (await broken.reconcile()).result == "error"
         overtaken = annotated(ONE)
         overtaken.server.before[("status", "web")] = lambda: overtaken.edit_app(
             metadata={**overtaken.app["metadata"], "generation": 3}
         )
         assert (await overtaken.reconcile()).result == "requeue", (
-            "there is a newer CR than the one that the status was made for"
+            "the status was planned for an older version of the CR"
         )
         assert (await overtaken.until_settled()).result == "success"
 
@@ -83,44 +83,44 @@ INSIDE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: h
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"
 
 
-async def something_is_in_the_way(harness):
+async def create_a_conflicting_object(harness):
     harness.server.make(child("a", owner=None, data={}))
     await harness.until_settled()
     for _ in range(8):
-        harness.time += 61  # looks have become rare
+        harness.time += 61  # reads have become rare
         await harness.reconcile()
 
 
-async def somebody_undoes_it(harness):
+async def cause_a_field_conflict(harness):
     await harness.until_settled()
     for _ in range(ENOUGH + 1):
         harness.edit("a", data={"v": "theirs"})
         verdict = await harness.until_settled()
     for _ in range(3):
-        harness.time += verdict.again + 0.1
-        await harness.until_settled()  # it is put back
+        harness.time += verdict.requeue_after + 0.1
+        await harness.until_settled()  # it is reverted
         harness.edit("a", data={"v": "theirs"})
         verdict = await harness.until_settled()
-    assert verdict.again > 30
+    assert verdict.requeue_after > 30
     assert harness.condition()["reason"] == "FieldConflict"
 
 
-@pytest.mark.parametrize("trouble", [something_is_in_the_way, somebody_undoes_it])
-def test_a_cr_that_is_finalized_goes_on_at_once_whatever_is_wrong_with_a_child(run, trouble):
+@pytest.mark.parametrize("disturb", [create_a_conflicting_object, cause_a_field_conflict])
+def test_finalization_is_not_delayed_by_the_backoff_of_a_child(run, disturb):
     async def scenario():
         harness = ReconcilerHarness(f"{ONE}finalize: {{bye: {{template: bye.yaml}}}}\n", {}, a=A, bye=BYE)
         harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        await trouble(harness)
+        await disturb(harness)
         harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
         waited = 0.0
         while FINALIZER in harness.app["metadata"]["finalizers"]:
-            waited += (await harness.reconcile()).again or 0.0
+            waited += (await harness.reconcile()).requeue_after or 0.0
             assert waited < 1
 
     run(scenario())
 
 
-def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_the_way(run):
+def test_a_change_that_a_response_allows_is_made_at_once_despite_a_conflicting_object(run):
     async def scenario():
         more = "ns: {template: ns.yaml, when: spec.more}, inside: {template: inside.yaml, when: spec.more}"
         harness = ReconcilerHarness(
@@ -130,7 +130,7 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
             ns=NAMESPACE,
             inside=INSIDE,
         )
-        await something_is_in_the_way(harness)
+        await create_a_conflicting_object(harness)
         harness.edit_app(spec={"more": True})
         make = harness.server.make
         harness.server.make = lambda obj: make(
@@ -139,7 +139,7 @@ def test_what_an_answer_made_possible_is_done_at_once_although_something_is_in_t
         waited = 0.0
         while ("create", "inside") not in harness.server.log:
             assert waited < 1
-            waited += (await harness.reconcile()).again or 0.0
+            waited += (await harness.reconcile()).requeue_after or 0.0
 
     run(scenario())
 
@@ -159,7 +159,7 @@ async def a_claim_that_is_not_bound(period="0s"):
     harness = ReconcilerHarness(f"reconcilePeriod: {period}\n{ONE}", {"size": "1Gi"}, a=CLAIM)
     await harness.until_settled()
     harness.edit_app(spec={"size": "2Gi"})
-    harness.server.say("patch", "a", *[Answer.IMMUTABLE] * 100)
+    harness.server.answer_with("patch", "a", *[Answer.IMMUTABLE] * 100)
     await harness.until_settled()
     assert "field is immutable" in harness.condition()["message"]
     return harness
@@ -179,10 +179,10 @@ def change_the_claim(harness, phase):
 def test_a_change_that_was_refused_for_good_passes_when_the_object_has_changed(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
-        assert (await harness.reconcile()).again is None, "until then there is nothing to do"
+        assert (await harness.reconcile()).requeue_after is None, "until then there is nothing to do"
         key = change_the_claim(harness, "Bound")
         harness.server.answers.clear()
-        assert (await harness.reconcile()).again == REFUSED_FIRST
+        assert (await harness.reconcile()).requeue_after == REFUSED_FIRST
         assert tries(harness) == 1
         harness.time += REFUSED_FIRST
         await harness.until_settled()
@@ -197,7 +197,7 @@ def test_it_is_tried_at_each_resync(run):
         harness = await a_claim_that_is_not_bound("1h")
         for number in range(3):
             assert tries(harness) == 1 + number
-            harness.time += (await harness.until_settled()).again
+            harness.time += (await harness.until_settled()).requeue_after
             await harness.until_settled()
 
     run(scenario())
@@ -217,13 +217,13 @@ def test_an_object_that_changes_all_the_time_costs_few_tries_and_no_status(run):
     run(scenario())
 
 
-def test_what_hinders_another_try_costs_no_looks(run):
+def test_a_paused_cr_is_not_retried(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
         change_the_claim(harness, "Bound")
         harness.edit_app(metadata={**harness.app["metadata"], "annotations": {PAUSED: "true"}})
         harness.time += REFUSED_FIRST
-        assert (await harness.until_settled()).again is None
+        assert (await harness.until_settled()).requeue_after is None
         assert tries(harness) == 1
 
     run(scenario())

@@ -1,5 +1,5 @@
-"""What is published of kinds whose definition cannot be read is looked for when it is needed, holds nobody for long, and is not asked for again
-while it is the same."""
+"""The published schemas of kinds whose CRD cannot be read are fetched when needed, delay CRs for a short time only, and
+are not fetched again while they are unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.engine.cache.cache import Cache
-from ruleop.engine.cache.published_schemas import LONGEST_PAUSE, PATIENCE, PublishedSchemas
+from ruleop.engine.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
 from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.kinds import Kind
 from ruleop.kube.client.discovery import Discovery
@@ -46,7 +46,7 @@ def document(kind: Kind, **status: object):
 
 
 class Published:
-    """What a server publishes; it counts who asks."""
+    """The schemas that a server publishes. Counts the requests."""
 
     def __init__(self) -> None:
         self.documents: dict[tuple[str, str], OpenApi | ApiError | asyncio.Event] = {}
@@ -81,79 +81,79 @@ def schemas(server, world):
 
 def test_nothing_is_asked_of_kinds_that_are_known_or_not_served(schemas, server, world, run):
     world.definitions[TOOL.versionless] = object()
-    assert schemas.known_of([BUILT_IN, GONE, TOOL])
-    assert not schemas.wanted.is_set()
-    assert [run(schemas.look(kind)) for kind in (BUILT_IN, GONE, TOOL)] == [False, False, False]
+    assert schemas.is_known([BUILT_IN, GONE, TOOL])
+    assert not schemas.fetch_needed.is_set()
+    assert [run(schemas.fetch(kind)) for kind in (BUILT_IN, GONE, TOOL)] == [False, False, False]
     assert server.asked == []
 
 
 def test_what_is_published_is_taken_over_once(schemas, server, world, run):
     server.documents["example.com", "v1"] = OpenApi(document(APP, ready={"type": "boolean"}))
-    assert not schemas.known_of([APP])
-    assert schemas.wanted.is_set()
-    assert run(schemas.look(APP))
-    assert schemas.known_of([APP])
+    assert not schemas.is_known([APP])
+    assert schemas.fetch_needed.is_set()
+    assert run(schemas.fetch(APP))
+    assert schemas.is_known([APP])
     assert world.info(APP).status_schema["properties"]["status"]["properties"] == {"ready": {"type": "boolean"}}
-    assert not run(schemas.look(APP)), "the same document is no news"
+    assert not run(schemas.fetch(APP)), "the same document is not new"
     assert schemas.pause([APP]) is None
 
 
 def test_a_new_document_is_news(schemas, server, world, run):
     for field in ("one", "two"):
         server.documents["example.com", "v1"] = OpenApi(document(APP, **{field: {"type": "string"}}))
-        assert run(schemas.look(APP))
+        assert run(schemas.fetch(APP))
         assert set(world.info(APP).status_schema["properties"]["status"]["properties"]) == {field}
-    assert schemas.known() == [APP]
+    assert schemas.fetched() == [APP]
 
 
-def test_a_kind_without_a_schema_is_waited_for_a_few_looks_and_looked_for_ever_after(schemas, server, run):
+def test_a_kind_without_a_schema_is_awaited_for_some_attempts_and_requested_for_ever(schemas, server, run):
     pauses = []
     for number in range(20):
-        assert schemas.known_of([APP]) == (number >= PATIENCE)
+        assert schemas.is_known([APP]) == (number >= ATTEMPTS_AWAITED)
         pauses.append(schemas.pause([APP]))
-        assert not run(schemas.look(APP))
-    assert sum(pauses[:PATIENCE]) < 4
+        assert not run(schemas.fetch(APP))
+    assert sum(pauses[:ATTEMPTS_AWAITED]) < 4
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE
     server.documents["example.com", "v1"] = OpenApi(document(APP))
-    assert run(schemas.look(APP))
+    assert run(schemas.fetch(APP))
 
 
-def test_a_kind_that_went_while_it_was_looked_for_is_looked_for_again_when_it_comes_back(schemas, server, run):
-    """Nobody would look for it otherwise, and its CRs would wait for ever."""
-    for _ in range(PATIENCE - 1):
-        assert not run(schemas.look(APP))
-    schemas.wanted.clear()
-    assert schemas.pause([]) is None, "it is not wanted any more"
+def test_a_kind_that_was_removed_during_its_fetches_is_fetched_again_when_it_returns(schemas, server, run):
+    """Otherwise it would not be requested, and its CRs would wait for ever."""
+    for _ in range(ATTEMPTS_AWAITED - 1):
+        assert not run(schemas.fetch(APP))
+    schemas.fetch_needed.clear()
+    assert schemas.pause([]) is None, "no rule writes it any more"
     server.documents["example.com", "v1"] = OpenApi(document(APP))
-    assert not schemas.known_of([APP])
-    assert schemas.wanted.is_set()
-    assert run(schemas.look(APP))
-    assert schemas.known_of([APP])
+    assert not schemas.is_known([APP])
+    assert schemas.fetch_needed.is_set()
+    assert run(schemas.fetch(APP))
+    assert schemas.is_known([APP])
 
 
 def test_it_holds_no_other_kind(schemas, server, run):
-    """Neither while it is looked for, nor by a server behind the API server that does not answer."""
+    """Neither during its fetch, nor if the server of an aggregated API does not respond."""
     server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
 
-    async def look() -> None:
-        first_lookup = asyncio.create_task(schemas.look(APP))
+    async def fetch_both() -> None:
+        first_lookup = asyncio.create_task(schemas.fetch(APP))
         await asyncio.sleep(0)
-        assert await schemas.look(TOOL)
-        assert schemas.known_of([TOOL])
-        assert not schemas.known_of([APP])
+        assert await schemas.fetch(TOOL)
+        assert schemas.is_known([TOOL])
+        assert not schemas.is_known([APP])
         hanging.set()
         assert not await first_lookup
 
-    run(look())
+    run(fetch_both())
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
-    monkeypatch.setattr("ruleop.engine.cache.published_schemas.LONGEST_LOOK", 0.01)
+    monkeypatch.setattr("ruleop.engine.cache.published_schemas.TIMEOUT", 0.01)
     server.documents["example.com", "v1"] = asyncio.Event()
-    assert not run(schemas.look(APP))
-    assert schemas.known_of([APP])
+    assert not run(schemas.fetch(APP))
+    assert schemas.is_known([APP])
 
 
 def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
@@ -161,9 +161,9 @@ def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
         Problem.FORBIDDEN, verb="discover", resource="/openapi/v3", text="no"
     )
     with capture_logs() as logs:
-        run(schemas.look(APP))
-        run(schemas.look(APP))
-    assert schemas.known_of([APP])
+        run(schemas.fetch(APP))
+        run(schemas.fetch(APP))
+    assert schemas.is_known([APP])
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["no schema"]
 
 
@@ -174,22 +174,22 @@ def test_a_schema_is_whole_although_it_refers_to_others():
     assert inner["again"] == {"x-kubernetes-preserve-unknown-fields": True}
 
 
-def test_no_room_in_the_status_is_told_of_a_published_schema_too(schemas, server, world, run):
+def test_status_fields_missing_from_a_published_schema_are_logged_too(schemas, server, world, run):
     rules = build_project(
         {"watches.yaml": "- {group: example.com, version: v1, kind: App, status: {one: 1, two: 2}}"},
         root="r",
         environ={},
     ).rules
-    room = StatusSchemas()
+    status_schemas = StatusSchemas()
     with capture_logs() as logs:
-        room.look(rules, world)
+        status_schemas.report(rules, world)
         assert logs == [], "nothing is known yet"
         server.documents["example.com", "v1"] = OpenApi(document(APP, one={"type": "integer"}))
-        run(schemas.look(APP))
-        room.look(rules, world)
-        room.look(rules, world)
-    (told,) = logs
-    assert "status.conditions, status.observedGeneration, status.two" in told["message"]
+        run(schemas.fetch(APP))
+        status_schemas.report(rules, world)
+        status_schemas.report(rules, world)
+    (logged,) = logs
+    assert "status.conditions, status.observedGeneration, status.two" in logged["message"]
 
 
 # -- what goes over the wire -------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""How a kind is served to a rule is told by the watches that the rule itself needs. What another rule looks at, or another version of the
-kind, tells nothing about it."""
+"""The state of a kind for a rule is that of the watches that the rule itself needs. Watches of other rules, or of
+another version of the kind, do not count."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_version_that_is_not_served_makes_only_its_rule_wait(run, server):
 
 
 def test_a_store_that_lost_its_permission_is_not_read_for_another_rule(run, server):
-    """Its store keeps what it knew; a rule that may still look sees what there is."""
+    """Its store keeps the objects that it had; a rule with permission sees the current ones."""
 
     async def scenario():
         mine = (

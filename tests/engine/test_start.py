@@ -1,4 +1,4 @@
-"""An operator whose API server is not reachable yet is alive and not ready, and says why."""
+"""An operator whose API server is not reachable yet is alive and not ready, and reports the reason."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachabl
                 async with client.get(f"http://127.0.0.1:{port}{path}") as answer:
                     return answer.status, await answer.text()
 
-            said = ""
-            while "cannot be reached" not in said:
+            body = ""
+            while "cannot be reached" not in body:
                 await asyncio.sleep(0.05)
                 try:
-                    status, said = await get("/readyz")
+                    status, body = await get("/readyz")
                 except aiohttp.ClientConnectionError:
                     continue
                 assert status == 503
-            assert said.startswith("[-] start: ")
-            assert said.endswith("not ready\n")
+            assert body.startswith("[-] start: ")
+            assert body.endswith("not ready\n")
             assert await get("/healthz") == (200, "ok")
             status, text = await get("/metrics")
             assert status == 200

@@ -76,7 +76,7 @@ def test_a_stream_of_writes_delays_no_status_for_ever(bench):
         bench.wait(CALM)
         waited += CALM
     assert PATIENCE <= waited < PATIENCE + 2 * CALM
-    assert bench.may_wait() == PATIENCE, "the next debt is another one"
+    assert bench.may_wait() == PATIENCE, "the next status has its own deadline"
 
 
 def test_another_pass_over_the_same_cr_does_not_restart_its_wait(bench):

@@ -1,4 +1,4 @@
-"""Each log line of a reconcile says what triggered it, and how long it has taken."""
+"""Each log line of a reconcile has its triggers and its duration."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_retries_are_counted(run, lines):
 
 
 def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
-    reconcile(run, Result(again=0.001), Result(again=0.001, why=RESYNC), Result())
+    reconcile(run, Result(requeue_after=0.001), Result(requeue_after=0.001, reason=RESYNC), Result())
     assert [line["because"] for line in lines()] == [
         "Deployment shop/web changed",
         "Deployment shop/web changed",
@@ -100,6 +100,6 @@ def test_a_requeue_without_a_reason_has_the_same_trigger(run, lines):
     ]
 
 
-def test_each_line_says_how_long_the_reconcile_has_taken(run, lines):
+def test_each_line_has_the_duration_of_the_reconcile(run, lines):
     reconcile(run, Result())
     assert isinstance(lines()[0]["seconds"], float)

@@ -1,4 +1,4 @@
-"""A CR that no rule matches keeps its children and loses our finalizer, but not in haste."""
+"""A CR that no rule matches keeps its children and loses ruleop's finalizer, after a delay."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_pause_keeps_the_finalizer_as_long_as_there_is_somebody_to_take_it_off
 
 
 def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
-    """Nobody would take it off afterwards."""
+    """Nothing would remove it afterwards."""
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}
     play.reconcile()
@@ -98,12 +98,12 @@ def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
     assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
-def test_a_refusal_is_told_once_until_one_succeeds():
+def test_a_failure_is_logged_once_until_a_removal_succeeds():
     play = Play(OURS)
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.FORBIDDEN, "patch apps.example.com: forbidden")}
     assert play.reconcile()[1] == [COMPLAINT]
-    verdict, said = play.reconcile()
-    assert (verdict.failed, said) == (True, [])
+    verdict, logged = play.reconcile()
+    assert (verdict.failed, logged) == (True, [])
     play.failed = {ObjectKey.of(play.resource): Failed(Failure.OTHER, "no answer")}
     assert play.reconcile()[1] == [COMPLAINT], "another reason is news"
     play.failed = {}

@@ -43,7 +43,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize(
-    ("rules", "kind", "told"),
+    ("rules", "kind", "expected"),
     [
         (watch(), APP, MISSING),
         (watch(), CONFIG, WAITS),
@@ -53,10 +53,10 @@ class Cluster:
     ],
     ids=["watched", "child", "optional child", "observed", "watched and observed"],
 )
-def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, rules, kind, told):
+def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, rules, kind, expected):
     async def scenario():
         async with Cluster(rules) as cluster:
-            assert cluster.set_state(kind, State.UNSERVED) == [told]
+            assert cluster.set_state(kind, State.UNSERVED) == [expected]
             for _ in range(3):
                 assert cluster.set_state(kind, State.UNSERVED) == []
                 cluster.operator.controller_set.update_watches()
@@ -64,7 +64,7 @@ def test_a_kind_is_logged_once_when_it_is_not_served_and_once_when_it_is(run, ru
             assert cluster.set_state(kind, State.UNSERVED) == []
             assert cluster.set_state(kind, State.SYNCED) == [("info", "kind is served; resumed", str(kind))]
             assert cluster.set_state(kind, State.SYNCED) == []
-            assert cluster.set_state(kind, State.UNSERVED) == [told], "its CRD was deleted"
+            assert cluster.set_state(kind, State.UNSERVED) == [expected], "its CRD was deleted"
 
     run(scenario())
 

@@ -1,4 +1,5 @@
-"""A kind that rules write or read in several versions: each is seen in the version that was asked for, and whole unless its metadata will do."""
+"""A kind that rules write or read in several versions: objects are read in the requested version, and in full unless
+the metadata is enough."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_the_whole_will_do_for_who_needs_the_metadata(world):
 
 
 def test_an_answer_does_not_stay_in_a_store_that_is_about_another_name(world):
-    """No event would ever take it out again."""
+    """No event would ever remove it."""
     other = informer(V1, fields="metadata.name=b")
     world.observed = {THING: [other]}
     assert world.put(thing(V1, size=1))

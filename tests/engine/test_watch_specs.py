@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import asks_for_kinds
+from ruleop.engine.cache.watch_specs import uses_has_kind
 from ruleop.engine.manager.controller_set import ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.inventory import InventoryEntry
@@ -26,14 +26,14 @@ class Feeds:
     def __init__(self) -> None:
         self.informers: dict[WatchSpec, object] = {}
 
-    def want(self, needs: object) -> None:
+    def watch(self, needs: object) -> None:
         self.informers = {need: SimpleNamespace(need=need, state=State.SYNCED) for need in needs}
 
 
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     project = build_project({"watches.yaml": RULES}, root="rules", environ={})
     served: dict[GroupKind, object] = {}
-    controllers = Controllers(SimpleNamespace(forget=lambda: None))
+    controllers = Controllers(SimpleNamespace(invalidate=lambda: None))
     controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
     controller_set = ControllerSet(
         controllers,
@@ -83,4 +83,4 @@ def test_it_is_known_wherever_a_rule_asks_which_kinds_there_are(keys, text, asks
         "templates/part": "{{ ASK | string }}",
     }
     asking = {name: text.replace("ASK", "has_kind(metadata.name, spec.kind)") for name, text in files.items()}
-    assert asks_for_kinds(build_project(asking, root="rules", environ={}).rules) is asks
+    assert uses_has_kind(build_project(asking, root="rules", environ={}).rules) is asks

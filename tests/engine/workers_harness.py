@@ -1,4 +1,4 @@
-"""Workers of one watched kind, watches and their metrics; a test decides what happens."""
+"""Workers of one watched kind, with watches and metrics that the test controls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from ruleop.engine.cache.informers import Informer, WatchSpec
 from ruleop.engine.manager.collector import StateCollector
 from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.result import AT_ONCE, Result
+from ruleop.engine.queue.result import IMMEDIATELY, Result
 from ruleop.engine.queue.triggers import RESYNC
 from ruleop.engine.queue.work_queue import Backoff
 from ruleop.engine.queue.workers import Workers
@@ -26,9 +26,9 @@ CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=Fal
 CERTIFICATE = Kind("cert-manager.io", "v1", "Certificate")
 VERDICTS = {
     "rest": Result(),
-    "resync": Result(again=60, why=RESYNC),
-    "at once": Result(again=AT_ONCE, why="the CR has changed"),
-    "again": Result(again=60, why="it is checked"),
+    "resync": Result(requeue_after=60, reason=RESYNC),
+    "at once": Result(requeue_after=IMMEDIATELY, reason="the CR has changed"),
+    "again": Result(requeue_after=60, reason="it is checked"),
     "failed": Result(failed=True),
 }
 

@@ -155,7 +155,7 @@ def always_write_status(old: Any, *arguments: Any, **more: Any) -> Any:
 
 
 async def read_live_first(old: Any, reconciler: controller.Reconciler, request: Any) -> Any:
-    await reconciler.cache.look(reconciler.kind, reconciler.key(request))
+    await reconciler.cache.read_metadata(reconciler.kind, reconciler.key(request))
     return await old(reconciler, request)
 
 

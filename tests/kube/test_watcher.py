@@ -131,9 +131,9 @@ def test_a_server_that_was_away_and_answers_again_is_told_once(status: int, time
 
 
 def test_when_one_watch_goes_on_those_that_were_cut_off_do_not_wait_for_their_turn() -> None:
-    informers = Informers(None, lambda _kind: None, (), changed=lambda *_: None, stirred=lambda *_: None)  # type: ignore[arg-type]
+    informers = Informers(None, lambda _kind: None, (), changed=lambda *_: None, state_changed=lambda *_: None)  # type: ignore[arg-type]
     watchers = [SimpleNamespace(cut_off=cut_off, wake=mock.Mock()) for cut_off in (True, False, True)]
     informer = informers.informers[WatchSpec(MAPS.kind)] = Informer(WatchSpec(MAPS.kind))
     informer.watchers = watchers  # type: ignore[assignment]
-    informers._regained()
+    informers._connection_regained()
     assert [watcher.wake.called for watcher in watchers] == [True, False, True]

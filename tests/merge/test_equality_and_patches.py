@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.merge import merge_patch, normalise_ignored, normalise_wanted, parse_path, same
+from ruleop.merge import merge_patch, normalise_desired, normalise_ignored, parse_path, same
 from ruleop.merge.equality import canonical, fingerprint
 
 DIFFERENT = [
@@ -83,13 +83,13 @@ SECRET, WIDGET = Kind("", "v1", "Secret"), Kind("example.com", "v1", "Widget")
 
 def test_string_data_of_a_secret_is_encoded_over_its_data():
     wanted = {"kind": "Secret", "data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "né", "c": ""}}
-    assert normalise_wanted(wanted, SECRET) == {"kind": "Secret", "data": {"a": "bsOp", "b": "Yg==", "c": ""}}
+    assert normalise_desired(wanted, SECRET) == {"kind": "Secret", "data": {"a": "bsOp", "b": "Yg==", "c": ""}}
     assert set(wanted) == {"kind", "data", "stringData"}
     assert wanted["data"] == {"a": "b2xk", "b": "Yg=="}
-    assert normalise_wanted({"stringData": {"a": "x"}}, SECRET) == {"data": {"a": "eA=="}}
-    assert normalise_wanted({"stringData": {}}, SECRET) == {}
+    assert normalise_desired({"stringData": {"a": "x"}}, SECRET) == {"data": {"a": "eA=="}}
+    assert normalise_desired({"stringData": {}}, SECRET) == {}
     encoded = {"data": {"a": "eA=="}}
-    assert normalise_wanted(encoded, SECRET) is encoded
+    assert normalise_desired(encoded, SECRET) is encoded
 
 
 @pytest.mark.parametrize(
@@ -113,34 +113,34 @@ def test_an_ignored_place_of_string_data_is_one_of_data(path, places):
     "wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}]
 )
 def test_a_secret_that_the_server_will_refuse_is_left_to_the_server(wrong):
-    assert normalise_wanted(wrong, SECRET) is wrong
+    assert normalise_desired(wrong, SECRET) is wrong
 
 
 @pytest.mark.parametrize("kind", [Kind("", "v1", "ConfigMap"), Kind("example.com", "v1", "Secret")])
 def test_string_data_means_nothing_elsewhere(kind):
     wanted = {"stringData": {"a": "x"}}
-    assert normalise_wanted(wanted, kind) == wanted
+    assert normalise_desired(wanted, kind) == wanted
 
 
 def test_the_rules_of_an_aggregated_cluster_role_are_left_to_the_server():
     kind = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     aggregated = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}
-    assert normalise_wanted({**aggregated, "rules": rules}, kind) == aggregated
-    assert normalise_wanted({**aggregated, "rules": []}, kind) == aggregated
-    assert normalise_wanted({"aggregationRule": None, "rules": rules}, kind) == {"rules": rules}
+    assert normalise_desired({**aggregated, "rules": rules}, kind) == aggregated
+    assert normalise_desired({**aggregated, "rules": []}, kind) == aggregated
+    assert normalise_desired({"aggregationRule": None, "rules": rules}, kind) == {"rules": rules}
     for plain, other in (({"rules": rules}, kind), ({**aggregated, "rules": rules}, kind._replace(kind="Role"))):
-        assert normalise_wanted(plain, other) is plain
+        assert normalise_desired(plain, other) is plain
 
 
 def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
     kind = Kind("", "v1", "ConfigMap")
     wanted = {"a": None, "b": {"c": None}, "l": [None, {"d": None, "e": 1}, [{"f": None}]], "t": "null"}
-    assert normalise_wanted(wanted, kind) == {"b": {}, "l": [None, {"e": 1}, [{}]], "t": "null"}
+    assert normalise_desired(wanted, kind) == {"b": {}, "l": [None, {"e": 1}, [{}]], "t": "null"}
     assert "a" in wanted
-    assert normalise_wanted({"t": "null"}, kind) == {"t": "null"}
+    assert normalise_desired({"t": "null"}, kind) == {"t": "null"}
     plain = {"a": {"b": [1]}}
-    assert normalise_wanted(plain, kind) is plain
+    assert normalise_desired(plain, kind) is plain
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
 def test_a_custom_resource_has_whole_numbers_as_integers(number, stored):
     """Go writes the float 2 as `2`, and that is an integer to whoever reads it."""
     wanted = {"spec": {"n": number, "l": [number, {"n": number}]}}
-    assert same(normalise_wanted(wanted, WIDGET), {"spec": {"n": stored, "l": [stored, {"n": stored}]}})
+    assert same(normalise_desired(wanted, WIDGET), {"spec": {"n": stored, "l": [stored, {"n": stored}]}})
     assert same(wanted["spec"]["n"], number)
 
 
 def test_a_float_is_left_to_the_server_where_kubernetes_has_a_type_of_its_own():
     """`replicas: 2.0` is a mistake that the server tells."""
     wanted = {"spec": {"replicas": 2.0}}
-    assert normalise_wanted(wanted, Kind("apps", "v1", "Deployment")) is wanted
-    assert normalise_wanted(wanted, Kind("apps", "v1beta1", "Deployment")) is wanted
+    assert normalise_desired(wanted, Kind("apps", "v1", "Deployment")) is wanted
+    assert normalise_desired(wanted, Kind("apps", "v1beta1", "Deployment")) is wanted

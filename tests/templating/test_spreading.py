@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.errors import RenderError
-from ruleop.templating import Lazy, NotThereYet, Unwanted, Waiting, read_yaml, view
+from ruleop.templating import Disabled, Lazy, NotThereYet, Waiting, read_yaml, view
 from tests.templating.rendering import library, render, tree
 
 LABELS = {"team": "red", "tier": "web"}
@@ -107,4 +107,4 @@ def test_the_expression_is_seen_by_what_checks_the_names():
 
 def test_a_child_whose_when_is_false_is_an_error():
     with pytest.raises(RenderError):
-        tree('"{{ web.metadata.labels }}":\n', web=view("web", Unwanted("web")))
+        tree('"{{ web.metadata.labels }}":\n', web=view("web", Disabled("web")))

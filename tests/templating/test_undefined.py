@@ -10,6 +10,7 @@ from ruleop.errors import RenderError, Site
 from ruleop.templating import (
     OMIT,
     Broken,
+    Disabled,
     Fault,
     Later,
     Lazy,
@@ -17,7 +18,6 @@ from ruleop.templating import (
     Missing,
     NotThereYet,
     Origin,
-    Unwanted,
     Waiting,
     read_yaml,
     view,
@@ -30,7 +30,7 @@ ABSENT: dict[str, tuple[Any, type[Exception], str]] = {
     "given": (view("a", {"x": 1}), RenderError, r"a\.b\S* is not set \(a has x\); use `default\(...\)`"),
     "later": (view("a", {"x": 1}, Origin.LATER), Waiting, r"a\.b\S* is not available yet"),
     "live": (view("a", {"x": 1}, Origin.LIVE), RenderError, r"a\.b\S* does not exist, and `live` does not wait"),
-    "unwanted": (Unwanted("a"), RenderError, r"a\.b\S* is undefined because `when` of the child a is false"),
+    "unwanted": (Disabled("a"), RenderError, r"a\.b\S* is undefined because `when` of the child a is false"),
     "broken": (Broken("a", Fault("a burnt down")), RenderError, r"a burnt down"),
     "waiting": (Broken("a", NotThereYet("a (Secret/x)")), Waiting, r"a \(Secret/x\) is not available yet"),
 }

@@ -38,7 +38,7 @@ class ServerApi:
     async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
         return await self._send_or_none(requests.get(self.resource(kind, "get"), key))
 
-    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
+    async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
         """Its metadata only, with its own apiVersion and kind."""
         found = await self._send_or_none(requests.get(self.resource(kind, "get"), key, metadata_only=True))
         return (

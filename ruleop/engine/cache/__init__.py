@@ -1,5 +1,5 @@
-"""What the operator knows of the cluster.
+"""What the operator knows about the cluster.
 
-Informers and their stores, which CR an event concerns, what the kinds look like, and what ruleop itself has written but
-not seen yet. Decides nothing about a CR.
+Informers and their stores, the index of the CRs that an event concerns, the schemas of the kinds, and ruleop's own
+writes that the watches have not delivered yet. Decides nothing about a CR.
 """

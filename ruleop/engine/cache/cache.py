@@ -1,8 +1,8 @@
-"""What the operator knows of the cluster, as planning asks for it: objects from the stores, and how each kind is served
-and shaped.
+"""The cluster as planning reads it: objects from the stores, and for each kind its schema and whether it is served.
 
-One world serves all controllers. Children come from the stores of our label, observed objects from the stores of what
-is observed; an object that is in neither does not exist for planning, until the executor meets it.
+All controllers share one cache. Children come from stores that select ruleop's label, observed objects from stores for
+the rules' `observe`. To a plan, an object in none of these stores does not exist, until the API server answers a write
+with a name conflict.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Cache:
     def __init__(
         self, api: ServerApi, lookup: Callable[[Kind], ResourceInfo | None], *, namespaces: tuple[str, ...] = ()
     ) -> None:
-        """`namespaces`: those that are watched, each for itself; a right may be missing in one of them. None: all of
-        them, at once."""
+        """`namespaces` are watched separately, because permissions may differ between them. Without any, one watch
+        covers the whole cluster."""
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
-        self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # what the rules of a watched kind need
+        self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # all that the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
         self.other_versions: dict[
             GroupKind, list[Informer]
-        ] = {}  # of the same CRs, for the rules that name another version
-        self.children_of: dict[GroupKind, list[Informer]] = {}  # one for each version that rules write
+        ] = {}  # watches of the same CRs in the other versions that rules name
+        self.children_of: dict[GroupKind, list[Informer]] = {}  # one per version that rules write
         self.observed: dict[GroupKind, list[Informer]] = {}
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
@@ -57,21 +57,21 @@ class Cache:
         self._infos: dict[tuple[Kind, str], KindInfo] = {}
         self._states: dict[tuple[WatchSpec, str], Served] = {}
 
-    def forget(self) -> None:
-        """What was said of kinds is to be worked out anew: discovery, a definition or a store's state has changed."""
+    def invalidate(self) -> None:
+        """Drops what was computed about kinds: discovery, a CRD or a store's state has changed."""
         self._infos.clear()
         self._states.clear()
 
     def is_synced(self, kind: GroupKind) -> bool:
-        """Whether all is known that the rules of a watched kind need, or known not to be had. A store that is listed
-        again knows nothing, and what it does not hold must not be taken to be gone."""
+        """Whether each store that the rules of a watched kind need is synced, unserved or forbidden. A store is pending
+        while it is listed again; an object that is missing from it then may exist."""
         required = self.required.get(kind)
         return required is not None and all(informer.state is not State.PENDING for informer in required)
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
-        """A CR, in this version of its kind; without one, in that by which all of them are watched."""
+        """A CR in this version of its kind; by default in the version in which all CRs of the kind are watched."""
         for informer in self.primaries(key.group_kind):
             if version in {"", informer.need.kind.version}:
                 store = informer.store_of(key)
@@ -79,7 +79,8 @@ class Cache:
         return None
 
     def primaries(self, kind: GroupKind) -> Iterator[Informer]:
-        """The informers of a kind's CRs: that of all of them, then one for each other version that a rule names."""
+        """The informers of a kind's CRs: first that of the default version, then those of other versions that rules
+        name."""
         if (informer := self.primary.get(kind)) is not None:
             yield informer
             yield from self.other_versions.get(kind, ())
@@ -87,10 +88,10 @@ class Cache:
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         offered = [
             informer.store_of(key)
-            for informer in self._feeds(key.group_kind)
-            if _offers(informer, version, partial=partial)
+            for informer in self._informers_of(key.group_kind)
+            if _serves(informer, version, partial=partial)
         ]
-        for store in _believed([store for store in offered if store is not None]):
+        for store in _synced_or_all([store for store in offered if store is not None]):
             if (found := store.get(key)) is not None:
                 return found
         return None
@@ -106,7 +107,7 @@ class Cache:
     ) -> Sequence[Object]:
         found: dict[ObjectKey, Object] = {}
         informers = [
-            informer for informer in self.observed.get(kind, ()) if _offers(informer, version, partial=partial)
+            informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
         ]
         stores = [
             store
@@ -114,7 +115,7 @@ class Cache:
             for store in informer.stores()
             if namespace is None or store.source.namespace in {"", namespace}
         ]
-        for store in _believed(stores):
+        for store in _synced_or_all(stores):
             for obj in store.select(namespace):
                 found[ObjectKey.of(obj)] = obj
         return [found[key] for key in sorted(found)]
@@ -123,40 +124,42 @@ class Cache:
         store = informer.store_of(key)
         return store.parse(entry) if store is not None else None
 
-    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
-        return await self.api.look(kind, key)
+    async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
+        return await self.api.read_metadata(kind, key)
 
-    def children_feed(self, kind: GroupKind) -> Informer | None:
-        """Of the informers of a kind's children one that knows them, if there is one: each version has them all."""
+    def child_informer(self, kind: GroupKind) -> Informer | None:
+        """An informer for the children of a kind, a synced one if possible. The informer of each version holds all of
+        them."""
         informers = self.children_of.get(kind, ())
         return next(
             (informer for informer in informers if informer.state is State.SYNCED), informers[0] if informers else None
         )
 
-    def _feeds(self, kind: GroupKind) -> Iterable[Informer]:
+    def _informers_of(self, kind: GroupKind) -> Iterable[Informer]:
         yield from self.children_of.get(kind, ())
         yield from self.observed.get(kind, ())
 
-    # -- answers to our own writes -------------------------------------------------------------------------------------
+    # -- responses to ruleop's own writes ------------------------------------------------------------------------------
 
     def put(self, obj: Object) -> bool:
-        """Into each store that would hold the object. False where none does: somebody else's object, or one of ours
-        without its label."""
+        """Puts an object into each store that selects it. False if none of them is for CRs or children: the object
+        belongs to somebody else, or has lost ruleop's label."""
         key, kind = ObjectKey.of(obj), Kind.of(obj)
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
-        homes = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
+        holders = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
         held = False
-        for informer in (*homes, *self.observed.get(key.group_kind, ())):
+        for informer in (*holders, *self.observed.get(key.group_kind, ())):
             store = informer.store_of(key) if informer.need.kind == kind else None
             if store is not None and (
                 key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields)
             ):
                 store.put(obj)
-                held = held or informer in homes
+                held = held or informer in holders
         return held
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
-        """A live read did not find the object with this uid; or, with a version, found it without our label."""
+        """Removes an object with this uid, which a live read did not find. With a version, the read found it without
+        ruleop's label, and only the children's stores remove it."""
         gone = not version
         informers = [
             *self.children_of.get(key.group_kind, ()),
@@ -168,13 +171,13 @@ class Cache:
                 store.remove(key, uid, version)
 
     def is_at_least(self, key: ObjectKey, version: str) -> bool:
-        return all(store.is_at_least(version, key) for store in self._homes(key))
+        return all(store.is_at_least(version, key) for store in self._stores_of(key))
 
     def has_seen(self, key: ObjectKey, version: str) -> bool:
-        return all(store.is_at_least(version) for store in self._homes(key))
+        return all(store.is_at_least(version) for store in self._stores_of(key))
 
-    def _homes(self, key: ObjectKey) -> Iterable[Store]:
-        """The synced stores that would hold a CR or a child of this name."""
+    def _stores_of(self, key: ObjectKey) -> Iterable[Store]:
+        """The synced stores that hold the object if it exists and is a CR or a child."""
         for informer in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
             store = informer.store_of(key)
             if store is not None and store.state is State.SYNCED:
@@ -183,20 +186,21 @@ class Cache:
     # -- kinds ---------------------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind, namespace: str = "") -> KindInfo:
-        """As seen from a namespace, where that matters."""
+        """What is known about a kind. With a namespace, its state is that of the watch of this namespace."""
         found = self._infos.get((kind, namespace))
         if found is None:
-            found = self._infos[kind, namespace] = self._work_out(kind, namespace)
+            found = self._infos[kind, namespace] = self._build_info(kind, namespace)
         return found
 
     def state_of(self, observe: Observe, namespace: str = "") -> Served:
         return self._state(observe_need(observe), namespace)
 
     def seen_from(self, namespace: str) -> Kinds:
-        """For a CR of this namespace: permissions in other namespaces matter only to CRs with children there."""
-        return _From(self, namespace) if self.namespaces else self
+        """The kinds as a CR in this namespace sees them: permissions that are missing in other namespaces concern only
+        CRs with children there."""
+        return _NamespaceView(self, namespace) if self.namespaces else self
 
-    def _work_out(self, kind: Kind, namespace: str) -> KindInfo:
+    def _build_info(self, kind: Kind, namespace: str) -> KindInfo:
         resource, need = self.lookup(kind), child_need(kind)
         definition = self.definitions.get(kind.versionless)
         version = definition.version(kind.version) if definition is not None else None
@@ -208,7 +212,7 @@ class Cache:
             namespaced=resource.namespaced if resource is not None else True,
             state=self._state(need, namespace),
             shape=shape,
-            status_schema=_schema(version.schema) if version is not None else self.published.get(kind),
+            status_schema=_mapping(version.schema) if version is not None else self.published.get(kind),
             status_subresource=resource.status_subresource if resource is not None else True,
             places={each: self._state(need, each) for each in self.namespaces} or None,
             served=resource is not None,
@@ -216,39 +220,41 @@ class Cache:
         )
 
     def _state(self, need: WatchSpec, namespace: str) -> Served:
-        """Of what is watched for this need. What others look at, or another version of the kind, tells nothing about
-        it."""
+        """The state of the watch for this need. Watches of the same kind for other needs, or in other versions, do not
+        count."""
         found = self._states.get((need, namespace))
         if found is None:
-            found = self._states[need, namespace] = self._look_up(need, namespace)
+            found = self._states[need, namespace] = self._read_state(need, namespace)
         return found
 
-    def _look_up(self, need: WatchSpec, namespace: str) -> Served:
+    def _read_state(self, need: WatchSpec, namespace: str) -> Served:
         if self.lookup(need.kind) is None:
             return Served.UNSERVED
-        informer = next((informer for informer in self._feeds(need.kind.versionless) if informer.need == need), None)
+        informer = next(
+            (informer for informer in self._informers_of(need.kind.versionless) if informer.need == need), None
+        )
         return _SERVED[informer.state_in(namespace)] if informer is not None else Served.PENDING
 
 
-class _From:
-    def __init__(self, world: Cache, namespace: str) -> None:
-        self.world, self.namespace = world, namespace
+class _NamespaceView:
+    def __init__(self, cache: Cache, namespace: str) -> None:
+        self.cache, self.namespace = cache, namespace
 
     def info(self, kind: Kind) -> KindInfo:
-        return self.world.info(kind, self.namespace)
+        return self.cache.info(kind, self.namespace)
 
     def state_of(self, observe: Observe) -> Served:
-        return self.world.state_of(observe, self.namespace)
+        return self.cache.state_of(observe, self.namespace)
 
 
-def _offers(informer: Informer, version: str, *, partial: bool) -> bool:
+def _serves(informer: Informer, version: str, *, partial: bool) -> bool:
     return version in {"", informer.need.kind.version} and (partial or not informer.need.metadata_only)
 
 
-def _believed(stores: list[Store]) -> list[Store]:
-    """Those that are kept up to date; where none is, those that know what was."""
+def _synced_or_all(stores: list[Store]) -> list[Store]:
+    """The synced stores; if there are none, all of them, with the objects that they held last."""
     return [store for store in stores if store.state is State.SYNCED] or stores
 
 
-def _schema(schema: Any) -> Mapping[str, Any] | None:
+def _mapping(schema: Any) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) and schema else None

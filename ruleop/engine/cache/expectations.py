@@ -1,19 +1,19 @@
-"""Read your own writes: a CR is not planned from stores that are older than what ruleop wrote for it last.
+"""Read your own writes: a CR is not planned from stores that are older than ruleop's last writes for it.
 
-A store is always a little behind the server. What was written is in it all the same, because the answer to each write
-is put there at once, what was found gone is taken out at once, and neither is overtaken by what the watch still has to
-tell (`ruleop.kube.watch.store`). What remains:
+A store is always slightly behind the API server. It contains ruleop's own writes nevertheless: the response to each
+write is put into it at once, an object that turned out to be deleted is removed from it at once, and older events of
+the watch overwrite neither (`ruleop.kube.watch.store`). Two cases remain:
 
-- A store that is made anew (its kind came back, the rules changed) knows nothing of answers. Its first list is a
-  consistent read, but what answers it may be another API server, which is behind.
-- A write whose answer was lost. It is read live by the executor, and what was read is put into the store like an
-  answer. If it takes effect later still, the store is older than it, and nobody knows; then each write made from the
-  older state is refused by its preconditions (a create by the name, all others by uid and resourceVersion), read live,
-  and planned again.
+- A new store (its kind is served again, or the rules changed) holds no responses. Its first list is a consistent read,
+  but another API server that is behind may answer it.
+- The response to a write was lost. The executor reads the object live and puts it into the store like a response. If
+  the write takes effect after that read, the store is older than the write, and this cannot be detected. Each write
+  planned from the older state is then rejected by its preconditions (a create by the name, all others by uid and
+  resourceVersion), and the object is read live and planned again.
 
-So the versions of the last answers are kept for each CR until the watch itself has reached them, and a CR whose stores
-are behind waits. Nobody waits for ever: resourceVersions go back when a backup is restored, and then what was written
-is gone. Time is an argument.
+So the resourceVersions of the last responses are kept for each CR until the watch has reached them, and a CR whose
+stores are behind waits. The wait has a limit: when a backup of etcd is restored, resourceVersions go back, and the
+written objects no longer exist. Time is an argument.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import ObjectKey
 
-FIRST, LONGEST = 0.05, 5.0  # seconds between looks; each change that comes brings one about anyway
-PATIENCE = 60.0
+FIRST, LONGEST = 0.05, 5.0  # seconds between checks; each change of a watched object triggers one, too
+PATIENCE = 60.0  # seconds that a CR waits for its stores
 
 
 class Stores(Protocol):
     def is_at_least(self, key: ObjectKey, version: str) -> bool:
-        """Whether the object's store holds that version of it, or knows what became of it since. True where no store
-        would hold it."""
+        """Whether the object's stores hold this version or a later one, or know that it was deleted since. True if no
+        store is responsible for the object."""
         ...
 
     def has_seen(self, key: ObjectKey, version: str) -> bool:
-        """Whether its watch has got that far; what is then in the store came from there, and stays."""
+        """Whether the watches of the object's stores have reached this version. From then on the stores cannot be
+        older."""
         ...
 
 
 class Expectations:
-    """Of one CR."""
+    """The versions that the stores have to reach before one CR is planned again."""
 
-    __slots__ = ("_looks", "_since", "_versions")
+    __slots__ = ("_checks", "_since", "_versions")
 
     def __init__(self) -> None:
         self._versions: dict[ObjectKey, str] = {}
         self._since: float | None = None
-        self._looks = 0
+        self._checks = 0
 
     def __bool__(self) -> bool:
         return bool(self._versions)
@@ -57,7 +58,7 @@ class Expectations:
         self._versions.update(versions)
 
     def wait(self, stores: Stores, now: float) -> float | None:
-        """Seconds until the next look; None if nothing is to be waited for (any longer)."""
+        """Seconds until the next check; None if the stores are recent enough, or the wait has lasted too long."""
         behind = False
         for key, version in list(self._versions.items()):
             if stores.has_seen(key, version):
@@ -65,13 +66,13 @@ class Expectations:
             elif not stores.is_at_least(key, version):
                 behind = True
         if not behind:
-            self._since, self._looks = None, 0
+            self._since, self._checks = None, 0
             return None
         if self._since is None:
             self._since = now
         if now - self._since >= PATIENCE:
             self._versions.clear()
-            self._since, self._looks = None, 0
+            self._since, self._checks = None, 0
             return None
-        self._looks += 1
-        return min(LONGEST, FIRST * 2.0 ** min(self._looks - 1, 20))
+        self._checks += 1
+        return min(LONGEST, FIRST * 2.0 ** min(self._checks - 1, 20))

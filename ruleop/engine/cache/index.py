@@ -1,5 +1,4 @@
-"""Which CRs an event concerns. An event carries identity only, so all that is kept here is which CR belongs to a label,
-a name or a selector."""
+"""Maps a changed object to the CRs that it concerns: by ruleop's label, by name, or by selector."""
 
 from __future__ import annotations
 
@@ -17,56 +16,55 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """For one watched kind. The engine says what each CR observes after each pass; events ask."""
+    """The index of one watched kind. Each pass updates the entry of its CR; events are looked up."""
 
     def __init__(self) -> None:
         self._part_of: dict[str, Request] = {}
         self._targets: dict[Request, tuple[str, tuple[Target, ...]]] = {}
-        self._observers: dict[_Place, set[Request]] = {}
+        self._observers: dict[_IndexKey, set[Request]] = {}
 
-    def keep(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> None:
-        wanted = (part_of, tuple(targets))
-        if self._targets.get(request) == wanted:
+    def update(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> None:
+        entry = (part_of, tuple(targets))
+        if self._targets.get(request) == entry:
             return
-        self.forget(request)
-        self._targets[request] = wanted
+        self.remove(request)
+        self._targets[request] = entry
         self._part_of[part_of] = request
-        for target in wanted[1]:
-            self._observers.setdefault(_place(target), set()).add(request)
+        for target in entry[1]:
+            self._observers.setdefault(_index_key(target), set()).add(request)
 
-    def forget(self, request: Request) -> None:
+    def remove(self, request: Request) -> None:
         part_of, targets = self._targets.pop(request, ("", ()))
         if self._part_of.get(part_of) == request:
             del self._part_of[part_of]
         for target in targets:
-            place = _place(target)
-            observers = self._observers.get(place, set())
+            key = _index_key(target)
+            observers = self._observers.get(key, set())
             observers.discard(request)
-            if not observers:  # names come and go with CRs, and must not be kept for ever
-                self._observers.pop(place, None)
+            if not observers:  # names change with the CRs, so empty entries would accumulate
+                self._observers.pop(key, None)
 
     def owner_of(self, labels: Mapping[str, str]) -> Request | None:
-        """The CR whose child carries these labels. A label that matches no known CR is nobody's."""
+        """The CR whose child has these labels; None if no known CR matches."""
         return self._part_of.get(labels.get(PART_OF, ""))
 
     def observers_of(self, obj: Object) -> set[Request]:
-        """The CRs that observe an object, as it is or as it was."""
+        """The CRs that observe an object. For a change, it is called with the old and with the new object."""
         key, labels = ObjectKey.of(obj), labels_of(obj)
         found: set[Request] = set()
         for namespace in (key.namespace, None):
             found |= self._observers.get((key.group_kind, namespace, key.name), set())
-            # A selector is filed under one of its labels, the last one; the others are looked at when the CR is
-            # planned.
+            # A selector is indexed by its last label only; planning compares the others.
             for pair in (*labels.items(), None):
                 found |= self._observers.get((key.group_kind, namespace, pair), set())
         return found
 
 
-_Place: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
+_IndexKey: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
 """Kind, namespace, and a name, a label, or None for all."""
 
 
-def _place(target: Target) -> _Place:
+def _index_key(target: Target) -> _IndexKey:
     if target.name is not None:
         return target.kind, target.namespace, target.name
     return target.kind, target.namespace, target.labels[-1] if target.labels else None

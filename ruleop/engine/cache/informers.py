@@ -1,7 +1,7 @@
-"""What is watched: one informer for each thing that the rules need, and one store for each namespace of an informer.
+"""The informers: one for each `WatchSpec` that the rules need, with one store per watched namespace.
 
-A kind that the cluster does not serve yet is not an error: its informer reports it and waits. When the kind is served,
-or its scope changes, the informer gets a new watch.
+A kind that the cluster does not serve yet is not an error: its informer has the state `UNSERVED` and no watch. Once
+the kind is served, or its scope changes, the informer gets a new watch.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from ruleop.kube.client.client import Client
     from ruleop.schema.table import ResourceInfo
 
-WORST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
+WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """A kind to be watched, and as much of it as the rules look at."""
+    """The kind to watch, and the part of its objects that the rules read."""
 
     kind: Kind
     labels: str = ""
     fields: str = ""
-    namespace: str = ""  # '' is: all that the operator may look at
+    namespace: str = ""  # '': all namespaces of the operator
     metadata_only: bool = False
 
 
 class Informer:
-    """The stores of one need."""
+    """The watches of one `WatchSpec`, each with its store."""
 
     def __init__(self, need: WatchSpec) -> None:
         self.need = need
@@ -49,10 +49,10 @@ class Informer:
         if not self.watchers:
             return State.UNSERVED
         states = {watcher.store.state for watcher in self.watchers}
-        return next(state for state in WORST if state in states)
+        return next(state for state in WORST_FIRST if state in states)
 
     def state_in(self, namespace: str) -> State:
-        """For objects of this namespace; '': for all."""
+        """The state of the watch of this namespace; without one, the worst state of all watches."""
         for watcher in self.watchers if namespace else ():
             if watcher.store.source.namespace == namespace:
                 return watcher.store.state
@@ -71,7 +71,7 @@ class Informer:
             yield from store.entries()
 
     def store_of(self, key: ObjectKey) -> Store | None:
-        """The store in which an object is, or would be."""
+        """The store that is responsible for an object, whether it exists or not."""
         for watcher in self.watchers:
             if watcher.store.source.namespace in {"", key.namespace}:
                 return watcher.store
@@ -79,8 +79,8 @@ class Informer:
 
 
 class Informers:
-    """All informers. `changed` is called for each change, with the informer that it came through; `stirred` when the
-    state of an informer changes."""
+    """All informers. `changed` is called for each change of an object, `state_changed` when the state of an informer
+    changes."""
 
     def __init__(
         self,
@@ -89,46 +89,46 @@ class Informers:
         namespaces: tuple[str, ...],
         *,
         changed: Callable[[Informer, Change], None],
-        stirred: Callable[[Informer], None],
+        state_changed: Callable[[Informer], None],
         needed: Callable[[GroupKind], Iterable[str]] = lambda _: READ,
     ) -> None:
-        """`needed` gives the verbs that the rules need on a kind, for the log: a watch is the first that a missing
-        permission stops."""
+        """`needed` returns the verbs that the rules need on a kind. A watch that is denied logs them, because it is
+        the first request that a missing permission affects."""
         self.client = client
         self.lookup = lookup
         self.namespaces = namespaces or ("",)
         self.changed = changed
-        self.stirred = stirred
+        self.state_changed = state_changed
         self.needed = needed
         self.informers: dict[WatchSpec, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    def want(self, needs: Iterable[WatchSpec]) -> None:
-        """Watches these and nothing else. What is watched already goes on undisturbed."""
-        wanted = dict.fromkeys(needs)
-        for need in [need for need in self.informers if need not in wanted]:
+    def watch(self, needs: Iterable[WatchSpec]) -> None:
+        """Starts and stops watches so that exactly these remain. Those that run already are not restarted."""
+        specs = dict.fromkeys(needs)
+        for need in [need for need in self.informers if need not in specs]:
             self._end(self.informers.pop(need))
-        for need in wanted:
+        for need in specs:
             if need not in self.informers:
                 self.informers[need] = Informer(need)
                 self._begin(self.informers[need])
 
-    def look_again(self) -> None:
-        """After discovery: kinds may have come, gone, or changed their scope."""
+    def update_resources(self) -> None:
+        """Restarts the informers whose kind became served or unserved, or changed its scope, in the last discovery."""
         for informer in self.informers.values():
             if self.lookup(informer.need.kind) != informer.resource:
                 self._end(informer)
                 self._begin(informer)
-                self.stirred(informer)
+                self.state_changed(informer)
 
     def wake(self) -> None:
         for informer in self.informers.values():
             for watcher in informer.watchers:
                 watcher.wake()
 
-    def _regained(self) -> None:
-        """The server answers one watch again after it had not: then it will answer the others, whose turn may be a
-        minute away."""
+    def _connection_regained(self) -> None:
+        """Called when one watch reaches the API server again. The others then retry at once: their backoff may be up to
+        a minute."""
         for informer in self.informers.values():
             for watcher in informer.watchers:
                 if watcher.cut_off:
@@ -148,10 +148,13 @@ class Informers:
         for namespace in namespaces:
             source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
             watcher = Watcher(
-                self.client, source, regained=self._regained, needed=lambda: self.needed(need.kind.versionless)
+                self.client,
+                source,
+                regained=self._connection_regained,
+                needed=lambda: self.needed(need.kind.versionless),
             )
             watcher.store.subscribe(lambda change, informer=informer: self.changed(informer, change))  # type: ignore[misc]
-            watcher.store.subscribe_state(lambda _store, informer=informer: self.stirred(informer))  # type: ignore[misc]
+            watcher.store.subscribe_state(lambda _store, informer=informer: self.state_changed(informer))  # type: ignore[misc]
             informer.watchers.append(watcher)
             watcher.start()
 

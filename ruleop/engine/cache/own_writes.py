@@ -1,9 +1,9 @@
-"""Changes that may be the echo of a write which is not answered yet.
+"""Distinguishes watch events that ruleop's own writes cause from changes by others.
 
-The watch may bring what we wrote before the answer does. Taken for somebody else's change, it would have the CR looked
-at once more, for nothing. So what comes about an object that is just being written is kept until the answer tells which
-of it is the echo, and the rest is told then. Whom it concerns is busy with that very write, and would not have looked
-earlier.
+The watch may deliver a write before its response arrives. Mistaken for a change by others, it would cause a needless
+reconcile. So events about an object that is being written are held until the response arrives. Its resourceVersion
+identifies ruleop's own write; the other events are reported then. That delays nothing: the CR that they concern is
+busy with that write until then.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class OwnWrites:
 
     @contextmanager
     def writing(self, key: ObjectKey) -> Iterator[Write]:
-        """While the write is under way. Whoever writes says what was answered; without an answer, all that came is
-        told."""
+        """Holds events about an object during a write. The caller passes the version of the response to
+        `Write.answered`; without one, all events are reported at the end."""
         write = self._writes.setdefault(key, Write())
         write.under_way += 1
         try:
@@ -35,28 +35,29 @@ class OwnWrites:
                 del self._writes[key]
                 write.end()
 
-    def keep(self, key: ObjectKey, version: int, tell: Callable[[], None]) -> bool:
-        """Whether the change may be an echo, and is reported later if it is not. `version`: 0 for a deletion."""
+    def hold(self, key: ObjectKey, version: int, report: Callable[[], None]) -> bool:
+        """Whether the change may be ruleop's own write. If it is not, `report` is called after the write. `version` is
+        0 for a deletion."""
         write = self._writes.get(key)
         if write is not None:
-            write.kept.append((version, tell))
+            write.held.append((version, report))
         return write is not None
 
 
 class Write:
-    """Of one object. Two CRs that want the same one may both be at it."""
+    """The running writes of one object: two CRs with the same child may write it concurrently."""
 
-    __slots__ = ("answers", "kept", "under_way")
+    __slots__ = ("answers", "held", "under_way")
 
     def __init__(self) -> None:
         self.under_way = 0
         self.answers: set[int] = set()
-        self.kept: list[tuple[int, Callable[[], None]]] = []
+        self.held: list[tuple[int, Callable[[], None]]] = []
 
     def answered(self, version: int) -> None:
         self.answers.add(version)
 
     def end(self) -> None:
-        for version, tell in self.kept:
+        for version, report in self.held:
             if version not in self.answers or not version:
-                tell()
+                report()

@@ -1,6 +1,8 @@
-"""What the API server publishes of kinds whose definition cannot be read: those of an aggregated API, and, for an
-operator without the right to read CustomResourceDefinitions, every kind that is not Kubernetes' own. Without it, a
-write would name fields that the server refuses, and lists would be merged as if they had no keys."""
+"""Fetches the OpenAPI schemas of kinds whose CRD cannot be read.
+
+These are the kinds of aggregated APIs and, if the operator must not read CRDs, all kinds that are not built in. Without
+a schema, writes would contain fields that the API server rejects, and lists would be merged as if they had no keys.
+"""
 
 from __future__ import annotations
 
@@ -19,68 +21,66 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind
     from ruleop.kube.client.discovery import Discovery
 
-FIRST_PAUSE, LONGEST_PAUSE = (
-    0.1,
-    60.0,
-)  # seconds between looks: the server is some seconds late with a new kind's schema
-LONGEST_LOOK = 10.0  # seconds: a server behind the API server may not answer
-PATIENCE = 5  # looks for which CRs wait, 3 s in all; an aggregated API may have no schemas at all
+# Seconds between attempts. The API server publishes the schema of a new kind with a delay of some seconds.
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0
+TIMEOUT = 10.0  # seconds: the server of an aggregated API may not respond
+ATTEMPTS_AWAITED = 5  # CRs wait for these, 3 s in total; an aggregated API may publish no schemas at all
 
 
 class PublishedSchemas:
-    def __init__(self, discovery: Discovery, world: Cache) -> None:
+    def __init__(self, discovery: Discovery, cache: Cache) -> None:
         self.discovery = discovery
-        self.world = world
-        self.wanted = asyncio.Event()  # somebody waits for what was never looked for
-        self._looked: dict[Kind, int] = {}  # how often, in vain
+        self.cache = cache
+        self.fetch_needed = asyncio.Event()  # set when a schema is needed that was never requested
+        self._attempts: dict[Kind, int] = {}  # failed attempts since the kind has been missing
 
-    def known_of(self, kinds: Iterable[Kind]) -> bool:
-        """Whether all is known of these that there is, as far as it is worth waiting for. If not, it is looked for."""
+    def is_known(self, kinds: Iterable[Kind]) -> bool:
+        """Whether the CRs need not wait for schemas of these kinds: each is known, or was requested without success.
+        Requests those that never were."""
         missing = self.missing(kinds)
-        if any(kind not in self._looked for kind in missing):
-            self.wanted.set()
-        return all(self._looked.get(kind, 0) >= PATIENCE for kind in missing)
+        if any(kind not in self._attempts for kind in missing):
+            self.fetch_needed.set()
+        return all(self._attempts.get(kind, 0) >= ATTEMPTS_AWAITED for kind in missing)
 
     def missing(self, kinds: Iterable[Kind]) -> list[Kind]:
-        """Kinds that are served, and of which nothing is known yet."""
-        return [kind for kind in dict.fromkeys(kinds) if self._foreign(kind) and kind not in self.world.published]
+        """The kinds among these that are served and whose schema is not known."""
+        return [kind for kind in dict.fromkeys(kinds) if self._needs_fetch(kind) and kind not in self.cache.published]
 
     def pause(self, kinds: Iterable[Kind]) -> float | None:
-        """Seconds until the next look at what is missing of these; None if nothing is. What is not missing any more,
-        because it is known, not served or not wanted, is looked for as if for the first time, should it be missing
-        again."""
+        """Seconds until the next attempt for those of these kinds that are missing; None if none is. The attempts for
+        other kinds are reset, so that a kind which is missing again later is requested often at first."""
         missing = self.missing(kinds)
-        self._looked = {kind: self._looked[kind] for kind in missing if kind in self._looked}
-        looks = [self._looked.get(kind, 0) for kind in missing]
-        return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(*looks, 20)) if looks else None
+        self._attempts = {kind: self._attempts[kind] for kind in missing if kind in self._attempts}
+        attempts = [self._attempts.get(kind, 0) for kind in missing]
+        return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(*attempts, 20)) if attempts else None
 
-    async def look(self, kind: Kind) -> bool:
-        """Asks for this one, after a refresh of discovery. True when something new is known."""
-        if not self._foreign(kind):
+    async def fetch(self, kind: Kind) -> bool:
+        """Fetches the schema of one kind, after a refresh of discovery. Whether it is new or has changed."""
+        if not self._needs_fetch(kind):
             return False
-        looked = self._looked[kind] = self._looked.get(kind, 0) + 1
+        attempts = self._attempts[kind] = self._attempts.get(kind, 0) + 1
         try:
-            async with asyncio.timeout(LONGEST_LOOK):
+            async with asyncio.timeout(TIMEOUT):
                 document = await self.discovery.openapi(kind.group, kind.version)
         except (ApiError, TimeoutError) as error:
             if not isinstance(error, ApiError) or error.problem is Problem.FORBIDDEN:
-                looked = self._looked[kind] = max(PATIENCE, looked)
+                attempts = self._attempts[kind] = max(ATTEMPTS_AWAITED, attempts)
             log = structlog.get_logger()
-            (log.warning if looked in {1, PATIENCE} else log.debug)(
+            (log.warning if attempts in {1, ATTEMPTS_AWAITED} else log.debug)(
                 "no schema", kind=str(kind), error=str(error) or "no answer"
             )
             return False
         schema, shape = (document.schema(kind), document.shape(kind)) if document is not None else (None, None)
-        if schema is None or shape is None or self.world.published.get(kind) is schema:
+        if schema is None or shape is None or self.cache.published.get(kind) is schema:
             return False
-        self.world.published[kind], self.world.shapes[kind] = schema, shape
-        self.world.forget()
+        self.cache.published[kind], self.cache.shapes[kind] = schema, shape
+        self.cache.invalidate()
         return True
 
-    def known(self) -> list[Kind]:
-        """What was learned in this way, to be looked at again now and then: nobody tells when it changes."""
-        return [kind for kind in self.world.published if self._foreign(kind)]
+    def fetched(self) -> list[Kind]:
+        """The kinds whose schemas were fetched. They are fetched again periodically: no watch reports changes."""
+        return [kind for kind in self.cache.published if self._needs_fetch(kind)]
 
-    def _foreign(self, kind: Kind) -> bool:
-        known = builtin_shape(kind) is not None or kind.versionless in self.world.definitions
-        return not known and self.world.lookup(kind) is not None
+    def _needs_fetch(self, kind: Kind) -> bool:
+        known = builtin_shape(kind) is not None or kind.versionless in self.cache.definitions
+        return not known and self.cache.lookup(kind) is not None

@@ -1,5 +1,5 @@
-"""What has to be watched for the rules to be kept, and no more: children by our label, observed resources by the
-constant part of their selector."""
+"""The watches that the rules need: children by ruleop's label, observed resources by the constant part of their
+selector."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from ruleop.kinds import GroupKind, Kind
     from ruleop.rules import Observe, Rule, Selector
 
-CHILD_LABELS = PART_OF  # whatever its value
+CHILD_LABELS = PART_OF  # any value
 
 
 def child_needs(
     rules: Iterable[Rule], remembered: frozenset[GroupKind], preferred: dict[GroupKind, Kind]
 ) -> Iterator[WatchSpec]:
-    """The kinds that the rules make, in each version that they write, and those that they made once. What is live is
-    compared with what is wanted, so both have to be of one version: another may call a field by another name."""
+    """The kinds of children that the rules write, in each version that they write, and those that earlier rules wrote
+    according to the inventory. The live object and the desired one are compared in one version, because field names
+    may differ between versions."""
     children = [child for rule in rules for child in rule.every_child()]
     made = dict.fromkeys(kind for child in children for kind in sorted(child.kinds))
     for kind in made:
@@ -39,8 +40,8 @@ def child_need(kind: Kind) -> WatchSpec:
 
 
 def observe_need(observe: Observe) -> WatchSpec:
-    """A fixed name in a fixed namespace is watched alone; of a selector, what is the same for every CR goes to the
-    server."""
+    """A constant name is watched with a field selector, a constant namespace alone. Of a selector, the terms that are
+    the same for each CR are sent to the API server."""
     namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
     if observe.name is not None:
         name = observe.name.constant
@@ -50,22 +51,22 @@ def observe_need(observe: Observe) -> WatchSpec:
     return WatchSpec(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
 
 
-def asks_for_kinds(said: Any) -> bool:
-    """Whether a rule, or a part of one, reads `has_kind`. What that says is told by no watch."""
-    if isinstance(said, (Expression, StringTemplate, TextTemplate, Tree)):
-        return "has_kind" in said.names
-    if is_dataclass(said):
-        said = tuple(getattr(said, field.name) for field in fields(said))
-    elif isinstance(said, Mapping):
-        said = tuple(said.values())
-    return isinstance(said, tuple) and any(map(asks_for_kinds, said))
+def uses_has_kind(part: Any) -> bool:
+    """Whether a rule, or a part of one, calls `has_kind`. No watch reports when its result changes."""
+    if isinstance(part, (Expression, StringTemplate, TextTemplate, Tree)):
+        return "has_kind" in part.names
+    if is_dataclass(part):
+        part = tuple(getattr(part, field.name) for field in fields(part))
+    elif isinstance(part, Mapping):
+        part = tuple(part.values())
+    return isinstance(part, tuple) and any(map(uses_has_kind, part))
 
 
 def constant_labels(selector: Selector | None) -> str:
     if selector is None:
         return ""
     terms = [f"{key}={value.constant}" for key, value in selector.match_labels.items() if value.constant is not None]
-    # A label whose value differs from CR to CR has at least to be there.
+    # A label whose value differs between CRs has to exist at least.
     terms += [key for key, value in selector.match_labels.items() if value.constant is None]
     for each in selector.match_expressions:
         values = [value.constant for value in each.values]

@@ -1,4 +1,4 @@
 """The operator as a whole: start and stop order, rules and their reload, discovery, the inventory, readiness.
 
-Puts the other wings together; none of them knows it.
+Connects the other parts of the engine; none of them imports it.
 """

@@ -1,6 +1,6 @@
 """Metrics of current state: queue depths, ages, sizes, CRs by condition. They are computed for each scrape: a scraper
-asks twice a minute and the state changes all the time. So nothing has to be kept up to date, and nothing that is gone
-leaves a series.
+asks twice a minute, and the state changes all the time. So no gauge has to be updated, and no series of a deleted kind
+remains.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ GAUGES = {
     "ruleop_failing": ("CRs whose last reconcile failed, waiting to be retried.", ("controller",)),
     "ruleop_resources": ("CRs by the reason of their condition Ready.", ("controller", "reason")),
     "ruleop_children": (
-        ("Children (entries of a rule, for one CR) by state: "
-        "ready, progressing, waiting, failed, refused, unwanted or terminating."),
+        (
+            "Children (entries of a rule, for one CR) by state: "
+            "ready, progressing, waiting, failed, refused, unwanted or terminating."
+        ),
         ("controller", "state"),
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),

@@ -66,7 +66,7 @@ class ControllerSet:
         self.leading = False
         self.log = structlog.get_logger()
         self.unserved_kinds = UnservedKinds()
-        self.settled = asyncio.Event()  # set when it becomes settled; cleared by who waits for it
+        self.settled = asyncio.Event()  # set when it becomes settled; cleared by the task that waits for it
         self._pause_end: asyncio.TimerHandle | None = None
         self._stopping: set[asyncio.Task[None]] = set()
 
@@ -90,7 +90,7 @@ class ControllerSet:
     def _set_rules(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Controller | None:
         controller = self.controllers.get(kind) or self._add_controller(rules[0].kind)
         before = controller.digests
-        self.status_schemas.look(rules, self.cache)
+        self.status_schemas.report(rules, self.cache)
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
         controller.workers.limit = self.max_concurrent or max(
             (rule.max_concurrent for rule in rules), default=controller.workers.limit
@@ -103,7 +103,7 @@ class ControllerSet:
         return controller
 
     def add_without_rules(self, kind: Kind) -> None:
-        """For a kind whose watch was removed while no operator ran: its CRs may carry the finalizer."""
+        """Adds a kind whose watch was removed while no operator ran: its CRs may carry the finalizer."""
         self._add_controller(kind)
         self.update_watches()
         self.open_workers()
@@ -149,7 +149,7 @@ class ControllerSet:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it leads, and no pause is left."""
+        """Whether this process leads and the pause is over."""
         return self.leading and self._pause_end is None
 
     def reject(self, errors: ProjectErrors) -> None:
@@ -171,7 +171,7 @@ class ControllerSet:
         for controller in self.controllers:
             controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
-        self.informers.want(needs)
+        self.informers.watch(needs)
         informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
             self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
@@ -182,7 +182,7 @@ class ControllerSet:
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.rules):
                 _add(self.cache.observed, informers[need])
-        self.cache.forget()
+        self.cache.invalidate()
         self.unserved_kinds.report(informers.values(), self.controllers)
 
     def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
@@ -203,9 +203,9 @@ class ControllerSet:
 
     def verbs(self, kind: GroupKind) -> frozenset[str]:
         """The verbs that the operator needs on a kind."""
-        wanted = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
+        needed = verbs((rule for controller in self.controllers for rule in controller.rules), kind)
         left = any(kind in self.inventory.of(each).children for each in self.controllers.by_kind)
-        return wanted | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
+        return needed | frozenset(LEFT if left else WATCHED if kind in self.controllers.by_kind else READ)
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
@@ -221,11 +221,11 @@ class ControllerSet:
         forbidden."""
         for controller in self.controllers:
             synced = self.cache.is_synced(controller.kind.versionless)
-            controller.workers.open(self.leading and synced and self.schemas.known_of(controller.kinds()))
+            controller.workers.open(self.leading and synced and self.schemas.is_known(controller.kinds()))
 
     def state_changed(self, informer: Informer) -> None:
         """Called when a store is synced, or when its kind becomes unserved or forbidden."""
-        self.cache.forget()
+        self.cache.invalidate()
         self.unserved_kinds.report(self.informers.informers.values(), self.controllers)
         were_open = [controller for controller in self.controllers if controller.workers.is_open]
         self.open_workers()

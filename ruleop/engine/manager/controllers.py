@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.engine.cache.watch_specs import CHILD_LABELS, asks_for_kinds
+from ruleop.engine.cache.watch_specs import CHILD_LABELS, uses_has_kind
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Urgency
 
@@ -50,9 +50,9 @@ class Controller:
         """The kinds that it writes: of its CRs and their children."""
         return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
 
-    def asks_for_kinds(self) -> bool:
+    def uses_has_kind(self) -> bool:
         """Whether a rule depends on which kinds the cluster serves."""
-        return asks_for_kinds(self.rules)
+        return uses_has_kind(self.rules)
 
 
 class Controllers:

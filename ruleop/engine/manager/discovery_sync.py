@@ -65,10 +65,10 @@ class DiscoverySync:
             else:
                 self.cache.definitions.pop(kind, None)
                 self._deleted.add(kind)
-            self.cache.forget()
+            self.cache.invalidate()
             controllers = self.controller_set.controllers
             if (controller := controllers.get(kind)) is not None and change.outside_status:
-                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                self.controller_set.status_schemas.report(controller.rules, self.cache)
                 controllers.enqueue_all(controller, f"the CRD of {kind} changed")
         self._refreshing.set()
 
@@ -105,7 +105,7 @@ class DiscoverySync:
                 self._refreshing.set()
                 continue
             last_error = ""
-            if wait is not None and (known := self.schemas.known()):
+            if wait is not None and (known := self.schemas.fetched()):
                 await self._fetch_schemas(known)
 
     def _is_outdated(self) -> bool:
@@ -126,7 +126,7 @@ class DiscoverySync:
         """The watched kinds; and if a rule calls `has_kind`, whose arguments may be computed, all that have or had a
         CRD."""
         yield from (need.kind for need in self.informers.informers)
-        if not any(controller.asks_for_kinds() for controller in self.controller_set.controllers):
+        if not any(controller.uses_has_kind() for controller in self.controller_set.controllers):
             return
         for kind, definition in self.cache.definitions.items():
             yield from (Kind(kind.group, version.name, kind.kind) for version in definition.versions)
@@ -135,8 +135,8 @@ class DiscoverySync:
     def _apply(self, difference: Difference) -> None:
         """Updates the watches after kinds appeared, disappeared or changed."""
         if difference:
-            self.cache.forget()
-            self.informers.look_again()
+            self.cache.invalidate()
+            self.informers.update_resources()
             self.controller_set.update_watches()
             self.controller_set.open_workers()
         for kind in difference.gone:
@@ -144,7 +144,7 @@ class DiscoverySync:
             if controller is not None and kind != controller.kind:  # children may refer to their owners by this version
                 self.controller_set.controllers.enqueue_all(controller, f"{kind} is no longer served")
         for controller in self.controller_set.controllers if difference.appeared or difference.gone else ():
-            if controller.asks_for_kinds():
+            if controller.uses_has_kind():
                 self.controller_set.controllers.enqueue_all(controller, "the served kinds changed")
 
     # -- schemas -------------------------------------------------------------------------------------------------------
@@ -155,8 +155,8 @@ class DiscoverySync:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.schemas.pause(self._written_kinds())):
-                    await self.schemas.wanted.wait()
-            self.schemas.wanted.clear()
+                    await self.schemas.fetch_needed.wait()
+            self.schemas.fetch_needed.clear()
             if missing := self.schemas.missing(self._written_kinds()):
                 await self._fetch_schemas(missing)
 
@@ -170,9 +170,9 @@ class DiscoverySync:
             self.log.warning("discovery failed; will retry", error=str(error))
             await asyncio.sleep(RETRY_INTERVAL)
             return
-        for has_changed in asyncio.as_completed([self.schemas.look(kind) for kind in kinds]):
+        for has_changed in asyncio.as_completed([self.schemas.fetch(kind) for kind in kinds]):
             for controller in self.controller_set.controllers if await has_changed else ():
-                self.controller_set.status_schemas.look(controller.rules, self.cache)
+                self.controller_set.status_schemas.report(controller.rules, self.cache)
                 self.controller_set.controllers.enqueue_all(controller, "schemas were published")
             self.controller_set.open_workers()
 

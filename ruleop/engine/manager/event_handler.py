@@ -49,7 +49,7 @@ class EventHandler:
         # first changed may have read the old object from the second. So a change in either queues owner and observers.
         if change.origin is not Origin.WRITE:
             enqueue = partial(self._enqueue_owners, change, cause, urgency)
-            if not self.own_writes.keep(change.key, change.new.version if change.new is not None else 0, enqueue):
+            if not self.own_writes.hold(change.key, change.new.version if change.new is not None else 0, enqueue):
                 enqueue()
         if observed:
             self._enqueue_observers(informer, change, cause, urgency)

@@ -1,4 +1,6 @@
-"""What the operator has to know if its rules change while it does not run: one ConfigMap, `<name>-inventory`.
+"""The inventory: what the operator has to know after its rules changed while it was not running.
+
+It is stored in one ConfigMap, `<name>-inventory`.
 
 For each watched kind: the kinds of children that its CRs have or had, so that children of a kind that the rules dropped
 are still found and pruned; whether its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions
@@ -107,11 +109,11 @@ class Inventory:
         return self.of(watched).conditions
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None:
-        """Returns when the ConfigMap says what the plan is about to make."""
+        """Returns when the ConfigMap contains the kinds and conditions that the plan is about to write."""
         await self.ensure(rule.kind.versionless, entry_of_plan(rule, plan))
 
     async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
-        """Returns when the ConfigMap contains at least this. Mostly it does already, and the call costs nothing."""
+        """Returns when the ConfigMap contains at least this. Usually it does already, and the call costs nothing."""
         if self.of(watched).covers(entry):
             return
         async with self._writing:  # if many wait here, the first writes for all
@@ -147,8 +149,8 @@ class Inventory:
         if written is not None:
             self._take(written)
             return True
-        # Somebody else wrote or deleted it: the caller tries again on top of it. What is known here is kept, because
-        # the other write may be an edit by hand; what is too much is removed later.
+        # Somebody else wrote or deleted it: the caller repeats its change on the result. The entries known here are
+        # kept, because the other write may be an edit by hand; obsolete ones are removed later.
         known = self.entries
         await self.load()
         self.entries = {

@@ -1,13 +1,12 @@
-"""Removes from the inventory what no CR has any more: once a leadership, and once after each reload.
+"""Removes obsolete entries from the inventory: once per leadership, and once after each reload.
 
-The inventory is written before it matters, so in time it says too much: kinds that the rules no longer create, a
-finalizer that no CR carries, conditions that no status shows, watches that were removed. That costs a watch each, and
-is no error, so it is checked at two moments only: when the pause after the start of leadership is over, and when the
-pause after a reload is. A watched kind is decided on when none of its CRs is queued, running or failing: a pass that
-started by other rules may be about to create an object of the very kind that has none.
+Entries are written before objects, so obsolete ones accumulate: kinds that the rules no longer create, a finalizer that
+is on no CR, conditions that are in no status, watches that were removed. Each costs a watch and does no other harm, so
+the inventory is checked only after the pause at the start of leadership and after the pause of a reload. The entry of a
+watched kind is decided when none of its CRs is queued, running or failing: a pass that started with the previous rules
+may be about to create an object of a kind that seems unused.
 
-The inventory may also say too little, where somebody edited or deleted the ConfigMap. What exists is recorded again
-first.
+Entries may also be missing, after somebody edited or deleted the ConfigMap. So existing objects are recorded first.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class InventoryCollector:
         return self.controller_set.is_settled and (controller is None or controller.is_quiet())
 
     def _remaining(self, kind: GroupKind) -> InventoryEntry:
-        """What of the entry has to stay."""
+        """The part of the entry that has to stay."""
         entry, controller = self.inventory.of(kind), self.controllers.get(kind)
         if not self._can_decide(controller):
             return entry
@@ -99,7 +98,7 @@ class InventoryCollector:
         )
 
     def _unrecorded(self, controller: Controller) -> InventoryEntry:
-        """What exists and is missing in the inventory."""
+        """Existing children and finalizers that are missing from the inventory."""
         kind = controller.kind.versionless
         if self.cache.primary[kind].state is not State.SYNCED:
             return InventoryEntry()
@@ -108,14 +107,14 @@ class InventoryCollector:
         return InventoryEntry(children, self._may_carry_finalizer(kind))
 
     def _may_exist(self, controller: Controller, child: GroupKind) -> bool:
-        informer = self.cache.children_feed(child)
+        informer = self.cache.child_informer(child)
         if informer is None or informer.state is State.UNSERVED:
             return not self._is_gone(child)
         return informer.state is not State.SYNCED or self._exists(controller, child)
 
     def _exists(self, controller: Controller, child: GroupKind) -> bool:
         """Whether a CR of the controller's kind has a child of this kind."""
-        informer, parents = self.cache.children_feed(child), self.cache.primary[controller.kind.versionless]
+        informer, parents = self.cache.child_informer(child), self.cache.primary[controller.kind.versionless]
         found = {entry.part_of for _, entry in informer.entries()} if informer is not None else set()
         owners = (Owner(controller.kind, key.namespace, key.name, "") for key, _ in parents.entries())
         return bool(found) and any(owner.part_of in found for owner in owners)
@@ -136,7 +135,7 @@ class InventoryCollector:
         )
 
     def _is_gone(self, kind: GroupKind) -> bool:
-        """Whether the cluster certainly has no such objects. A kind whose server does not answer, or that is defined
-        and not served yet, may have some."""
+        """Whether the cluster certainly has no objects of the kind. It may have some if the kind's server does not
+        respond, or if the kind is defined but not served yet."""
         stale = any(group == kind.group for group, _ in self.discovery.catalogue.stale)
         return self.discovery.get(kind) is None and not stale and kind not in self.cache.definitions

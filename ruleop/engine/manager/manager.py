@@ -118,7 +118,7 @@ class Manager:
         await probes.serve(health=self.options.health_address, metrics=self.options.metrics_address)
         await self.retry(self._connect)
         if self.options.leader_elect and not self.options.dry_run:
-            # Released after everything that writes has stopped: the next leader must be alone.
+            # Released after everything that writes has stopped: no two processes may write.
             stack.push_async_callback(self._release, self._join_election())
         else:
             self.controller_set.start_leading()
@@ -179,7 +179,7 @@ class Manager:
             self.lookup,
             self.options.namespaces,
             changed=self._changed,
-            stirred=self._state_changed,
+            state_changed=self._state_changed,
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
@@ -314,7 +314,7 @@ class Manager:
     def _state_changed(self, informer: Informer) -> None:
         self.controller_set.state_changed(informer)
 
-    # -- the parts ask -------------------------------------------------------------------------------------------------
+    # -- lookups -------------------------------------------------------------------------------------------------------
 
     def lookup(self, kind: Kind) -> ResourceInfo | None:
         found = self.discovery.get(kind)

@@ -115,7 +115,7 @@ class Reloader:
                 await asyncio.to_thread(self._watch)
                 await self.check()
             except Exception as error:
-                # To stop here would mean to run the old rules for ever, without a trace.
+                # If this task ended, the old rules would silently stay in force.
                 self.log.exception("reload failed with an internal error; keeping the previous rules")
                 self._digest_read = ""  # they are loaded again, whether they change or not
                 self._reject(
@@ -141,15 +141,15 @@ class Reloader:
                     await asyncio.sleep(QUIET_PERIOD)
         self._changed.clear()  # everything up to here is read now
 
-    # -- what is watched -----------------------------------------------------------------------------------------------
+    # -- watched folders -----------------------------------------------------------------------------------------------
 
     def _folder_identities(self) -> tuple[Identity | None, ...]:
         """Of the project's folders now: each can be deleted and created again, or be a link to another one."""
         return tuple(_identity(self.root / name) for name in ("", "watches.yaml", "templates", "crds"))
 
     def _is_current(self, place: Place) -> bool:
-        """Whether the watched folder is the one that exists. A watch ends with its folder, whose inode the next one can
-        get."""
+        """Whether the watched folder still exists. A watch ends with its folder, and a new folder of the same name can
+        have the same inode."""
         watch, identity = self._watches[place]
         alive = any(emitter.watch == watch and emitter.is_alive() for emitter in self._observer.emitters)
         return alive and identity == _identity(place.folder)
@@ -158,12 +158,12 @@ class Reloader:
         """Watches the project's folders as they are now, and no others."""
         self._identities = self._folder_identities()
         exists = self.root.is_dir()
-        wanted = places(self.root) if exists else ()
-        for place in [place for place in self._watches if place not in wanted or not self._is_current(place)]:
+        needed = places(self.root) if exists else ()
+        for place in [place for place in self._watches if place not in needed or not self._is_current(place)]:
             watch, _ = self._watches.pop(place)
             self._observer.unschedule(watch)
         problem = "" if exists else "no such folder"
-        for place in wanted:
+        for place in needed:
             if place not in self._watches:
                 identity = _identity(place.folder)
                 try:
@@ -180,7 +180,7 @@ class Reloader:
             self.log.warning(message, folder=str(self.root), error=problem)
         self._unwatchable = problem
 
-    # -- what is read --------------------------------------------------------------------------------------------------
+    # -- loading -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
         """Loads the project if its files changed, in a thread: a large project takes a while. The same errors are

@@ -1,7 +1,7 @@
 """Warns once about each kind that the rules need and the cluster does not serve, and logs when it is served.
 
-A kind that is not served is not an error: its CRD may be installed later, and nothing has to be done then. But a user
-who has forgotten it sees no CR reconciled, and no condition says why.
+A kind that is not served is not an error: its CRD may be installed later, and nothing has to be done then. But if
+the CRD is missing by mistake, no CR is reconciled, and no condition shows the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the queue holds: which CR to reconcile, and nothing about the event that led to it."""
+"""An item of the queue: which CR to reconcile, without the event that triggered it."""
 
 from __future__ import annotations
 

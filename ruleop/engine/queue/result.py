@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ruleop.engine.queue.triggers import RESYNC
 
-AT_ONCE = 0.001
+IMMEDIATELY = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Result:
     """Three cases: it failed, and is retried with backoff; it is requeued after a time; it is done."""
 
     failed: bool = False
-    again: float | None = None  # seconds until it is requeued
-    why: str = ""  # it is requeued, for the log; empty: for the same reason as this reconcile
+    requeue_after: float | None = None  # seconds until it is requeued
+    reason: str = ""  # for the log; empty: the triggers of this reconcile
 
     @property
     def result(self) -> str:
@@ -23,6 +23,6 @@ class Result:
         only for that is a success."""
         if self.failed:
             return "error"
-        if self.again is None or self.why == RESYNC:
+        if self.requeue_after is None or self.reason == RESYNC:
             return "success"
-        return "requeue" if self.again <= AT_ONCE else "requeue_after"
+        return "requeue" if self.requeue_after <= IMMEDIATELY else "requeue_after"

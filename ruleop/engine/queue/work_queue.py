@@ -52,8 +52,8 @@ MAX_STALE_TIMERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a failing key waits: doubling up to a cap, without an end. Giving up would leave a CR broken for
-    ever."""
+    """How long a failing key waits: doubling up to a cap, without a limit of attempts: otherwise a
+    temporary failure could become permanent."""
 
     first: float = 0.005
     cap: float = 300.0
@@ -91,7 +91,7 @@ class _FairQueue(Generic[Key]):
         group, keys = self.groups.popitem(last=False)
         next_ = keys.popitem(last=False)
         if keys:
-            self.groups[group] = keys  # at the end: it is the turn of the others
+            self.groups[group] = keys  # at the end: other groups come first
         return next_
 
     def next_since(self) -> float:

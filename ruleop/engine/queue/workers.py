@@ -55,7 +55,7 @@ class Workers:
         return self.queue.has_ready()
 
     def wake(self, request: Request) -> None:
-        """To write its status, which has waited long enough."""
+        """Queues a CR whose delayed status has to be written."""
         self.add(request, "status", Urgency.RETRY)
 
     def open(self, is_open: bool) -> None:
@@ -141,11 +141,11 @@ class Workers:
             self.log.exception("reconcile failed with an internal error; will retry", resource=str(request))
         finally:
             now = time.monotonic()
-            self.queue.done(request, now=now, failed=result.failed, requeue_after=result.again)
+            self.queue.done(request, now=now, failed=result.failed, requeue_after=result.requeue_after)
             if result.failed:
                 self.triggers.schedule(request, f"retry {self.queue.failures(request)}")
-            elif result.again is not None:
-                self.triggers.schedule(request, *((result.why,) if result.why else triggers))
+            elif result.requeue_after is not None:
+                self.triggers.schedule(request, *((result.reason,) if result.reason else triggers))
             self.metrics.reconciled(result.result, now - start)
 
 

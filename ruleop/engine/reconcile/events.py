@@ -1,4 +1,4 @@
-"""Events on a custom resource: recorded, and logged."""
+"""Records Events on a custom resource, and logs them."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""Carries out a plan: each action with its preconditions, independent ones at once, dependent ones in order.
+"""Carries out a plan: each action with its preconditions, independent ones concurrently, dependent ones in order.
 
-The plan was made from stores, which are always a little behind. So every write names what it was planned for (uid and
-resourceVersion), and what the server answers is put into the store at once, so that the next pass sees it. Where the
-server says that the world is another than planned (the object exists, has changed, is gone, or nobody knows what became
-of the request), the object is read live and the CR planned again; that is no failure. What the server refuses for good
-is a failure, and goes into the CR's condition.
+The plan was made from stores, which are always slightly behind the API server. So each write carries the uid and the
+resourceVersion that it was planned for, and the response is put into the store at once, so that the next pass sees it.
+If the response shows that the plan is outdated (the object exists, has changed or is gone), or the outcome of the
+request is unknown, the object is read live and the CR is planned again; this does not count as a failure. A permanent
+rejection is a failure, and is reported in the CR's conditions.
 
-Where a write may have happened although no good answer came, the live read tells. If the object is as it was planned
-for, the write did not happen, and a plan made at once would only repeat it: that is a failure like another, tried again
-with backoff.
+After a write with an unknown outcome, the live read decides. If the object is unchanged, the write did not happen, and
+a new plan would only repeat it: this is a failure, and is retried with backoff.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
     from ruleop.merge import FieldSet
 
 
-AT_ONCE = 8
-"""Concurrent writes of one CR. The client sends 16 at once, in the order in which they are asked for; if a CR with a
-thousand children asked for all of them, all others would wait for it."""
+MAX_CONCURRENT_WRITES = 8
+"""Concurrent writes of one CR. The client sends 16 requests at once, in the order of the calls. Without this limit, a
+CR with a thousand children would delay all others."""
 
 
 class Api(Protocol):
@@ -67,14 +66,14 @@ class Api(Protocol):
 
 
 class Stores(Protocol):
-    """Where answers go, so that what was written is seen."""
+    """The stores, into which each response is put."""
 
     def put(self, obj: Object) -> bool:
-        """False where no store holds such objects: it is not labelled as a child."""
+        """False if no store is responsible for the object: it lacks ruleop's label."""
         ...
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
-        """The object with this uid was deleted, or, with a version, had lost ruleop's label by then."""
+        """Removes an object that was deleted or, with a version, had lost ruleop's label in that version."""
         ...
 
 
@@ -89,8 +88,8 @@ class Executor:
         self.classify = classify
         self.own_writes = own_writes
 
-    async def see(self, kind: Kind, key: ObjectKey) -> Object | None:
-        """An object of ours as it is now; the stores know it from then on."""
+    async def refresh(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """Reads an object live, and puts it into the stores."""
         live = await self.api.read(kind, key)
         if live is not None:
             self.stores.put(live)
@@ -102,7 +101,7 @@ class Executor:
         return answer
 
     async def execute(self, actions: Sequence[Action], resource: Object) -> Outcome:
-        """Runs the actions in waves: those whose needs are met, all at once; then those that needed them."""
+        """Runs the actions in waves: first those whose needs are met, concurrently; then those that depend on them."""
         run = _Run(self, resource)
         waiting = list(actions)
         while waiting:
@@ -110,8 +109,8 @@ class Executor:
             if len(ready) == 1:
                 await run.one(ready[0])
                 continue
-            # All of them end, also when one fails as nobody thought of: a write that goes on by itself could meet the
-            # next pass of its CR.
+            # Waits for all of them even after an internal error in one: a write that is still running could overlap
+            # with the next pass of its CR.
             ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
             for error in ended:
                 if error is not None:
@@ -120,12 +119,13 @@ class Executor:
 
 
 FINALIZER = ""
-"""Among an action's needs: that ruleop's finalizer is on the CR. No child has this id, but an object without a record
-counts as a child of it."""
+"""Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
+which are treated as children with an empty id."""
 
 
 def _provides(action: Action) -> str | None:
-    """What other actions may need: a child's write, or the finalizer. Nothing needs a deletion or a release."""
+    """The need of other actions that this one meets: the id of a written child, or the finalizer. None for a deletion
+    or a release."""
     if isinstance(action, AddFinalizer):
         return FINALIZER
     if isinstance(action, RemoveFinalizer):
@@ -137,13 +137,13 @@ def _provides(action: Action) -> str | None:
 
 
 def _is_last(action: Action) -> bool:
-    """Deletions come after all writes."""
+    """Whether the action is a deletion that comes after all writes."""
     return isinstance(action, Delete) and action.after_writes
 
 
 def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
-    """The actions to run now, and those that wait for them: deletions for all writes, and our finalizer's removal for
-    everything."""
+    """The actions to run now, and those that wait for them. Deletions wait for all writes, and the removal of the
+    finalizer waits for everything else."""
     pending = {_provides(action) for action in waiting}
     still_writing = any(not _is_last(action) and not isinstance(action, RemoveFinalizer) for action in waiting)
     still_deleting = any(not isinstance(action, RemoveFinalizer) for action in waiting)
@@ -152,8 +152,7 @@ def _wave(waiting: list[Action]) -> tuple[list[Action], list[Action]]:
     for action in waiting:
         held = still_deleting if isinstance(action, RemoveFinalizer) else still_writing and _is_last(action)
         (later if held or action.needs & pending else now).append(action)
-    # Children that need each other are refused when the rules are loaded; should there be any, their order in the rule
-    # counts.
+    # Cyclic needs are rejected when the rules are loaded. If there are any nevertheless, the order in the rule decides.
     return (now, later) if now else (later[:1], later[1:])
 
 
@@ -167,28 +166,28 @@ class _Run:
         )
         self.resource = resource
         self.outcome = Outcome()
-        self.broken: set[str | None] = set()  # what was not provided, because its write did not succeed
-        self.slots = asyncio.Semaphore(AT_ONCE)
+        self.not_provided: set[str | None] = set()  # needs that are not met, because their action failed
+        self.slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     async def one(self, action: Action) -> None:
-        if action.needs & self.broken or not self._may_end(action):
-            self.broken.add(_provides(action))
+        if action.needs & self.not_provided or not self._may_run(action):
+            self.not_provided.add(_provides(action))
             return
         async with self.slots:
             try:
-                done = await self._do(action)
+                done = await self._carry_out(action)
             except RuleopError as error:
-                done = await self._fail(action, error)
+                done = await self._handle_error(action, error)
         if done:
             self.outcome.done.append(action)
         else:
-            self.broken.add(_provides(action))
+            self.not_provided.add(_provides(action))
 
-    def _may_end(self, action: Action) -> bool:
+    def _may_run(self, action: Action) -> bool:
         return self.outcome.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
 
-    async def _do(self, action: Action) -> bool:
-        """Whether it is done; if not, the CR is to be planned again."""
+    async def _carry_out(self, action: Action) -> bool:
+        """Whether the action is done; otherwise the CR is planned again."""
         match action:
             case Create():
                 await self._write(action.key, action.object, self.api.create(action.object))
@@ -217,9 +216,8 @@ class _Run:
             write.answered(parse_version(_version(answer)))
         if sent is not None:
             self.outcome.written[key] = (sent, answer)
-        if not self._put(
-            key, answer
-        ):  # released, or a webhook took our label: the store must not go on showing what was
+        # Without ruleop's label (released, or removed by a webhook), the old object has to be removed from the store.
+        if not self._put(key, answer):
             self.stores.remove(key, _uid(answer), _version(answer))
 
     def _put(self, key: ObjectKey, obj: Object) -> bool:
@@ -229,14 +227,14 @@ class _Run:
         return held
 
     async def _delete(self, action: Delete) -> bool:
-        """After a live read: what is deleted is the very object that the plan was made for, and still ours."""
+        """Deletes an object after a live read: only if it is unchanged since the plan, and still a child of the CR."""
         kind, metadata = Kind.of(action.live), action.live["metadata"]
         live = await self.api.read(kind, action.key)
         if live is None:
             self.outcome.gone.append(action)
             return self._gone(action)
-        if not _same(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).owned:
-            self._saw(action.key, action.live, live)
+        if not _same_version(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).owned:
+            self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False
         answer = await self.api.delete(
@@ -257,8 +255,8 @@ class _Run:
         self.stores.remove(action.key, _uid(action.live))
         return True
 
-    def _saw(self, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
-        """An object as it was read live, into the stores."""
+    def _store_live(self, key: ObjectKey, planned: Object | None, live: Object | None) -> None:
+        """Updates the stores with an object that was read live."""
         held = live is not None and self._put(key, live)
         if not held and planned is not None:
             self.stores.remove(
@@ -286,12 +284,12 @@ class _Run:
         self._put(ObjectKey.of(answer), answer)
 
     async def _remove_finalizer(self, action: RemoveFinalizer) -> bool:
-        """After a live read, like a deletion: it may end the CR."""
+        """Removes the finalizer after a live read, as for a deletion: the CR may be deleted by it."""
         live = await self.api.read(Kind.of(self.resource), ObjectKey.of(self.resource))
         if live is None:
             self.outcome.gone.append(action)
             return True
-        if not _same(live, self.resource):
+        if not _same_version(live, self.resource):
             self.outcome.resource = live
             self.outcome.replan = True
             self._put(ObjectKey.of(live), live)
@@ -299,41 +297,41 @@ class _Run:
         await self._write_finalizers([each for each in self._finalizers() if each != action.finalizer])
         return True
 
-    # -- what went wrong -----------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------------------
 
-    async def _fail(self, action: Action, error: RuleopError) -> bool:
-        """Whether the action is done all the same."""
+    async def _handle_error(self, action: Action, error: RuleopError) -> bool:
+        """Records a failure or asks for another plan. Returns whether the action is done nevertheless."""
         failure, retry_after = self.classify(error)
         if retry_after is not None:
             self.outcome.retry_after = max(retry_after, self.outcome.retry_after or 0.0)
         if failure is Failure.INVALID and isinstance(action, (Patch, ServerSideApply)):
-            return self._refused(action, failure, error, managed=await self._managed(action))
+            return self._record_failure(action, failure, error, managed=await self._managed(action))
         if failure is not None:
-            return self._refused(action, failure, error)
+            return self._record_failure(action, failure, error)
         kind, key, planned = self._kind_of(action), action.key, self._planned_for(action)
         try:
             live = await self.api.read(kind, key)
         except RuleopError as unread:
-            # Nothing is known that was not known before, so a plan made now would be the same.
+            # Without new information, another plan would be the same.
             failure, _ = self.classify(unread)
-            return self._refused(action, failure or Failure.OTHER, unread)
+            return self._record_failure(action, failure or Failure.OTHER, unread)
         if isinstance(action, Delete) and (
             live is None or (_uid(live) == _uid(action.live) and live["metadata"].get("deletionTimestamp"))
         ):
             self.outcome.deleted.add(key)
             if not (isinstance(error, ApiError) and error.outcome_unknown):
                 self.outcome.gone.append(action)
-            self._saw(key, planned, live)
+            self._store_live(key, planned, live)
             return True
         if isinstance(action, FinalizerAction):
-            if live is None:  # there is nothing left to plan for; the watch will tell
-                return self._refused(action, Failure.OTHER, error)
+            if live is None:  # the CR is gone, and the watch will report that
+                return self._record_failure(action, Failure.OTHER, error)
             self.outcome.resource = live
             self._put(key, live)
         else:
-            self._saw(key, planned, live)
-        if isinstance(error, ApiError) and error.outcome_unknown and _same(live, planned):
-            return self._refused(action, Failure.OTHER, error)
+            self._store_live(key, planned, live)
+        if isinstance(error, ApiError) and error.outcome_unknown and _same_version(live, planned):
+            return self._record_failure(action, Failure.OTHER, error)
         self.outcome.replan = True
         return False
 
@@ -347,23 +345,23 @@ class _Run:
                 return Kind.of(action.live)
 
     def _planned_for(self, action: Action) -> Object | None:
-        """The object as it was when the action was planned; None: it did not exist."""
+        """The object for which the action was planned; None if it did not exist."""
         if isinstance(action, FinalizerAction):
             return self.resource
         return None if isinstance(action, Create) else action.live
 
     async def _managed(self, action: Patch | ServerSideApply) -> tuple[Mapping[str, Any], ...]:
-        """Who wrote what of the object: an item of others may be what the server does not take beside ours. Stores do
-        not keep it."""
+        """The managedFields of the object, which stores do not keep: the server may reject ruleop's list item because
+        of another manager's."""
         try:
             live = await self.api.read(self._kind_of(action), action.key)
-        except RuleopError:  # then nobody is named
+        except RuleopError:  # then the message names no manager
             return ()
         return tuple(
             each for each in (live or {}).get("metadata", {}).get("managedFields") or () if isinstance(each, Mapping)
         )
 
-    def _refused(
+    def _record_failure(
         self, action: Action, failure: Failure, error: RuleopError, *, managed: tuple[Mapping[str, Any], ...] = ()
     ) -> bool:
         digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
@@ -381,8 +379,8 @@ def _version(obj: Object) -> str:
     return obj["metadata"].get("resourceVersion") or ""
 
 
-def _same(one: Object | None, two: Object | None) -> bool:
-    """Whether both are one version of one object, or both are not there."""
+def _same_version(one: Object | None, two: Object | None) -> bool:
+    """Whether both are the same version of the same object, or both do not exist."""
     if one is None or two is None:
         return one is two
     return all(one["metadata"].get(name) == two["metadata"].get(name) for name in ("uid", "resourceVersion"))

@@ -1,8 +1,8 @@
-"""Reads of the API server in a pass, for what no cache holds: objects of others that have a child's name, and who
-manages the fields of a child.
+"""Live reads in a pass, for objects that no cache holds: conflicting objects that have a child's name, and the
+managedFields of a child.
 
-Of a conflicting object the metadata shows whose it is, and it is read with backoff, until it is gone or turns out to be
-ruleop's to change. It is read in full before it is changed, or all that others put into it would be lost.
+The metadata of a conflicting object shows its owner. It is read again with backoff until the object is gone or may be
+adopted. The object is read in full before it is changed; otherwise the fields of others would be lost.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class MetadataReader(Protocol):
-    async def look(self, kind: Kind, key: ObjectKey) -> Object | None:
-        """The metadata of an object, read live."""
+    async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """Reads the metadata of an object live."""
         ...
 
 
@@ -40,7 +40,7 @@ class LiveReads:
         self.log = structlog.get_logger().bind(controller=title)
 
     async def refresh(self, request: Request, history: History) -> History:
-        """Reads the conflicting objects that are due. One that cannot be read stays as it was read last."""
+        """Reads the conflicting objects that are due. An object that cannot be read stays as it was read last."""
         for key, found in history.conflicting.items():
             if found.due <= self.clock.monotonic():
                 history = history.with_conflicting(key, await self._reread(request, key, found))
@@ -48,15 +48,15 @@ class LiveReads:
 
     async def _reread(self, request: Request, key: ObjectKey, found: ConflictingObject) -> ConflictingObject | None:
         try:
-            live = await self.reader.look(Kind.of(found.obj), key)
+            live = await self.reader.read_metadata(Kind.of(found.obj), key)
         except RuleopError as error:
             if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
-                return None  # its kind is not served any more
+                return None  # its kind is no longer served
             return self._unread(request, key, found, error)
         return None if live is None else found.reread(live, self.clock.monotonic())
 
     async def read(self, reads: Iterable[Read], request: Request, history: History) -> tuple[History, bool]:
-        """What a plan asks for, and whether more is known now."""
+        """Carries out the reads that a plan asks for. Returns whether any of them succeeded."""
         news = False
         for each in reads:
             if each.why == "managers":
@@ -64,7 +64,7 @@ class LiveReads:
                 continue
             found = history.conflicting[each.key]
             try:
-                live = await self.executor.see(each.kind, each.key)
+                live = await self.executor.refresh(each.kind, each.key)
             except RuleopError as error:
                 history = history.with_conflicting(each.key, self._unread(request, each.key, found, error))
                 continue
@@ -72,9 +72,9 @@ class LiveReads:
         return history, news
 
     async def _managed(self, read: Read) -> tuple[Mapping[str, object], ...]:
-        """Empty where the object cannot be read: then no manager is named."""
+        """The managedFields of an object; empty if it cannot be read."""
         try:
-            live = await self.reader.look(read.kind, read.key)
+            live = await self.reader.read_metadata(read.kind, read.key)
         except RuleopError:
             return ()
         entries = live["metadata"].get("managedFields") if live is not None else None

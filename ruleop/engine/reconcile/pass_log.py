@@ -1,8 +1,8 @@
-"""The log of a pass: one line for each write, and one for its result; in a dry run, one for each write that would be
+"""The log of a pass: one line for each write and one for the result; in a dry run, one for each write that would be
 made.
 
-Fields are named by their paths; their values are never logged. What was logged of a CR last is kept, so that the same
-refusal at every retry is logged once; the metrics count the CRs by it.
+Fields are logged by their paths, never with their values. The last report of each CR is kept, so that a rejection that
+is the same at each retry is logged once; the metrics count CRs by these reports, too.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from ruleop.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
-"""What would be done, and with which fields."""
+"""A write that a dry run would make, and the fields that it would change."""
 
 MAX_WAITS: Final = 8
-"""Waits that are named on one line."""
+"""Maximum number of waits on one line."""
 
 MAX_WAIT: Final = 160
-"""Characters of one of them."""
+"""Maximum length of one of them, in characters."""
 
 
 @dataclass(slots=True)
 class Reported:
-    """What was logged of one CR last."""
+    """The last report of one CR."""
 
-    reason: str = ""  # of Ready
+    reason: str = ""  # of its Ready condition
     states: tuple[str, ...] = ()  # of its children
-    waits: tuple[tuple[str, str], ...] = ()  # children that wait, and the kind of what they wait for
-    waiting: tuple[str, ...] = ()  # the same in words
+    waits: tuple[tuple[str, str], ...] = ()  # child ids, and the kind of wait
+    waiting: tuple[str, ...] = ()  # the same as text
     intents: tuple[Intent, ...] | None = None  # in a dry run
-    failure: str = ""  # why the last pass could not begin
-    status_failure: str = ""  # why the status could not be written
+    failure: str = ""  # the error that prevented the last pass
+    status_failure: str = ""  # the error of the last write of the status
 
 
 class PassLog:
-    """Of one watched kind."""
+    """The log of the passes of one watched kind."""
 
     def __init__(self, kinds: Kinds, metrics: ControllerMetrics, title: str) -> None:
         self.kinds = kinds
@@ -57,7 +57,7 @@ class PassLog:
         self.reported: dict[Request, Reported] = {}
         self.log = structlog.get_logger().bind(controller=title)
 
-    def forget(self, request: Request) -> None:
+    def remove(self, request: Request) -> None:
         self.reported.pop(request, None)
 
     def _of(self, request: Request) -> Reported:
@@ -66,7 +66,7 @@ class PassLog:
     # -- writes --------------------------------------------------------------------------------------------------------
 
     def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
-        """Logs each action that was carried out, and counts the drift among them."""
+        """Logs each action that was carried out, and counts reverted drift."""
         for action in plan.actions:
             self.metrics.wrote(verb_of(action).do, outcome.result_of(action))
         for action in outcome.done:
@@ -88,18 +88,18 @@ class PassLog:
         self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more, **fields)
 
     def field_conflicts(self, request: Request, plan: Plan) -> Iterator[Event]:
-        """Logs and counts the conflicts that this plan has noticed, and gives their events."""
+        """Logs and counts the field conflicts that are new in this plan, and returns their Events."""
         for each in plan.field_conflicts:
             if each.new:
-                self.metrics.fights.inc()
+                self.metrics.field_conflicts.inc()
                 self.log.warning("field conflict", resource=str(request), child=each.child, message=each.message)
                 yield Event("Warning", "FieldConflict", f"{each.child}: {each.message}")
 
     # -- results -------------------------------------------------------------------------------------------------------
 
     def reconciled(self, request: Request, history: History, plan: Plan) -> None:
-        """What all rounds of the pass wrote, and what the CR waits for. At level debug where nothing has changed since
-        the last pass: the same refusal at every retry is not news."""
+        """Logs the number of writes of the pass, and what the CR waits for. If nothing has changed since the last pass,
+        at level debug."""
         reported, reason = self._of(request), plan.conditions.ready.reason if plan.conditions is not None else ""
         reported.states = tuple(child.state.value for child in plan.children)
         reported.waits = tuple((wait.child, wait.why) for wait in plan.waits)
@@ -107,7 +107,7 @@ class PassLog:
         lasting: tuple[str, ...] = ()
         if plan.waits:
             waiting = tuple(waits(plan.waits))
-            # What the server answers to a write may be worded in another way each time.
+            # The server's message about a rejected write may differ each time.
             lasting = tuple(waits(each for each in plan.waits if each.why != "write"))
         news = history.written or reason != reported.reason or lasting != reported.waiting
         more = {"waits": list(waiting)} if waiting else {}
@@ -146,7 +146,8 @@ class PassLog:
             reported.status_failure = ""
 
     def status_not_written(self, request: Request, plan: Plan, error: str, grant: Mapping[str, str]) -> bool:
-        """Whether this is news: then the events of the plan are recorded, for no status can hold them."""
+        """Logs the error, unless it is the same as last time. Whether it is new: then the Events of the plan are
+        recorded, because no status can report its problems."""
         reported = self._of(request)
         if reported.status_failure == error:
             return False
@@ -159,7 +160,7 @@ class PassLog:
     # -- dry run -------------------------------------------------------------------------------------------------------
 
     def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> None:
-        """What a dry run would do; logged once, until it would do something else."""
+        """Logs what a dry run would do, unless it is the same as last time."""
         reported, intents = self._of(request), tuple(self._intents(history, plan, resource))
         if intents == reported.intents:
             return
@@ -180,7 +181,7 @@ class PassLog:
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:
-    """The fields of the status that differ, by their names."""
+    """The names of the status fields that would change."""
     assert plan.status is not None
     before, after = resource.get("status") or {}, plan.status.status
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
@@ -188,7 +189,7 @@ def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:
 
 
 def waits(found: Iterable[Wait]) -> Iterator[str]:
-    """Which child waits, and for what; the first of them."""
+    """Descriptions of the first waits: the child, and what it waits for."""
     described = list(dict.fromkeys(shortened(f"{each.child}: {each.for_what}", MAX_WAIT) for each in found))
     yield from described[:MAX_WAITS]
     if (more := len(described) - MAX_WAITS) > 0:

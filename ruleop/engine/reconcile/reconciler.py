@@ -1,8 +1,8 @@
-"""One watched kind: each of its CRs is reconciled when something about it changes.
+"""Reconciles the CRs of one watched kind.
 
-A reconcile reads the current state and nothing else. Which event led to it, and in which order events came, plays no
-part, so any of them may be lost or repeated. Children are written first; the status follows, at once when nothing else
-waits, and after the others' children when many do.
+A reconcile depends on the current state only, not on the event that triggered it or on the order of events, so events
+may be lost or repeated. Children are written first. The status follows at once, or, while children of many CRs are
+being written, after them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ruleop.engine.cache.expectations import Expectations
 from ruleop.engine.cache.index import Index
-from ruleop.engine.cache.snapshot import Snapshot
-from ruleop.engine.queue.result import AT_ONCE, Result
+from ruleop.engine.cache.parsed_objects import ParsedObjects
+from ruleop.engine.queue.result import IMMEDIATELY, Result
 from ruleop.engine.reconcile.live_reads import LiveReads
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.reconcile.status_debounce import CHANGED, WRITTEN
@@ -43,30 +43,29 @@ if TYPE_CHECKING:
 
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
-RESYNCED_AFTER = 1.0  # seconds until the next try, should a store not report before that it is synced again
+RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
 
 
-class _Unsynced(Exception):  # noqa: N818 - no error: the pass ends, and another begins when all is synced
-    """A store is listed again while the pass waited for an answer. What is not in it may exist, and nothing follows
-    from its silence."""
+class _Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the next one starts when all is synced
+    """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
 
 
 class Cache(Objects, Kinds, Protocol):
-    """What the stores hold, and what can be read live."""
+    """The stores, and live reads of metadata."""
 
     def resource(self, key: ObjectKey, version: str = "") -> Object | None: ...
     def seen_from(self, namespace: str) -> Kinds: ...
     def is_synced(self, kind: GroupKind) -> bool:
-        """Whether all is known that the rules of a watched kind need, or known not to be had."""
+        """Whether each store that the rules of a watched kind need is synced, unserved or forbidden."""
         ...
 
     def is_at_least(self, key: ObjectKey, version: str) -> bool: ...
     def has_seen(self, key: ObjectKey, version: str) -> bool: ...
-    async def look(self, kind: Kind, key: ObjectKey) -> Object | None: ...
+    async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None: ...
 
 
 class Inventory(Protocol):
-    """What outlives the rules: which kinds of children they made, and which conditions."""
+    """The kinds of children and the conditions that current and earlier rules wrote."""
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None: ...
     def conditions_of(self, kind: GroupKind) -> frozenset[str]: ...
@@ -74,17 +73,17 @@ class Inventory(Protocol):
 
 class Queue(Protocol):
     def has_ready(self) -> bool:
-        """Whether other CRs of the kind wait to be reconciled."""
+        """Whether other CRs of the kind are due."""
         ...
 
     def wake(self, request: Request) -> None:
-        """Its status has waited for the children of others long enough."""
+        """Queues a CR whose status has waited long enough."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What all reconcilers share."""
+    """The parts that all reconcilers share."""
 
     cache: Cache
     executor: Executor
@@ -95,7 +94,7 @@ class Environment:
     clock: Clock
     finalizer: str
     dry_run: bool = False
-    pass_files: PassFiles | None = None  # where each plan is recorded
+    pass_files: PassFiles | None = None  # with --record
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ class _Pass:
     resource: Object
     history: History
     namespace_terminating: bool = False
-    status_in: float | None = None  # seconds until the status is written, which waits for others' children
+    status_in: float | None = None  # seconds until the status is written, if it is delayed
 
 
 class Reconciler:
@@ -124,7 +123,7 @@ class Reconciler:
         self.index = Index()
         self.histories: dict[Request, History] = {}
         self.expectations: dict[Request, Expectations] = {}
-        self.held_until = ""  # RFC 3339: nothing is deleted before, because the rules have just changed
+        self.held_until = ""  # RFC 3339: no deletions before this time, because the rules have just changed
 
     def key(self, request: Request) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
@@ -132,25 +131,25 @@ class Reconciler:
     async def reconcile(self, request: Request) -> Result:
         resource = self.cache.resource(self.key(request))
         if resource is None:
-            self._forget(request)
+            self._remove(request)
             return Result()
         rule = choose_rule(self.rules, resource)
         if rule is None:
-            self._forget(request)
+            self._remove(request)
             return await self._unmatched(request, resource)
         if (resource := self._resource(rule, request)) is None:
-            return Result()  # the watch of its version has not shown it yet, or knows already that it is gone
+            return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self._behind(request)) is not None:
-            return Result(again=wait, why="the cache is behind")
+            return Result(requeue_after=wait, reason="the cache is behind")
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = _Pass(request, rule, resource, history)
         try:
             return await self._reconcile(current)
         except _Unsynced:
-            return Result(again=RESYNCED_AFTER, why="a kind is listed again")
-        except RuleopError as error:  # what has to be known or written first: the inventory
+            return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
+        except RuleopError as error:  # the inventory, which comes first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
-            return Result(failed=True, again=self.executor.classify(error)[1])
+            return Result(failed=True, requeue_after=self.executor.classify(error)[1])
         finally:
             self.histories[request] = current.history
 
@@ -164,8 +163,8 @@ class Reconciler:
         return await self._conclude(current, planned, outcome)
 
     async def _unmatched(self, request: Request, resource: Object) -> Result:
-        """Not in the first seconds after a reload: its rule may be in a file that is yet to come. Nor in a pause,
-        unless its kind has no rules any more: then nobody would be there after it."""
+        """Removes the finalizer. Not in the first seconds after a reload: a file with a matching rule may follow. Not
+        while the CR is paused either, unless its kind has no rules any more: then nothing would remove it later."""
         if (self.rules and is_paused(resource)) or self.environment.dry_run or self.held_until:
             return Result()
         return await self.unmatched.release(request, resource)
@@ -178,7 +177,7 @@ class Reconciler:
         start, rule = time.perf_counter(), current.rule
         known = self.environment.inventory.conditions_of(rule.kind.versionless)
         observed = Observed(
-            objects=Snapshot(self.cache),
+            objects=ParsedObjects(self.cache),
             kinds=self.cache.seen_from(current.request.namespace),
             now=self.clock.now(),
             clock=self.clock.monotonic(),
@@ -205,7 +204,7 @@ class Reconciler:
         return planned
 
     async def _plan_actions(self, current: _Pass) -> Plan:
-        """The plan, after the reads that it asks for."""
+        """Plans, and repeats this after the live reads that the plan asks for."""
         planned, news = self._plan(current), True
         while planned.reads and news:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
@@ -213,14 +212,14 @@ class Reconciler:
                 planned = self._plan(current)
         current.history = current.history.with_plan(planned, self.clock.monotonic())
         self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
-        self.index.keep(current.request, Owner.of(current.resource).part_of, planned.watches)
+        self.index.update(current.request, Owner.of(current.resource).part_of, planned.watches)
         return planned
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _write(self, current: _Pass) -> tuple[Plan, Outcome | None]:
-        """Plans and writes, and plans again where the cluster was other than planned. The plan is the last one: of the
-        status, unless that has to wait."""
+        """Plans and writes, repeatedly if a plan was outdated. Returns the last plan: that of the status, unless the
+        status is delayed."""
         outcome: Outcome | None = None
         for _ in range(MAX_REPLANS):
             current.history = current.history.before_writes()
@@ -241,15 +240,15 @@ class Reconciler:
         waits = outcome.clean and (others or self.queue.has_ready())
         if waits and not planned.steady and self._may_wait(current, WRITTEN):
             return planned, outcome
-        # Where all was written before, as when drift is reverted, the status mostly stays as it is, and there is
-        # nothing to wait for.
+        # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
+        # there is nothing to delay.
         of_status = self._plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return planned, outcome
         return of_status, outcome
 
     async def _execute(self, current: _Pass, planned: Plan) -> tuple[Outcome, bool]:
-        """What became of the actions, and whether children of other CRs are being written, too."""
+        """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
         debounce = self.environment.debounce
         debounce.begin()
         try:
@@ -278,10 +277,10 @@ class Reconciler:
         if planned.actions and not self.environment.dry_run:
             if _ends(planned, resource):
                 self.environment.events.record(resource, planned.events)
-            return Result(again=current.status_in)
+            return Result(requeue_after=current.status_in)
         if planned.status is not None and planned.status.patch is not None and not self.environment.dry_run:
             if outcome is None and self.environment.debounce.busy and self._may_wait(current, CHANGED):
-                return Result(again=current.status_in)
+                return Result(requeue_after=current.status_in)
             self.environment.debounce.done((self.kind, current.request))
             try:
                 await self._write_status(current, planned, resource)
@@ -303,18 +302,20 @@ class Reconciler:
         if self.environment.dry_run:
             self.pass_log.intended(current.request, current.history, planned, resource)
         if outcome is None:
-            self.metrics.quiet.inc()
+            self.metrics.without_writes.inc()
         self.environment.events.record(resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
         current.history = current.history.after(planned, None, self.cache, self.clock.monotonic())
         if outcome is not None and not outcome.clean:
-            return Result(failed=True, again=outcome.retry_after)
+            return Result(failed=True, requeue_after=outcome.retry_after)
         if planned.requeue_after is None:
             return Result()
-        return Result(again=max(AT_ONCE, planned.requeue_after.seconds), why=planned.requeue_after.reason)
+        return Result(
+            requeue_after=max(IMMEDIATELY, planned.requeue_after.seconds), reason=planned.requeue_after.reason
+        )
 
     async def _status_failed(self, current: _Pass, resource: Object, planned: Plan, error: RuleopError) -> Result:
-        """A status that the server refuses is reported in the conditions; where they are refused too, by events."""
+        """Reports a rejected status in the conditions; if they are rejected as well, with Events."""
         if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
             return Result(failed=True)
         if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
@@ -323,12 +324,12 @@ class Reconciler:
         assert planned.status is not None
         if failure is Failure.INVALID and planned.status.projected:
             current.history = current.history.status_refused(planned, str(error), self.clock.monotonic())
-            return Result(again=AT_ONCE, why="the status was rejected")
+            return Result(requeue_after=IMMEDIATELY, reason="the status was rejected")
         if failure is not None and failure is not Failure.OTHER:
             granted = {"grant": self._status_grant(current, planned)} if failure is Failure.FORBIDDEN else {}
             if self.pass_log.status_not_written(current.request, planned, str(error), granted):
                 self.environment.events.record(resource, planned.events)
-        return Result(failed=True, again=retry_after)
+        return Result(failed=True, requeue_after=retry_after)
 
     def _status_grant(self, current: _Pass, planned: Plan) -> str:
         assert planned.status is not None
@@ -336,18 +337,18 @@ class Reconciler:
         return grant(title, place(current.request.namespace), ["patch"])
 
     async def _status_outdated(self, current: _Pass, planned: Plan) -> Result:
-        """There is a newer CR than the one that the status was made for; it is read live, and planned for. If there is
-        none, the server refuses for another reason."""
+        """After a conflict, reads the CR live, so that the next pass plans for its new version. If the version has not
+        changed, the conflict has another cause, and this is a failure."""
         assert planned.status is not None
         assert planned.status.patch is not None
         try:
-            live = await self.executor.see(current.rule.kind, self.key(current.request))
+            live = await self.executor.refresh(current.rule.kind, self.key(current.request))
         except RuleopError:
             return Result(failed=True)
         known = planned.status.patch["metadata"].get("resourceVersion")
         if live is None or live["metadata"]["resourceVersion"] == known:
             return Result(failed=True)
-        return Result(again=AT_ONCE, why="the CR has changed")
+        return Result(requeue_after=IMMEDIATELY, reason="the CR has changed")
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
@@ -355,12 +356,12 @@ class Reconciler:
         return self.cache.resource(self.key(request), rule.kind.version)
 
     def _expect(self, request: Request, versions: dict[ObjectKey, str]) -> None:
-        """The cache has to reach these versions before the next pass."""
+        """Records the versions that the cache has to reach before the next pass."""
         if versions:
             self.expectations.setdefault(request, Expectations()).wrote(versions)
 
     def _behind(self, request: Request) -> float | None:
-        """Seconds until the next try, while the cache is older than what was written last."""
+        """Seconds until the next check, while the cache is older than ruleop's last writes; otherwise None."""
         if (expected := self.expectations.get(request)) is None:
             return None
         wait = expected.wait(self.cache, self.clock.monotonic())
@@ -368,14 +369,14 @@ class Reconciler:
             del self.expectations[request]
         return wait
 
-    def _forget(self, request: Request) -> None:
-        self.index.forget(request)
+    def _remove(self, request: Request) -> None:
+        self.index.remove(request)
         self.histories.pop(request, None)
         self.expectations.pop(request, None)
-        self.pass_log.forget(request)
+        self.pass_log.remove(request)
 
     async def _is_namespace_terminating(self, resource: Object) -> bool:
-        """Whether nothing can be created in the CR's namespace any more; asked only of a CR that is being deleted."""
+        """Whether objects can no longer be created in the CR's namespace. Checked only if the CR is being deleted."""
         metadata = resource["metadata"]
         name = metadata.get("namespace")
         if (
@@ -385,14 +386,14 @@ class Reconciler:
         ):
             return False
         try:
-            found = await self.cache.look(NAMESPACE, ObjectKey("", "Namespace", "", name))
-        except RuleopError:  # with permissions in this namespace only, it cannot be read; the creation will fail
+            found = await self.cache.read_metadata(NAMESPACE, ObjectKey("", "Namespace", "", name))
+        except RuleopError:  # not permitted with a Role only; then a creation fails
             return False
         return found is None or bool(found["metadata"].get("deletionTimestamp"))
 
 
 def _ends(planned: Plan, resource: Object) -> bool:
-    """Our finalizer is removed from a CR that is being deleted: there is nothing left to write a status to."""
+    """Whether the plan removes ruleop's finalizer from a CR that is being deleted: then no status can be written."""
     return bool(resource["metadata"].get("deletionTimestamp")) and any(
         isinstance(action, RemoveFinalizer) for action in planned.actions
     )

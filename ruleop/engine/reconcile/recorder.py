@@ -1,6 +1,6 @@
-"""`ruleop run --record DIR`: each plan of a pass as one file, which `ruleop plan --replay` plans again.
+"""`ruleop run --record DIR`: writes each plan of a pass to a file, which `ruleop plan --replay` plans again.
 
-It is for a bug report, and slows the operator down. Of each custom resource the last files are kept.
+It is for bug reports, and slows the operator down. Only the last files of each custom resource are kept.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
 
 KEPT: Final = 50
-"""Files of one custom resource."""
+"""Maximum number of files of one custom resource."""
 
 
 class PassFiles:
-    """Files are readable by their owner only: a custom resource may hold what nobody else should read."""
+    """The files of all passes. Only their owner can read them, because custom resources may contain secrets."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

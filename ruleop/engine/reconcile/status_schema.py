@@ -1,5 +1,5 @@
-"""Says, once for each watched kind, what its schema has no room for in the status. The API server would drop it, so it
-is not written, and whoever looks for conditions on a CR in vain finds the reason in the log."""
+"""Logs, once for each watched kind, the status fields that are missing from its schema. The API server would drop them,
+so ruleop does not write them. The log explains to users why a CR has no conditions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 class StatusSchemas:
     def __init__(self) -> None:
-        self._told: dict[tuple[Kind, str], tuple[str, ...]] = {}
+        self._reported: dict[tuple[Kind, str], tuple[str, ...]] = {}
         self.log = structlog.get_logger()
 
-    def look(self, rules: Iterable[Rule], kinds: Kinds) -> None:
-        """Of kinds whose schema is known: from the definition, or as the server publishes it."""
+    def report(self, rules: Iterable[Rule], kinds: Kinds) -> None:
+        """Logs the fields for kinds whose schema is known, from the CRD or as the API server publishes it."""
         for rule in rules:
             dropped, watch = dropped_by(rule, kinds.info(rule.kind)), (rule.kind, rule.name)
-            if dropped and self._told.get(watch) != dropped:
+            if dropped and self._reported.get(watch) != dropped:
                 fields = ", ".join(dropped)
                 message = (
                     f"the schema of {rule.kind.kind} has no {fields}: the API server would drop them, "
@@ -36,12 +36,12 @@ class StatusSchemas:
                 self.log.warning(
                     "status fields missing from the schema", controller=str(rule.kind.versionless), message=message
                 )
-            self._told[watch] = dropped
+            self._reported[watch] = dropped
 
 
 def dropped_by(rule: Rule, info: KindInfo) -> tuple[str, ...]:
-    """The fields of the status that the rule would write and the API server would drop. Names from templates are not
-    known yet."""
+    """The status fields that the rule would write and the API server would drop. Names that templates compute are not
+    known here."""
     schema = info.status_schema
     if schema is None or not rule.manage_status:
         return ()

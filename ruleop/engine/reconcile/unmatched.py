@@ -1,4 +1,4 @@
-"""Custom resources that no rule matches: they keep their children, and ruleop's finalizer is removed from them."""
+"""Removes ruleop's finalizer from custom resources that no rule matches. They keep their children."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Unmatched:
-    """Of one watched kind."""
+    """The unmatched CRs of one watched kind."""
 
     def __init__(self, executor: Executor, finalizer: str, title: str) -> None:
         self.executor = executor
         self.finalizer = finalizer
-        self._reported: set[Failure] = set()  # each is reported once, until one succeeds
+        self._reported: set[Failure] = set()  # each is logged once, until a removal succeeds
         self.log = structlog.get_logger().bind(controller=title)
 
     async def release(self, request: Request, resource: Object) -> Result:
@@ -35,4 +35,4 @@ class Unmatched:
         for message in sorted(failures[failure] for failure in failures.keys() - self._reported):
             self.log.warning("finalizer cannot be removed; will retry", resource=str(request), error=message)
         self._reported = set(failures) if outcome.clean else self._reported | set(failures)
-        return Result(failed=not outcome.clean, again=outcome.retry_after)
+        return Result(failed=not outcome.clean, requeue_after=outcome.retry_after)

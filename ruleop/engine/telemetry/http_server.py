@@ -1,7 +1,7 @@
 """The standard library's HTTP server in threads, with limits: for probes, for Prometheus and for curl.
 
-Whoever reaches the port can connect, and must not keep a probe from its answer. So a request has a maximum size and has
-to arrive in time, and above a maximum number of connections the oldest is closed. One request per connection: probes
+Any client that reaches the port can connect, and must not block the probes. So a request has a maximum size and has to
+arrive in time, and above a maximum number of connections the oldest is closed. One request per connection: probes
 send one, and a scraper connects twice a minute.
 """
 

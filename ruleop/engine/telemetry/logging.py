@@ -1,18 +1,20 @@
 """Logs as events with fields. Readable on a terminal, JSON in a cluster; never the body of an object, never a secret.
 
 Values that come from a cluster may contain anything, line breaks and terminal codes included. They are escaped, so that
-nobody can forge a log line. A mapping is never logged, because an object may be a Secret; neither is the message of an
+log lines cannot be forged. A mapping is never logged, because an object may be a Secret; neither is the message of an
 unexpected exception, because it may quote one. Its type and its traceback are logged.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+import orjson
 import structlog
 
 from ruleop.errors import RuleopError
@@ -28,7 +30,7 @@ _NAMES = {number: name for name, number in LEVELS.items()} | {logging.CRITICAL: 
 def set_up(level: str = "info", form: Format | None = None) -> None:
     """Called once, at start. Without a form: text on a terminal, JSON elsewhere."""
     as_text = form == "text" or (form is None and sys.stderr.isatty())
-    renderer: Any = structlog.processors.JSONRenderer(default=repr)
+    renderer: Any = structlog.processors.JSONRenderer(serializer=_as_json)
     if as_text:
         renderer = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
@@ -128,6 +130,16 @@ _FIRST = ("timestamp", "level", "event")
 def _order_fields(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Time, level and event come first: people read a line of JSON from its start, and often no further."""
     return {**{name: event[name] for name in _FIRST if name in event}, **event}
+
+
+def _as_json(event: Any, **_: Any) -> str:
+    """In ASCII, so that no terminal and no collector finds a line break or a control character in a value."""
+    try:
+        if (line := orjson.dumps(event, default=repr)).isascii() and b"\x7f" not in line:
+            return line.decode()
+    except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
+        pass
+    return json.dumps(event, default=repr)
 
 
 def _printable(text: str) -> str:

@@ -20,7 +20,7 @@ METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELET
 RESULTS = ("success", "requeue", "requeue_after", "error")
 NO_ANSWER = "<error>"  # client-go's value
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and nobody uses them
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and unused
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -40,8 +40,8 @@ class ControllerMetrics:
         self._errors, self._retries = self._bind(metrics.reconcile_errors), self._bind(metrics.retries)
         self._reconcile_time, self._work_time = self._bind(metrics.reconcile_time), self._bind(metrics.work_time)
         self.adds, self.queue_time = self._bind(metrics.adds), self._bind(metrics.queue_time)
-        self.plan_time, self.quiet = self._bind(metrics.plan_time), self._bind(metrics.quiet)
-        self.panics, self.fights = self._bind(metrics.panics), self._bind(metrics.fights)
+        self.plan_time, self.without_writes = self._bind(metrics.plan_time), self._bind(metrics.without_writes)
+        self.panics, self.field_conflicts = self._bind(metrics.panics), self._bind(metrics.field_conflicts)
         self.drift = self._bind(metrics.drift)
 
     def reconciled(self, result: str, seconds: float) -> None:
@@ -119,13 +119,13 @@ class Metrics:
             "action",
             "outcome",
         )
-        self.quiet = counter(
+        self.without_writes = counter(
             "ruleop_reconciles_without_writes", "Reconciles in which nothing had to be written.", "controller"
         )
         self.plan_time = self._histogram(
             "ruleop_plan_seconds", "How long rendering and planning a CR took.", FRACTIONS, "controller"
         )
-        self.fights = counter(
+        self.field_conflicts = counter(
             "ruleop_field_conflicts",
             "Field conflicts: somebody repeatedly changes a child. Counted when detected.",
             "controller",

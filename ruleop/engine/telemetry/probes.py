@@ -1,6 +1,6 @@
-"""What Kubernetes and Prometheus ask the operator: is it alive, is it ready, and what are its metrics.
+"""Serves the probes for Kubernetes and the metrics for Prometheus.
 
-`/healthz` says whether the event loop runs. `/readyz` says whether every cache is synced and fresh; `?verbose` lists
+`/healthz` reports whether the event loop runs, `/readyz` whether every cache is synced and fresh; `?verbose` lists
 each check, and whether the rules on disk are those in force. A kind that is not served or not permitted is listed there
 and does not make the operator unready: only the children that need it wait.
 

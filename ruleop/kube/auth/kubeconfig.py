@@ -1,8 +1,8 @@
 """A context of one kubeconfig, or of several that are merged as $KUBECONFIG lists them.
 
-`kubernetes.config` merges the files and reads tokens, passwords and paths. What it does not do as kubectl does (exec
-plugins, logins by OIDC), or would copy to temporary files (keys that stand in the kubeconfig itself), is taken out of
-the data before it reads them, and done here.
+`kubernetes.config` merges the files and reads tokens, passwords and paths. Entries that it handles differently from
+kubectl (exec plugins, OIDC logins), or would copy to temporary files (inline keys), are removed from the data before
+that, and handled here.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _with_absolute_paths(cluster: Any) -> dict[str, Any]:
 
 
 def _take_data(section: dict[str, Any], name: str) -> bytes:
-    """Removes and decodes a value that stands in the kubeconfig itself."""
+    """Removes and decodes an inline value of the kubeconfig."""
     try:
         return base64.b64decode(section.pop(name, None) or "", validate=True)
     except (binascii.Error, TypeError, ValueError) as error:

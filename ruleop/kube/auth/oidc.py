@@ -1,7 +1,7 @@
 """A login by OIDC: the id token of a kubeconfig, renewed with its refresh token.
 
 `kubernetes` renews one, too (37.0), but where the kubeconfig names no CA it does not verify the provider's certificate,
-so the refresh token goes to anybody who answers.
+so the refresh token would go to any server that answers.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Problem(Enum):
 
     CONFLICT = "conflict"  # another client wrote in between: read and plan again
     EXISTS = "exists"  # the name is taken, perhaps by ruleop: read the object
-    FORBIDDEN = "forbidden"  # a permission is missing: report it, retry now and then
+    FORBIDDEN = "forbidden"  # a permission is missing: report it, retry with backoff
     INVALID = "invalid"  # the object is invalid: only another object helps
     NOT_FOUND = "not found"  # no such object, or no such kind
     GONE = "gone"  # the resourceVersion is too old: list again

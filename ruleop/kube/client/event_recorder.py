@@ -202,7 +202,7 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._trouble: Problem | None = None  # of the last event
+        self._last_problem: Problem | None = None  # of the last event
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
@@ -249,7 +249,7 @@ class EventRecorder:
 
     async def _yield_to_work(self) -> None:
         """Waits while there are more urgent requests, for each event at most `HOLD`."""
-        while self._waiting and self._busy() and self._clock() - self._waiting[0][0] < HOLD:  # noqa: ASYNC110 - a look now and then
+        while self._waiting and self._busy() and self._clock() - self._waiting[0][0] < HOLD:  # noqa: ASYNC110 - polls
             await asyncio.sleep(HOLD_INTERVAL)
 
     async def _send_next(self) -> bool | None:
@@ -264,17 +264,15 @@ class EventRecorder:
             if event is not None:
                 await self._client.fetch(replace(event.request, timeout=SEND_TIMEOUT))
                 self.sent += 1
-                self._trouble = None
+                self._last_problem = None
         except ApiError as error:
             self._correlator.forget(happening)
             if error.problem is Problem.NOT_FOUND and error.verb == "patch":
                 return await self._send(happening)  # the server deletes events after an hour
             self.dropped += 1
-            news, self._trouble = (
-                self._trouble is not error.problem,
-                error.problem,
-            )  # only the first of a row is a warning
-            (log.warning if news else log.debug)(
+            is_new, self._last_problem = self._last_problem is not error.problem, error.problem
+            # Of equal failures in a row, only the first is a warning.
+            (log.warning if is_new else log.debug)(
                 "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
             )
             return not error.retryable

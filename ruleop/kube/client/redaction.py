@@ -1,8 +1,8 @@
-"""What may be shown of a rejected write when the object holds data of a Secret.
+"""Redacts the error of a rejected write whose object contains data of a Secret.
 
-The API server's sentences quote the values that it rejects, and those of webhooks say what they like. So none of them
+The API server's messages quote the values that it rejects, and a webhook's message can contain anything. So no message
 is shown, only words of a known form: the status, its reason, and for each cause the field and the kind of mistake. This
-is the only function that does so; its result goes to logs, conditions and Events.
+is the only function for that; its result is used in logs, conditions and Events.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MISTAKES = {
     "FieldValueTooMany": "Too many",
     "FieldValueTypeInvalid": "Invalid type",
 }
-# A path below a field that objects have at the top: what else stands there could be a value.
+# A path that begins with a top-level field of objects. Any other text in its place could be a value.
 _PATH = re.compile(
     r"(?:metadata|spec|status|data|stringData|binaryData|type|immutable)(?:\[[\w.\-/]{1,253}\]|\.[A-Za-z]\w{0,62})*"
 )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 RELOAD_AGAIN = 10.0
-# New credentials mostly arrive at once; requests wait this long for them.
+# New credentials usually arrive at once; requests wait this long for them.
 PATIENCE = 1.0
 # What `connection_error` converts.
 FAILURES = (NotConnectedError, BrokenError, TimeoutError)

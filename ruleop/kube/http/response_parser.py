@@ -1,8 +1,8 @@
-"""The answer to one HTTP/1.1 request, parsed by llhttp from bytes that arrive in any pieces. No I/O.
+"""Parses the response to one HTTP/1.1 request, with llhttp, from chunks of any size. No I/O.
 
-Two readings of one answer are a way to smuggle a body past somebody. llhttp is strict about framing; what it leaves to
-its user is checked here: other versions and codings, numbers that no answer needs, and bytes that never become an
-answer. Nothing is allocated because a length says so.
+If two parsers read one response differently, a body can be smuggled past one of them. llhttp is strict about framing;
+the checks that it leaves to its user are here: unexpected versions and codings, numbers out of range, and data that
+never forms a response. No memory is allocated according to a declared length.
 """
 
 from __future__ import annotations

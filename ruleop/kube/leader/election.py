@@ -74,7 +74,7 @@ class Election:
         self._releasing = False
         self._ended = False
         self._timer: asyncio.TimerHandle | None = None  # ends the process when the lease expires
-        self._trouble: tuple[Problem, str] | None = None  # with the last request
+        self._last_failure: tuple[Problem, str] | None = None  # with the last request
 
     def start(self) -> None:
         self._thread.start()
@@ -194,7 +194,7 @@ class Election:
                 self._candidate.written(
                     await client.send(self._limited(self._request(step))), started, time.monotonic()
                 )
-            self._trouble = None
+            self._last_failure = None
         except ApiError as error:
             self._log_failure(error)
             self._candidate.failed(time.monotonic())
@@ -203,8 +203,8 @@ class Election:
         """Logs the first failure of a kind as a warning."""
         if error.problem in {Problem.CONFLICT, Problem.EXISTS}:
             return  # another candidate was faster
-        news = self._trouble != (error.problem, error.verb)
-        self._trouble = (error.problem, error.verb)
+        news = self._last_failure != (error.problem, error.verb)
+        self._last_failure = (error.problem, error.verb)
         needed = grant(LEASES.title, place(self._key.namespace), ("get", "create", "update"))
         grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
         (log.warning if news else log.debug)(

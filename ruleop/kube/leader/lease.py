@@ -3,11 +3,11 @@
 It guarantees that no two candidates lead at the same time, as long as all clocks run at the same speed:
 
 - a leader leads for `renew_deadline` after the *start* of the last request that renewed the lease, and not longer;
-- a waiting candidate takes the lease over only when the record has not changed for `duration`, counted from its own
-  observation of the change, which is later than the start of the request that made it. The times in the record are for
-  people;
-- every write names the resourceVersion that was read, so of two candidates that take over at once, the server rejects
-  one.
+- a waiting candidate acquires the lease only if the record has not changed for `duration`, counted from its own
+  observation of the last change, which is later than the start of the request that made it. The times in the record
+  are for people;
+- every write names the resourceVersion that was read, so of two candidates that acquire the lease at once, the server
+  rejects one.
 
 This is not a fence. A leader that is suspended for longer than the lease lasts (a paused machine) may still have a
 request under way when it resumes. That is why destructive writes name uid and resourceVersion, and why a process that
@@ -137,7 +137,7 @@ class Candidate:
         self._record, self._version, self._known = record, version, True
         self.holder = str((record or {}).get("holderIdentity") or "")
         if self.role is Role.LEADING and self.holder != self.identity:
-            self.role = Role.OVER  # taken over: by hand, or because clocks run at different speeds
+            self.role = Role.OVER  # acquired by another holder: by hand, or because clocks run at different speeds
 
     def written(self, lease: Object, started: float, now: float) -> None:
         """The write was accepted. `started` is the start of its request: others may have seen the new record since
@@ -171,7 +171,7 @@ class Candidate:
         return now >= self._changed_at + self._holder_duration()
 
     def _holder_duration(self) -> float:
-        # The holder may be another version of ruleop: its own duration counts, but never less than ours.
+        # The holder may be another version of ruleop: its own duration counts, but at least this process's.
         duration = (self._record or {}).get("leaseDurationSeconds")
         return max(self._timing.duration, float(duration)) if isinstance(duration, int) else self._timing.duration
 

@@ -6,7 +6,7 @@ The driver asks `next` for a step, carries it out, and reports its outcome. The 
     STREAMING  a streaming list: the objects arrive as events, in no order, up to the bookmark that ends them.
                A server that ends the stream without that bookmark is not asked for one again: some never send it
     WATCHING   changes arrive, in the order in which they happened
-    RESTING    backs off before the next try; a list restarts, a watch resumes at its last version
+    RESTING    backs off before the next attempt; a list restarts, a watch resumes at its last version
 
 Invariants, whatever the server and the network do:
 

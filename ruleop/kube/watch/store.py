@@ -19,12 +19,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import structlog
 
-from ruleop.kinds import ObjectKey
+from ruleop.kinds import Object, ObjectKey
 from ruleop.kube.client.json_depth import dump_json
 from ruleop.names import PART_OF_LABEL
 
@@ -57,7 +58,7 @@ class Origin(Enum):
 
 class Entry(NamedTuple):
     """One version of an object. Immutable; `parsed` makes a new dict each time, without apiVersion and kind:
-    `Store.get` adds them."""
+    `Store.get` adds them, and may give the same dict twice, which nobody changes."""
 
     uid: str
     version: int
@@ -74,6 +75,12 @@ class Entry(NamedTuple):
         if self.status is not None:
             obj["status"] = orjson.loads(self.status)
         return obj
+
+
+@lru_cache(maxsize=64)
+def _parsed(kind: Kind, entry: Entry) -> Object:
+    """A pass asks several times for the same few objects."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **entry.parsed()}
 
 
 class Change(NamedTuple):
@@ -154,22 +161,22 @@ class Store:
     def entry(self, key: ObjectKey) -> Entry | None:
         return self._entries.get(key)
 
-    def get(self, key: ObjectKey) -> dict[str, Any] | None:
+    def get(self, key: ObjectKey) -> Object | None:
         entry = self._entries.get(key)
         return self.parse(entry) if entry is not None else None
 
-    def parse(self, entry: Entry) -> dict[str, Any]:
-        return {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **entry.parsed()}
+    def parse(self, entry: Entry) -> Object:
+        return _parsed(self.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
         """All keys, or those of one namespace; sorted."""
         return sorted(self._entries if namespace is None else self._namespaces.get(namespace, ()))
 
-    def select(self, namespace: str | None = None) -> list[dict[str, Any]]:
+    def select(self, namespace: str | None = None) -> list[Object]:
         """All objects, or those of one namespace; by namespace and name."""
         return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
 
-    def children(self, part_of: str) -> Iterator[dict[str, Any]]:
+    def children(self, part_of: str) -> Iterator[Object]:
         for key in self._children.get(part_of, ()):
             yield self.parse(self._entries[key])
 
@@ -306,7 +313,7 @@ class Store:
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """A live read, or the answer to a write, shows that the object left the collection. With a version: up to there
-        (it lost our label, and may get it back). Without: it was deleted, and its uid never comes back."""
+        (it lost ruleop's label, and may get it back). Without: it was deleted, and its uid never comes back."""
         last = parse_version(version) if version else None
         known = self._entries.get(key)
         # A missing object was removed by the watch already, or the watch will report both its creation and its
@@ -388,7 +395,7 @@ class Store:
             try:
                 listener(change)
             except Exception:
-                # The other listeners are called all the same: nobody repeats a change.
+                # The other listeners are called nevertheless: a change is not repeated.
                 self.listener_failures += 1
                 log.exception("store listener failed: internal error", change=str(change.key))
 

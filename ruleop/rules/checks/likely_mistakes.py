@@ -29,13 +29,13 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
                 findings.warning(
                     "elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site
                 )
-            if not isinstance(part.compiled, Expression) and _looks_like_expression(text, part.view, library, site):
+            if not isinstance(part.compiled, Expression) and _resembles_expression(text, part.view, library, site):
                 instead = f'write "{{{{ {text.strip()} }}}}" if it is one'
                 message = f'"{text}" is plain text here, but looks like an expression: {instead}'
                 findings.warning("looks-like-expression", message, site)
 
 
-def _looks_like_expression(text: str, view: View, library: Library, site: Site) -> bool:
+def _resembles_expression(text: str, view: View, library: Library, site: Site) -> bool:
     match = _EXPRESSION_START.match(text)
     if match is None or match[1] not in view.names or "{{" in text or "{%" in text:
         return False

@@ -101,8 +101,8 @@ class CompiledTemplate(jinja2.Template):
         return template
 
     def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; contexts have no globals of their own here
-        """The module of the template without a context. A module that stands alone is cached, so it must not contain
-        anything of a single resource."""
+        """The module of the template without a context. Such a module is cached, so it must not contain data of a
+        single resource."""
         if self._module is not None:
             return self._module
         self.environment.without_context += 1

@@ -140,16 +140,16 @@ def _pattern(pattern: Any, flags: Flags) -> Any:
 
 
 def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
-    """The matches, each of which is charged for scanning all of the rest (`a.*z|a`), at 2 ns a byte in RE2's automaton,
-    if the pattern has repetitions. Counted repetitions may have so many states that RE2 falls back to a much slower
-    search."""
+    """The matches. If the pattern has repetitions, each match is charged for a scan of the rest of the text (`a.*z|a`),
+    at 2 ns per byte in RE2's automaton. With counted repetitions the automaton may become too large, and RE2 falls back
+    to a much slower search."""
     compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
     METER.spend(size * compiled.programsize >> 9)
-    looks_ahead = any(each in compiled.pattern for each in "*+{")
+    has_repetition = any(each in compiled.pattern for each in "*+{")
     shift = 5 if len(compiled.pattern) > 64 or _LONG_COUNT.search(compiled.pattern) else 9
     for match in compiled.finditer(text):
-        METER.spend(4 + ((size - size * match.start() // length) >> shift if looks_ahead else 0))
+        METER.spend(4 + ((size - size * match.start() // length) >> shift if has_repetition else 0))
         yield match
 
 

@@ -156,7 +156,7 @@ class NotLive(UndefinedValue):
         return Fault(f"{self.path()} does not exist, and `live` does not wait: set a fallback with `default(...)`")
 
 
-class Unwanted(UndefinedValue):
+class Disabled(UndefinedValue):
     """A child whose `when` is false, and all fields of it."""
 
     __slots__ = ()

@@ -139,7 +139,7 @@ def test_an_operator_started_under_throttling_waits(lab: Lab) -> None:
     lab.kill()
     lab.proxy.stop_listening()
     lab.start()
-    lab.eventually("it to say so", lambda: "does not answer" in lab.log_file.read_text())
+    lab.eventually("it to say so", lambda: "API server not reachable" in lab.log_file.read_text())
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.proxy.listen_again()
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))

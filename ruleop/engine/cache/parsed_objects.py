@@ -1,4 +1,4 @@
-"""The cache as one plan sees it: each child is parsed once."""
+"""The objects of the cache for one plan, in which each child is parsed only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ruleop.planning import Objects
 
 
-class Snapshot:
+class ParsedObjects:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._children: dict[tuple[ObjectKey, str], Object] = {}
