@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.planning import Kinds, Objects, Plan
     from ruleop.rules import Observe, Rule
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
 _HIDDEN_SEED: Final = b"replayed"
 _SECRET: Final = GroupKind("", "Secret")

@@ -103,9 +103,9 @@ def test_what_was_learned_is_kept_but_for_secrets():
     ("document", "message"),
     [
         ({}, "not a recorded pass of this version"),
-        ({"format": 2}, "not a recorded pass of this version"),
-        ({"format": 1}, "not a recorded pass: KeyError at 'observed'"),
-        ({"format": 1, "observed": []}, "not a recorded pass: TypeError"),
+        ({"format": 1}, "not a recorded pass of this version"),
+        ({"format": 2}, "not a recorded pass: KeyError at 'observed'"),
+        ({"format": 2, "observed": []}, "not a recorded pass: TypeError"),
     ],
 )
 def test_what_is_no_recording_is_refused(document, message):
