@@ -24,7 +24,7 @@ from ruleop.kinds import Kind
 from ruleop.merge import create_fields, three_way
 from ruleop.offline.cluster import OfflineKinds, prepare
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.planning.scope import Scope
+from ruleop.planning.rendering.scope import Scope
 from ruleop.rules import Project, load_project
 from ruleop.schema.table import builtin_shape
 

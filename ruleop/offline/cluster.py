@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
-from ruleop.planning.observed import KindInfo, Kinds, Served
+from ruleop.planning.model.observed import KindInfo, Kinds, Served
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.schema_findings import Finding
 from ruleop.schema.shape import UNKNOWN

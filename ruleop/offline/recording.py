@@ -15,7 +15,7 @@ from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.offline.redaction import Redaction
 from ruleop.offline.typed_json import decode, encode
 from ruleop.planning import FixedObjects, History, KindInfo, Observed, Served
-from ruleop.planning.synced import Synced
+from ruleop.planning.memory.synced import Synced
 from ruleop.schema.crds import crd_shape
 from ruleop.schema.shape import UNKNOWN
 from ruleop.schema.table import builtin_shape

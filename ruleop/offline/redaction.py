@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.planning.masking import is_secret
+from ruleop.planning.changes.masking import is_secret
 from ruleop.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import Any, Final
 from ruleop.errors import Cause
 from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.merge.learned import Answers, Learned
-from ruleop.planning.drift import Reverted
-from ruleop.planning.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
-from ruleop.planning.observed import KindInfo, Served
-from ruleop.planning.outcome import Failed, Failure
-from ruleop.planning.synced import Synced
+from ruleop.planning.changes.drift import Reverted
+from ruleop.planning.memory.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
+from ruleop.planning.memory.synced import Synced
+from ruleop.planning.model.observed import KindInfo, Served
+from ruleop.planning.model.outcome import Failed, Failure
 
 _TYPE: Final = "$type"
 _CLASSES: Final[Mapping[str, Any]] = {

@@ -1,6 +1,7 @@
 """The pure core: `plan(rule, resource, observed, history) -> Plan`."""
 
-from ruleop.planning.actions import (
+from ruleop.planning.memory.history import History
+from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
     ChildReport,
@@ -22,11 +23,10 @@ from ruleop.planning.actions import (
     StatusWrite,
     Wait,
 )
-from ruleop.planning.conditions import Condition, Conditions
-from ruleop.planning.history import History
-from ruleop.planning.marks import Owner
-from ruleop.planning.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
-from ruleop.planning.outcome import Failed, Failure, Outcome
+from ruleop.planning.model.conditions import Condition, Conditions
+from ruleop.planning.model.marks import Owner
+from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
+from ruleop.planning.model.outcome import Failed, Failure, Outcome
 from ruleop.planning.planner import choose_rule, plan
 
 __all__ = [

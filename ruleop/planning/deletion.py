@@ -19,22 +19,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import ObjectKey
-from ruleop.planning.actions import Action, Delete, Event, RemoveFinalizer, State
-from ruleop.planning.apply import keep, release
-from ruleop.planning.conditions import FINALIZED, Conditions, condition_of
-from ruleop.planning.marks import SKIP_FINALIZE, annotations_of
-from ruleop.planning.observed import Served
-from ruleop.planning.permissions import missing_list_permission
-from ruleop.planning.pruning import deadline, is_orphan
+from ruleop.planning.child.apply import keep, release
+from ruleop.planning.child.pruning import deadline, is_orphan
+from ruleop.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
+from ruleop.planning.model.conditions import FINALIZED, Conditions, condition_of
+from ruleop.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.planning.model.observed import Served
+from ruleop.planning.model.permissions import missing_list_permission
 from ruleop.planning.status import overall_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
-    from ruleop.planning.child_plan import Existing
-    from ruleop.planning.children import Children
-    from ruleop.planning.observed import Observed
+    from ruleop.planning.child.child_plan import Existing
+    from ruleop.planning.child.children import Children
+    from ruleop.planning.model.observed import Observed
     from ruleop.rules import Rule
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.planning.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
-from ruleop.planning.conditions import FINALIZED, condition_of
-from ruleop.planning.writes import Verb, reason_for, verb_of
+from ruleop.planning.changes.writes import Verb, reason_for, verb_of
+from ruleop.planning.model.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
+from ruleop.planning.model.conditions import FINALIZED, condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object, ObjectKey
-    from ruleop.planning.actions import Problem
-    from ruleop.planning.conditions import Condition
+    from ruleop.planning.model.actions import Problem
+    from ruleop.planning.model.conditions import Condition
 
 HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})

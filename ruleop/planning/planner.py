@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.actions import (
+from ruleop.planning.changes.failures import public_message, reason_of
+from ruleop.planning.child.children import Children
+from ruleop.planning.child.pruning import held_back, prune
+from ruleop.planning.deletion import missing_read_permissions, plan_deletion
+from ruleop.planning.events import HEALTHY, transition_events
+from ruleop.planning.memory.history import History
+from ruleop.planning.memory.work import Work
+from ruleop.planning.model.actions import (
     RESYNC,
     Action,
     AddFinalizer,
@@ -26,18 +33,12 @@ from ruleop.planning.actions import (
     Requeue,
     StatusWrite,
 )
-from ruleop.planning.children import Children
-from ruleop.planning.conditions import Conditions, condition_of
-from ruleop.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.planning.events import HEALTHY, transition_events
-from ruleop.planning.failures import public_message, reason_of
-from ruleop.planning.history import History
-from ruleop.planning.marks import Owner, is_paused
-from ruleop.planning.period import reconcile_period
-from ruleop.planning.permissions import missing_permission
-from ruleop.planning.pruning import held_back, prune
-from ruleop.planning.scope import Scope
-from ruleop.planning.selectors import compile_selector
+from ruleop.planning.model.conditions import Conditions, condition_of
+from ruleop.planning.model.marks import Owner, is_paused
+from ruleop.planning.model.period import reconcile_period
+from ruleop.planning.model.permissions import missing_permission
+from ruleop.planning.model.selectors import compile_selector
+from ruleop.planning.rendering.scope import Scope
 from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,
@@ -45,15 +46,14 @@ from ruleop.planning.status import (
     status_write,
     without_rejected,
 )
-from ruleop.planning.work import Work
 from ruleop.templating import Disabled, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.planning.actions import Event
-    from ruleop.planning.observed import Objects, Observed
-    from ruleop.planning.targets import Target
+    from ruleop.planning.model.actions import Event
+    from ruleop.planning.model.observed import Objects, Observed
+    from ruleop.planning.model.targets import Target
     from ruleop.rules import Rule
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.

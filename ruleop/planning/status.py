@@ -13,8 +13,8 @@ from ruleop.errors import RenderError
 from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
-from ruleop.planning.actions import Problem, State, StatusWrite
-from ruleop.planning.conditions import PAUSE, Condition, Conditions
+from ruleop.planning.model.actions import Problem, State, StatusWrite
+from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kinds import Object
-    from ruleop.planning.children import Children
-    from ruleop.planning.history import RefusedStatus
-    from ruleop.planning.observed import KindInfo, Observed
-    from ruleop.planning.scope import Scope
+    from ruleop.planning.child.children import Children
+    from ruleop.planning.memory.history import RefusedStatus
+    from ruleop.planning.model.observed import KindInfo, Observed
+    from ruleop.planning.rendering.scope import Scope
     from ruleop.rules import Condition as RuleCondition
     from ruleop.rules import Rule
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jsonpatch
 
-from ruleop.planning.actions import (
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves, shortened
+from ruleop.planning.changes.masking import masked, masked_pair
+from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
+from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
     ChildReport,
@@ -30,16 +33,13 @@ from ruleop.planning.actions import (
     ServerSideApply,
     State,
 )
-from ruleop.planning.conditions import NEGATIVE
-from ruleop.planning.differences import NOTHING, Difference, differences, flow, leaves, shortened
-from ruleop.planning.masking import masked, masked_pair
-from ruleop.planning.writes import Verb, changes, is_mark, reason_for, verb_of
+from ruleop.planning.model.conditions import NEGATIVE
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
-    from ruleop.planning.actions import Requeue
-    from ruleop.planning.observed import Kinds
+    from ruleop.planning.model.actions import Requeue
+    from ruleop.planning.model.observed import Kinds
 
 MAX_OBJECTS = 8
 """How many objects of one child are listed."""

@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.cli.run import command
 from ruleop.engine.manager.options import Options
-from ruleop.planning.writes import Verb
+from ruleop.planning.changes.writes import Verb
 from ruleop.rules import load_project
 from tests.docs.manifests import DEPLOYMENT, DOCUMENTS, PERMISSIONS, TEXT, keys, mounted
 from tests.docs.messages import ROOT, announcements, constants
@@ -47,7 +47,7 @@ def test_alerts_use_existing_metrics() -> None:
 def test_the_page_lists_all_reasons_of_waits() -> None:
     found = {"value"}  # by default
     for room in ("planning", "templating"):
-        for file in (ROOT / "ruleop" / room).glob("*.py"):
+        for file in (ROOT / "ruleop" / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.keyword) and node.arg == "why" and isinstance(node.value, ast.Constant):
                     found.add(node.value.value)

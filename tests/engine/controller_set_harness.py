@@ -15,7 +15,7 @@ from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Owner
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
 from tests.engine.fake_config_map import FakeConfigMap
 

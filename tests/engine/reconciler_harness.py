@@ -18,7 +18,7 @@ from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
 from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.server import FakeStores, Server
 from tests.planning.harness import app, project
 

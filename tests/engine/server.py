@@ -13,7 +13,7 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem, answer_error
 from ruleop.merge import merge_patch
 from ruleop.planning import Owner
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from tests.patching import patched
 
 if TYPE_CHECKING:

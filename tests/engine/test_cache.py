@@ -14,7 +14,7 @@ from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client.requests import Source
 from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Served
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import Observe, Selector
 from ruleop.schema.table import ResourceInfo
 

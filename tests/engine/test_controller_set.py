@@ -7,7 +7,7 @@ from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.controller_set_harness import APP, OTHER, project_of, watch
 
 

@@ -10,7 +10,7 @@ from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Failure, Owner
-from ruleop.planning.marks import OWNER, PART_OF
+from ruleop.planning.model.marks import OWNER, PART_OF
 from tests.engine.executor_harness import OURS, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import APP, APPLIED_ALL_THE_SAME, Answer, child
 

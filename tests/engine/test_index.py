@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ruleop.engine.cache.index import Index
 from ruleop.engine.queue.request import Request
 from ruleop.kinds import GroupKind, ObjectKey
-from ruleop.planning.marks import PART_OF
-from ruleop.planning.targets import Target
+from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.model.targets import Target
 
 POD, NODE = GroupKind("", "Pod"), GroupKind("", "Node")
 WEB, DB = Request("shop", "web"), Request("shop", "db")

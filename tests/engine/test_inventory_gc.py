@@ -12,7 +12,7 @@ from ruleop.engine.queue.request import Request
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.controller_set_harness import (
     APP,
     CONFIG,

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.cache.expectations import PATIENCE, Expectations
 from ruleop.kinds import ObjectKey
-from ruleop.planning.drift import ENOUGH, FIRST, QUIET
-from ruleop.planning.history import STATUS_REFUSED_FOR
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.changes.drift import ENOUGH, FIRST, QUIET
+from ruleop.planning.memory.history import STATUS_REFUSED_FOR
+from ruleop.planning.model.marks import PART_OF
 from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.planning.harness import project

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.planning.drift import ENOUGH
-from ruleop.planning.history import REFUSED_FIRST
-from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.planning.changes.drift import ENOUGH
+from ruleop.planning.memory.history import REFUSED_FIRST
+from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.engine.reconciler_harness import FINALIZER, ReconcilerHarness
 from tests.engine.server import Answer, child
 

@@ -12,7 +12,7 @@ from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning import Failed, Failure, Outcome, RemoveFinalizer
-from ruleop.planning.marks import PAUSED
+from ruleop.planning.model.marks import PAUSED
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"

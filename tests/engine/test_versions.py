@@ -14,8 +14,8 @@ from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kube.client.requests import Source
 from ruleop.kube.watch.store import State, Store
 from ruleop.planning import Owner
-from ruleop.planning.child_plan import existing_of
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.child.child_plan import existing_of
+from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
 from ruleop.schema.table import ResourceInfo
 

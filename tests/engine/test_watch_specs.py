@@ -15,7 +15,7 @@ from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"

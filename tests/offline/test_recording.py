@@ -15,8 +15,8 @@ from ruleop.merge import Learned
 from ruleop.offline.recording import read_document
 from ruleop.offline.redaction import Redaction
 from ruleop.planning import Failed, Failure, FixedObjects, History, Observed
-from ruleop.planning.drift import Reverted
-from ruleop.planning.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.planning.changes.drift import Reverted
+from ruleop.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
 from ruleop.schema.shape import UNKNOWN
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed

@@ -41,9 +41,9 @@ from ruleop.planning import (
     ServerSideApply,
     plan,
 )
-from ruleop.planning.actions import RESYNC
-from ruleop.planning.history import Refusal, Writes
-from ruleop.planning.marks import Owner, claim_on
+from ruleop.planning.memory.history import Refusal, Writes
+from ruleop.planning.model.actions import RESYNC
+from ruleop.planning.model.marks import Owner, claim_on
 from ruleop.rules import Observe, Project, Rule, build_project
 from ruleop.schema.structural import default, drop_unknown
 from tests.definitions import definition

@@ -12,7 +12,7 @@ from ruleop.errors import Cause
 from ruleop.kinds import ObjectKey
 from ruleop.merge import Learned, decode
 from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
-from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER
+from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

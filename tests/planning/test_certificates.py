@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from ruleop.planning.randomness import draw, random_password
+from ruleop.planning.rendering.randomness import draw, random_password
 from ruleop.rules import ProjectErrors
 from ruleop.templating.values.budget import FUEL, METER
 from tests.planning.harness import Harness, as_bytes, key, project

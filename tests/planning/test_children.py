@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.planning import Failed, Failure, Served, State, choose_rule
-from ruleop.planning.child_plan import Existing
+from ruleop.planning.child.child_plan import Existing
 from tests.planning.harness import Harness, app, config, key, project
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
@@ -373,7 +373,7 @@ def test_the_number_of_objects_of_a_cr_is_limited():
 
 
 def test_the_limit_counts_all_children_of_the_cr(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ruleop.planning.children.MAX_OBJECTS", 3)
+    monkeypatch.setattr("ruleop.planning.child.children.MAX_OBJECTS", 3)
     body = "children: {x: {template: x.yaml, forEach: range(2)}, w: {template: w.yaml, forEach: range(2)}}"
     planned = Harness.of(body, x=plain("x-{{ item }}"), w=plain("w-{{ item }}")).plan()
     assert [problem.child for problem in planned.problems] == ["w"]

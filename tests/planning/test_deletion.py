@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.kinds import Kind
 from ruleop.planning import Delete, History, RemoveFinalizer, Served, State
-from ruleop.planning.marks import PAUSED, SKIP_FINALIZE
+from ruleop.planning.model.marks import PAUSED, SKIP_FINALIZE
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

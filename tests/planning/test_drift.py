@@ -6,7 +6,7 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.drift import (
+from ruleop.planning.changes.drift import (
     CAP,
     ENOUGH,
     FIRST,

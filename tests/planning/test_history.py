@@ -20,10 +20,10 @@ from ruleop.planning import (
     Patch,
     Plan,
 )
-from ruleop.planning.actions import ChildReport, FieldConflict, ObjectReport, State
-from ruleop.planning.drift import ENOUGH, Reverted
-from ruleop.planning.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
-from ruleop.planning.writes import Verb
+from ruleop.planning.changes.drift import ENOUGH, Reverted
+from ruleop.planning.changes.writes import Verb
+from ruleop.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
+from ruleop.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
 from tests.planning.harness import Harness
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.planning.masking import masked, masked_pair
+from ruleop.planning.changes.masking import masked, masked_pair
 from ruleop.report.plan_text import json_patch
 
 VALUES = st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=5, max_size=9), max_size=4)

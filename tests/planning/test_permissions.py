@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.kinds import GroupKind, Kind
 from ruleop.planning import Failed, Failure, Served
-from ruleop.planning.permissions import verbs
+from ruleop.planning.model.permissions import verbs
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

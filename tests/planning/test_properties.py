@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer
-from ruleop.planning.marks import APPLIED
+from ruleop.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
 
 FILES = {

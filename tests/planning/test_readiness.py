@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.planning.readiness import readiness
+from ruleop.planning.child.readiness import readiness
 from ruleop.schema.shape import Shape
 
 

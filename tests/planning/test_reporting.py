@@ -8,10 +8,10 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
-from ruleop.planning.drift import Reverted, corrections
+from ruleop.planning.changes.drift import Reverted, corrections
 from ruleop.planning.events import write_events
-from ruleop.planning.history import Writes
-from ruleop.planning.marks import PAUSED
+from ruleop.planning.memory.history import Writes
+from ruleop.planning.model.marks import PAUSED
 from ruleop.report.plan_text import show, text_of
 from tests.planning.harness import Harness, config, key
 

@@ -11,7 +11,7 @@ import pytest
 
 from ruleop.merge import same
 from ruleop.planning import Failed, Failure, KindInfo, Served
-from ruleop.planning.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ruleop.kinds import ObjectKey
 from ruleop.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
-from ruleop.planning.differences import NOTHING, Difference
-from ruleop.planning.writes import (
+from ruleop.planning.changes.differences import NOTHING, Difference
+from ruleop.planning.changes.writes import (
     MAX_FIELDS,
     MAX_PATH,
     Verb,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import Failure, KindInfo, Served
-from ruleop.planning.marks import APPLIED
+from ruleop.planning.model.marks import APPLIED
 from ruleop.schema.shape_fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.table import builtin_shape

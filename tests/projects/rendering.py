@@ -11,7 +11,7 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.offline.cluster import OfflineKinds, as_live, prepare
 from ruleop.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import Project, load_project
 from ruleop.schema.shape import UNKNOWN
 

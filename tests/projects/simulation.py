@@ -33,7 +33,7 @@ from ruleop.planning import (
     choose_rule,
     plan,
 )
-from ruleop.planning.marks import APPLIED
+from ruleop.planning.model.marks import APPLIED
 from tests.offline.replays import replayed
 from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused

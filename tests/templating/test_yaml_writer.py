@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.planning.differences import flow
+from ruleop.planning.changes.differences import flow
 from ruleop.templating import read_yaml, yaml_document, yaml_text
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
 from tests.templating.rendering import data_of, render

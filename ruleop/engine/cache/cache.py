@@ -14,7 +14,7 @@ from ruleop.engine.cache.watch_specs import child_need, observe_need
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.watch.store import Entry, State
 from ruleop.planning import KindInfo, Served
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import builtin_shape
 

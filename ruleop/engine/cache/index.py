@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kinds import GroupKind, Object, ObjectKey
-from ruleop.planning.marks import PART_OF
-from ruleop.planning.scope import labels_of
+from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.engine.queue.request import Request
-    from ruleop.planning.targets import Target
+    from ruleop.planning.model.targets import Target
 
 
 class Index:

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruleop.engine.cache.informers import WatchSpec
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:

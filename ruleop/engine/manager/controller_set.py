@@ -20,7 +20,7 @@ from ruleop.engine.manager.unserved_kinds import UnservedKinds
 from ruleop.engine.queue.triggers import START
 from ruleop.kinds import Kind
 from ruleop.permissions import READ
-from ruleop.planning.permissions import LEFT, WATCHED, verbs
+from ruleop.planning.model.permissions import LEFT, WATCHED, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -10,7 +10,7 @@ from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.triggers import START
 from ruleop.engine.queue.work_queue import Urgency
 from ruleop.kube.watch.store import Change, Origin
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
     from ruleop.engine.cache.cache import Cache

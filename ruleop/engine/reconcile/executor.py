@@ -35,7 +35,7 @@ from ruleop.planning import (
     Replace,
     ServerSideApply,
 )
-from ruleop.planning.marks import claim_on
+from ruleop.planning.model.marks import claim_on
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

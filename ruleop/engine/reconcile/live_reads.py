@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.engine.queue.request import Request
     from ruleop.engine.reconcile.executor import Executor
     from ruleop.planning import History, Read
-    from ruleop.planning.history import ConflictingObject
+    from ruleop.planning.memory.history import ConflictingObject
 
 
 class MetadataReader(Protocol):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import structlog
 
 from ruleop.planning import Event, FinalizerAction
-from ruleop.planning.differences import shortened
-from ruleop.planning.writes import Verb, changes, field_paths, reason_for, verb_of
+from ruleop.planning.changes.differences import shortened
+from ruleop.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -26,7 +26,7 @@ from ruleop.offline.recording import Recorder
 from ruleop.permissions import grant, place
 from ruleop.planning import Failure, History, Kinds, Objects, Observed, Owner, Plan, RemoveFinalizer, choose_rule, plan
 from ruleop.planning.events import write_events
-from ruleop.planning.marks import is_paused
+from ruleop.planning.model.marks import is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

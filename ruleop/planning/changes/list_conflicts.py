@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.merge.conflicts import conflicts
-from ruleop.planning.marks import RULEOP
+from ruleop.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

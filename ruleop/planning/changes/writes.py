@@ -10,7 +10,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.planning.actions import (
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, shortened
+from ruleop.planning.changes.masking import masked_pair
+from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
     Create,
@@ -20,14 +22,12 @@ from ruleop.planning.actions import (
     Replace,
     ServerSideApply,
 )
-from ruleop.planning.differences import NOTHING, Difference, differences, shortened
-from ruleop.planning.marks import MANAGED_BY, RESERVED
-from ruleop.planning.masking import masked_pair
+from ruleop.planning.model.marks import MANAGED_BY, RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.planning.observed import Kinds
+    from ruleop.planning.model.observed import Kinds
 
 MAX_FIELDS: Final = 16
 """Maximum fields of one write on one line of the log."""

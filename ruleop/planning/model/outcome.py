@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Cause
     from ruleop.kinds import Object, ObjectKey
-    from ruleop.planning.actions import Action
+    from ruleop.planning.model.actions import Action
 
 
 class Failure(Enum):

@@ -29,15 +29,32 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.fields import Leaf, MapFields
 from ruleop.merge.ignored import ignored_at, with_live_places
 from ruleop.merge.removals import removes_items_of_others
-from ruleop.planning.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
-from ruleop.planning.desired import Desired, kept_reference, strategy_of, with_marks
-from ruleop.planning.drift import WHOLE_OBJECT, Correction, Decision, conflict_message, corrected_fields, managers_of
-from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread, child_error
-from ruleop.planning.failures import refused_changes
-from ruleop.planning.marks import APPLIED, MANAGED_BY, OWNER, PART_OF, RULEOP, Claim, Owner, annotations_of, claim_on
-from ruleop.planning.observed import Observed, Served
-from ruleop.planning.outcome import Failed, Failure
-from ruleop.planning.writes import changes, desired_object
+from ruleop.planning.changes.drift import (
+    WHOLE_OBJECT,
+    Correction,
+    Decision,
+    conflict_message,
+    corrected_fields,
+    managers_of,
+)
+from ruleop.planning.changes.failures import refused_changes
+from ruleop.planning.changes.writes import changes, desired_object
+from ruleop.planning.model.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
+from ruleop.planning.model.marks import (
+    APPLIED,
+    MANAGED_BY,
+    OWNER,
+    PART_OF,
+    RULEOP,
+    Claim,
+    Owner,
+    annotations_of,
+    claim_on,
+)
+from ruleop.planning.model.observed import Observed, Served
+from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.rendering.desired import Desired, kept_reference, strategy_of, with_marks
+from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread, child_error
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
@@ -47,9 +64,9 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.merge.fields import Fields
-    from ruleop.planning.differences import Difference
-    from ruleop.planning.history import History
-    from ruleop.planning.work import Work
+    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.memory.history import History
+    from ruleop.planning.memory.work import Work
     from ruleop.rules import Child
 
 SENSITIVE = frozenset(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import GroupKind, ObjectKey
-from ruleop.planning.selectors import Requirement, meets, requirements_of
+from ruleop.planning.model.selectors import Requirement, meets, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import Learned
 from ruleop.merge.equality import fingerprint
-from ruleop.planning.actions import Create, Delete, FinalizerAction, Patch, Replace, ServerSideApply
-from ruleop.planning.drift import Reverted, corrections, is_altered, reverted
-from ruleop.planning.outcome import Failed, Failure
-from ruleop.planning.synced import Synced
+from ruleop.planning.changes.drift import Reverted, corrections, is_altered, reverted
+from ruleop.planning.memory.synced import Synced
+from ruleop.planning.model.actions import Create, Delete, FinalizerAction, Patch, Replace, ServerSideApply
+from ruleop.planning.model.outcome import Failed, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from collections.abc import Set as AbstractSet
 
-    from ruleop.planning.actions import Plan
-    from ruleop.planning.observed import Kinds, Objects
-    from ruleop.planning.outcome import Outcome
-    from ruleop.planning.work import Work
+    from ruleop.planning.memory.work import Work
+    from ruleop.planning.model.actions import Plan
+    from ruleop.planning.model.observed import Kinds, Objects
+    from ruleop.planning.model.outcome import Outcome
 
 Value = TypeVar("Value")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.planning.actions import Action, Delete
-from ruleop.planning.apply import release
-from ruleop.planning.desired import deletion_policy
+from ruleop.planning.child.apply import release
+from ruleop.planning.model.actions import Action, Delete
+from ruleop.planning.rendering.desired import deletion_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ruleop.planning.actions import Problem
-    from ruleop.planning.child_plan import Existing
-    from ruleop.planning.children import Children
+    from ruleop.planning.child.child_plan import Existing
+    from ruleop.planning.child.children import Children
+    from ruleop.planning.model.actions import Problem
     from ruleop.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "FieldConflict"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ruleop.planning.marks import PAUSED
+from ruleop.planning.model.marks import PAUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

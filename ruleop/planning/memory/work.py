@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.planning.desired import Desired
-from ruleop.planning.marks import APPLIED, annotations_of
-from ruleop.planning.observed import Served
+from ruleop.planning.model.marks import APPLIED, annotations_of
+from ruleop.planning.model.observed import Served
+from ruleop.planning.rendering.desired import Desired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kinds import Kind, Object, ObjectKey
-    from ruleop.planning.child_plan import ChildPlan
-    from ruleop.planning.observed import Kinds
+    from ruleop.planning.child.child_plan import ChildPlan
+    from ruleop.planning.model.observed import Kinds
     from ruleop.rules import Child, Rule
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})

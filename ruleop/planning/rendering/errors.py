@@ -8,7 +8,7 @@ from ruleop.errors import RenderError, RuleopError, Site
 from ruleop.templating import LimitExceeded, Waiting
 
 if TYPE_CHECKING:
-    from ruleop.planning.actions import Read
+    from ruleop.planning.model.actions import Read
 
 
 class ChildWaits(RuleopError):  # noqa: N818 - a wait, not an error

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ruleop.planning.certificates import Authority, Request, authority, issue, request
-from ruleop.planning.passwords import password_line
+from ruleop.planning.rendering.certificates import Authority, Request, authority, issue, request
+from ruleop.planning.rendering.passwords import password_line
 from ruleop.templating import Fault, TemplateFunction
 from ruleop.templating.values.budget import FUEL, METER, Exhausted
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import orjson
 
 from ruleop.merge import merge_patch, same
-from ruleop.planning.actions import Action, Create, Patch, Replace, ServerSideApply
-from ruleop.planning.marks import RULEOP
+from ruleop.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply
+from ruleop.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

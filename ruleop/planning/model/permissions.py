@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.kinds import GroupKind
-    from ruleop.planning.observed import KindInfo
+    from ruleop.planning.model.observed import KindInfo
     from ruleop.rules import Child, Rule
 
 WATCHED = (*READ, "patch")  # patch is for the finalizer

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import Kind, Object
-from ruleop.planning.observed import Observed, Served
-from ruleop.planning.permissions import missing_list_permission, missing_permission
-from ruleop.planning.randomness import Allowance, RandomFunctions
-from ruleop.planning.targets import Target, target_of
+from ruleop.planning.model.observed import Observed, Served
+from ruleop.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.planning.model.targets import Target, target_of
+from ruleop.planning.rendering.randomness import Allowance, RandomFunctions
 from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
 from ruleop.templating.values.faults import fault_of
 

@@ -17,7 +17,7 @@ import orjson
 from ruleop.merge import same
 from ruleop.merge.lists import item_keys, item_path
 from ruleop.merge.stored_form import is_stored_as
-from ruleop.planning.masking import MASK
+from ruleop.planning.changes.masking import MASK
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.templating.tree.yaml_writer import number_text, reads_as_text

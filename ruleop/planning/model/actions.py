@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.merge import FieldSet
-    from ruleop.planning.conditions import Conditions
-    from ruleop.planning.targets import Target
-    from ruleop.planning.work import Work
+    from ruleop.planning.memory.work import Work
+    from ruleop.planning.model.conditions import Conditions
+    from ruleop.planning.model.targets import Target
 
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""

@@ -16,16 +16,16 @@ from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
-from ruleop.planning.errors import ChildFails, ChildWaits, child_error
-from ruleop.planning.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
-from ruleop.planning.observed import KindInfo, Served
-from ruleop.planning.randomness import COSTLY, different_time
+from ruleop.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
+from ruleop.planning.model.observed import KindInfo, Served
+from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
+from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
 
 if TYPE_CHECKING:
-    from ruleop.planning.observed import Kinds
-    from ruleop.planning.scope import Scope
+    from ruleop.planning.model.observed import Kinds
+    from ruleop.planning.rendering.scope import Scope
     from ruleop.rules import Child
 
 MAX_OBJECTS = 5000

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
-from ruleop.planning.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
-from ruleop.planning.apply import Applied, HeldBack, Immutable, apply, name_conflict_message
-from ruleop.planning.child_plan import (
+from ruleop.planning.changes.failures import changes_in_words, public_message, reason_of
+from ruleop.planning.changes.list_conflicts import conflict_in_words
+from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message
+from ruleop.planning.child.child_plan import (
     ChildPlan,
     Existing,
     ObjectPlan,
@@ -22,24 +23,23 @@ from ruleop.planning.child_plan import (
     existing_view,
     planned_view,
 )
-from ruleop.planning.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
-from ruleop.planning.errors import ChildFails, ChildWaits, Unlisted, Unread
-from ruleop.planning.failures import changes_in_words, public_message, reason_of
-from ruleop.planning.list_conflicts import conflict_in_words
-from ruleop.planning.marks import Claim, Owner
-from ruleop.planning.observed import Observed, Served
-from ruleop.planning.outcome import Failed, Failure
-from ruleop.planning.permissions import missing_list_permission, missing_permission
-from ruleop.planning.readiness import READY, Readiness, readiness
-from ruleop.planning.scope import Scope, without_server_noise
+from ruleop.planning.child.readiness import READY, Readiness, readiness
+from ruleop.planning.model.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
+from ruleop.planning.model.marks import Claim, Owner
+from ruleop.planning.model.observed import Observed, Served
+from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
+from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kinds import Object, ObjectKey
-    from ruleop.planning.history import History
-    from ruleop.planning.work import Work
+    from ruleop.planning.memory.history import History
+    from ruleop.planning.memory.work import Work
     from ruleop.rules import Child, Rule
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.names import RESERVED_PREFIX
-from ruleop.planning.marks import PART_OF
+from ruleop.planning.model.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:

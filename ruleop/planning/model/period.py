@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.planning.marks import RECONCILE_PERIOD, annotations_of
+from ruleop.planning.model.marks import RECONCILE_PERIOD, annotations_of
 from ruleop.rules import parse_duration
 
 if TYPE_CHECKING:

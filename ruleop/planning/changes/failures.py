@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ruleop.planning.differences import NOTHING, Difference, Value, differences, flow, shortened
-from ruleop.planning.marks import APPLIED
-from ruleop.planning.masking import masked_pair
-from ruleop.planning.outcome import Failed, Failure
+from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow, shortened
+from ruleop.planning.changes.masking import masked_pair
+from ruleop.planning.model.marks import APPLIED
+from ruleop.planning.model.outcome import Failed, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

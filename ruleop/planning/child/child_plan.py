@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
-from ruleop.planning.apply import Applied, record_of
-from ruleop.planning.desired import Desired, source_of, strategy_of
-from ruleop.planning.marks import Claim, Owner, claim_on
-from ruleop.planning.readiness import readiness
-from ruleop.planning.scope import without_server_noise
+from ruleop.planning.child.apply import Applied, record_of
+from ruleop.planning.child.readiness import readiness
+from ruleop.planning.model.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
+from ruleop.planning.model.marks import Claim, Owner, claim_on
+from ruleop.planning.rendering.desired import Desired, source_of, strategy_of
+from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
-    from ruleop.planning.observed import Observed
+    from ruleop.planning.model.observed import Observed
     from ruleop.rules import Child, Rule
 
 

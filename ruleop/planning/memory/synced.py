@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ruleop.planning.actions import Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.desired import digest_of
-from ruleop.planning.writes import Verb, is_mark, verb_of
+from ruleop.planning.changes.writes import Verb, is_mark, verb_of
+from ruleop.planning.model.actions import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.planning.rendering.desired import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kinds import ObjectKey
-    from ruleop.planning.actions import Action, Plan
-    from ruleop.planning.differences import Difference
+    from ruleop.planning.changes.differences import Difference
+    from ruleop.planning.model.actions import Action, Plan
 
 _UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
 _EMPTY: Final[Mapping[int, int]] = MappingProxyType({})

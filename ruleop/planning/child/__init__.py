@@ -1,0 +1,1 @@
+"""One child after the other: rendered, compared with the live objects, applied or pruned, and whether it is ready."""

@@ -1,0 +1,1 @@
+"""The desired objects of a child: what its templates see, and what they render to."""
