@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind, Object
+from ruleop.kinds import GroupKind, Object, ObjectKey
 from ruleop.planning import AddFinalizer, Create, ServerSideApply
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 # One can collide with the last write of the leader before; more mean that something else writes the ConfigMap
 MAX_ATTEMPTS = 5
+
+
+def inventory_key(namespace: str, name: str) -> ObjectKey:
+    """The ConfigMap of an operator of this name."""
+    return ObjectKey("", "ConfigMap", namespace, f"{name}-inventory")
 
 
 class InventoryStore(Protocol):

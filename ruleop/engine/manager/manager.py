@@ -30,7 +30,7 @@ from ruleop.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.discovery_sync import DiscoverySync
 from ruleop.engine.manager.event_handler import EventHandler
-from ruleop.engine.manager.inventory import Inventory
+from ruleop.engine.manager.inventory import Inventory, inventory_key
 from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
 from ruleop.engine.queue.workers import Workers
@@ -183,9 +183,7 @@ class Manager:
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
-        self.inventory = Inventory(
-            ConfigMapStore(self.api, ObjectKey("", "ConfigMap", self.namespace, f"{self.options.name}-inventory"))
-        )
+        self.inventory = Inventory(ConfigMapStore(self.api, inventory_key(self.namespace, self.options.name)))
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
