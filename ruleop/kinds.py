@@ -37,11 +37,11 @@ class Kind(NamedTuple):
 
     @classmethod
     def parse(cls, api_version: str, kind: str) -> Kind:
-        return _parsed(api_version, kind)
+        return (_kept if len(api_version) + len(kind) <= MAX_KEPT_LENGTH else _parsed)(api_version, kind)
 
     @classmethod
     def of(cls, obj: Object) -> Kind:
-        return _parsed(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+        return cls.parse(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
 
     @property
     def api_version(self) -> str:
@@ -55,11 +55,17 @@ class Kind(NamedTuple):
         return f"{self.api_version} {self.kind}"
 
 
-@lru_cache(maxsize=4096)
+MAX_KEPT_LENGTH: Final = 512
+"""Characters of a kind that is kept. A template can render any text as the kind of an object."""
+
+
 def _parsed(api_version: str, kind: str) -> Kind:
-    """The kinds of a cluster are few, and asked for many times in each pass."""
     group, _, version = api_version.rpartition("/")
     return Kind(group, version, kind)
+
+
+_kept = lru_cache(maxsize=4096)(_parsed)
+"""The kinds of a cluster are few, and asked for many times in each pass."""
 
 
 class GroupKind(NamedTuple):

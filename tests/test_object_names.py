@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.kinds import MAX_KEPT_LENGTH, Kind
 from ruleop.names import is_label, is_letter_label, is_object_name, is_subdomain
 from ruleop.templating.filters.data_filters import dns_label
 
@@ -62,3 +63,11 @@ def test_a_label_with_a_letter_first_is_a_label(text):
 @given(st.text(), st.text())
 def test_dns_label_makes_a_name_of_anything(one, two):
     assert is_label(dns_label(one, two))
+
+
+def test_long_texts_are_not_kept_as_kinds():
+    """A template can render any text as the kind of an object."""
+    long = "K" * (MAX_KEPT_LENGTH + 1)
+    assert Kind.parse("v1", long) == Kind("", "v1", long)
+    assert Kind.parse("v1", long) is not Kind.parse("v1", long)
+    assert Kind.parse("apps/v1", "Deployment") is Kind.parse("apps/v1", "Deployment")

@@ -53,7 +53,8 @@ class Recorder:
         self.observed = replace(observed, objects=self.objects, kinds=self.kinds)
 
     def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
-        redaction = Redaction([*self.objects.answers.objects(), resource])
+        conflicting = (each.obj for each in history.conflicting.values())
+        redaction = Redaction([*self.objects.answers.objects(), *conflicting, resource])
         found = {
             "format": FORMAT,
             "rule": {"title": rule.title, "digest": rule.digest},

@@ -22,6 +22,7 @@ from ruleop.planning.events import HEALTHY, transition_events
 from ruleop.planning.memory.history import History
 from ruleop.planning.memory.work import Work
 from ruleop.planning.model.actions import (
+    OWN_FINALIZER,
     RESYNC,
     Action,
     AddFinalizer,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
-OWN_FINALIZER = ""  # in the `needs` of an action: ruleop's finalizer has to be added first
 ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready with which all children have been written
 
 

@@ -334,7 +334,7 @@ class ExampleTests:
     # -- what a example may say otherwise -----------------------------------------------------------------------------------------------------
 
     def foreign(self, child: Child) -> dict[str, Any]:
-        """Somebody else's object of the child's name, such that no controller goes on writing it."""
+        """An object of another owner with the child's name, which no controller keeps writing."""
         raise NotImplementedError
 
     def at_rest(self, live_example: LiveExample, child: Child) -> Any:

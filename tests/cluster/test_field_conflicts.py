@@ -75,7 +75,7 @@ def fight_until_noticed(apps: Apps) -> dict[str, Any]:
     for _ in range(20):
         apps.admin.merge(SERVICE, {"spec": {"selector": {"app": "another"}}}, "somebody")
         eventually(
-            "it to be put back, or told",
+            "the revert, or the report of a conflict",
             lambda: not is_undone(apps) or ready(apps)["reason"] == "FieldConflict",
             timeout=60,
         )

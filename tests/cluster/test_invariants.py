@@ -133,7 +133,7 @@ def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) 
     # Not a wait for something: it is the time in which nothing may happen.
     time.sleep(IDLE)
     assert "controller App.myapp.k8s.io: 0 running, 0 queued, 0 failing" in operator.probe("/readyz?verbose")[1], (
-        "all were looked at"
+        "each was reconciled"
     )
     asked = [each for each in operator.requests(mark) if "objectRef" in each]
     streams = [

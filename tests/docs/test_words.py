@@ -1,4 +1,4 @@
-"""ruleop's texts are in the field's words: no string, comment or page that is checked holds a mark of the old dialect (tests/docs/words.py)."""
+"""No string, comment, name or page of ruleop uses a word to avoid (tests/docs/words.py)."""
 
 from __future__ import annotations
 
@@ -20,54 +20,33 @@ PAGES = [
     for file in sorted(ROOT.glob(pattern))
 ]
 
-STRINGS_NOT_YET = ()
-"""Rooms whose messages still hold marks. Whoever cleans a room removes it here, and it stays clean."""
-
-PROSE_NOT_YET = ()
-"""The same for docstrings and comments."""
-
-NAMES_NOT_YET = ()
-"""The same for names of functions, classes, arguments and variables."""
-
-PAGES_NOT_YET = ("docs/performance.md",)
-"""The same for pages."""
-
-
-def checked(files: list[str], not_yet: tuple[str, ...]) -> list[str]:
-    return [file for file in files if not file.startswith(not_yet)]
-
 
 def read(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("file", checked(MODULES, STRINGS_NOT_YET))
+@pytest.mark.parametrize("file", MODULES)
 def test_strings_are_in_the_words_of_the_field(file: str) -> None:
     found = [str(hit) for hit in hits(strings(read(file)), file)]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("file", checked(MODULES, PROSE_NOT_YET))
+@pytest.mark.parametrize("file", MODULES)
 def test_docstrings_and_comments_are_in_the_words_of_the_field(file: str) -> None:
     found = [str(hit) for hit in hits(prose(read(file)), file)]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("file", checked(MODULES, NAMES_NOT_YET))
+@pytest.mark.parametrize("file", MODULES)
 def test_names_are_in_the_words_of_the_field(file: str) -> None:
     found = [str(hit) for hit in name_hits(names(read(file)), file)]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("file", checked(PAGES, PAGES_NOT_YET))
+@pytest.mark.parametrize("file", PAGES)
 def test_pages_are_in_the_words_of_the_field(file: str) -> None:
     found = [str(hit) for hit in hits(page(read(file)), file)]
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize("files", [STRINGS_NOT_YET, PROSE_NOT_YET, NAMES_NOT_YET, PAGES_NOT_YET])
-def test_files_that_are_not_checked_yet_exist(files: tuple[str, ...]) -> None:
-    assert [file for file in files if not (ROOT / file).exists()] == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from ruleop.kinds import ObjectKey
-from ruleop.kube.watch.store import Change, Origin, State, Store, parse_version
+from ruleop.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, parse_version
 from tests.kube.model_server import SOURCE
 
 
@@ -57,6 +57,13 @@ def test_an_object_comes_back_whole_but_for_the_managed_fields(store: Store) -> 
         "status": {"ready": True},
     }
     assert store.get(key()) is read, "an object that has not changed is parsed once; nobody changes what it is given"
+
+
+def test_large_objects_are_not_kept_parsed(store: Store) -> None:
+    """Sixty-four of them would take a gigabyte."""
+    store.apply(widget(spec={"text": "x" * MAX_KEPT_BYTES}))
+    assert store.get(key()) == store.get(key())
+    assert store.get(key()) is not store.get(key())
 
 
 def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store, changes: list[Change]) -> None:

@@ -56,6 +56,19 @@ def test_no_value_of_a_secret_is_recorded():
     assert checksum not in text, "a weak password could be guessed from it"
 
 
+def test_no_value_of_a_conflicting_secret_is_recorded():
+    """It belongs to another owner, so no cache has it; the history has it, and an error may quote it."""
+    theirs = secret("s", p=CANARY)
+    history = History(
+        conflicting={key("s", "Secret"): ConflictingObject(theirs, 3.0)},
+        refused_status=RefusedStatus("print", f"a webhook rejected {CANARY}", 60.0),
+    )
+    harness = Harness.of("children: {}")
+    document = document_of(harness.rule, harness.resource, harness.observed(), history)
+    assert CANARY not in json.dumps(document)
+    assert base64.b64encode(CANARY.encode()).decode() not in json.dumps(document)
+
+
 def test_a_seed_is_not_recorded():
     assert "seed" not in recorded(Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
 

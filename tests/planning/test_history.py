@@ -200,3 +200,10 @@ def test_the_reason_of_ready_is_kept_where_no_status_can_hold_it():
     ready = Condition("Ready", "False", "Waiting")
     conditions = replace(Conditions.of("Waiting", reconciling=True), ready=ready)
     assert concluded(History.NONE, conditions=conditions).reason == "Waiting"
+
+
+def test_each_action_has_a_result():
+    failed = Outcome(done=[done := patch(A)], failed={B: IMMUTABLE})
+    held_back = Delete(ObjectKey("", "ConfigMap", "shop", "c"), "c", obj("1"), "pruned")
+    results = {action.key.name: result for action, result in failed.results([done, patch(B), held_back])}
+    assert results == {"a": "done", "b": "immutable", "c": "held back"}

@@ -35,6 +35,7 @@ from ruleop.planning import (
     Replace,
     ServerSideApply,
 )
+from ruleop.planning.model.actions import OWN_FINALIZER
 from ruleop.planning.model.marks import claim_on
 
 if TYPE_CHECKING:
@@ -118,16 +119,11 @@ class Executor:
         return run.outcome
 
 
-FINALIZER = ""
-"""Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
-which are treated as children with an empty id."""
-
-
 def _provides(action: Action) -> str | None:
     """The need of other actions that this one meets: the id of a written child, or the finalizer. None for a deletion
     or a release."""
     if isinstance(action, AddFinalizer):
-        return FINALIZER
+        return OWN_FINALIZER
     if isinstance(action, RemoveFinalizer):
         return None
     ends = (isinstance(action, Delete) and action.why != "recreate") or (

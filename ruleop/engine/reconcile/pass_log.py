@@ -67,8 +67,8 @@ class PassLog:
 
     def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
         """Logs each action that was carried out, and counts reverted drift."""
-        for action in plan.actions:
-            self.metrics.wrote(verb_of(action).do, outcome.result_of(action))
+        for action, result in outcome.results(plan.actions):
+            self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
             if outcome.was_gone(action):
                 continue

@@ -60,6 +60,11 @@ class Happening:
     warning: bool = False
     action: str = "Reconcile"
 
+    @property
+    def series(self) -> tuple[Any, ...]:
+        """Equal for events that are counted as one."""
+        return self.regarding, self.uid, self.reason, self.warning, self.action, self.note
+
 
 @dataclass(slots=True)
 class _Series:
@@ -89,14 +94,7 @@ class EventCorrelator:
 
     def correlate(self, happening: Happening, now: float, wall: datetime) -> EventRequest | None:
         """The request for this event; None if the object has had too many. The next one carries the count."""
-        identity = (
-            happening.regarding,
-            happening.uid,
-            happening.reason,
-            happening.warning,
-            happening.action,
-            happening.note,
-        )
+        identity = happening.series
         series = self._series.get(identity)
         known = series is not None and now - series.last < SERIES
         if known:
@@ -119,15 +117,7 @@ class EventCorrelator:
 
     def forget(self, happening: Happening) -> None:
         """The event does not exist (any longer), so its count cannot be raised."""
-        identity = (
-            happening.regarding,
-            happening.uid,
-            happening.reason,
-            happening.warning,
-            happening.action,
-            happening.note,
-        )
-        self._series.pop(identity, None)
+        self._series.pop(happening.series, None)
 
     def _is_allowed(self, happening: Happening, now: float) -> bool:
         target = (happening.regarding, happening.uid)

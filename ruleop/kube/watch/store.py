@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+MAX_KEPT = 64
+MAX_KEPT_BYTES = 1 << 14
+"""Parsed objects that are kept, of all kinds, and the size of the largest: a parsed object takes about ten times its
+bytes, and the largest may be of 1.5 MB."""
+
 
 class State(Enum):
     """Whether the store is complete. A store that was synced once stays so while its watch is renewed."""
@@ -77,10 +82,12 @@ class Entry(NamedTuple):
         return obj
 
 
-@lru_cache(maxsize=64)
 def _parsed(kind: Kind, entry: Entry) -> Object:
-    """A pass asks several times for the same few objects."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **entry.parsed()}
+
+
+_kept = lru_cache(maxsize=MAX_KEPT)(_parsed)
+"""A pass asks several times for the same few objects."""
 
 
 class Change(NamedTuple):
@@ -166,7 +173,8 @@ class Store:
         return self.parse(entry) if entry is not None else None
 
     def parse(self, entry: Entry) -> Object:
-        return _parsed(self.kind, entry)
+        size = len(entry.body) + len(entry.status or b"")
+        return (_kept if size <= MAX_KEPT_BYTES else _parsed)(self.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
         """All keys, or those of one namespace; sorted."""

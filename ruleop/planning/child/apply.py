@@ -129,21 +129,7 @@ def apply(
     *,
     reference_owner: bool,
 ) -> Applied:
-    """Raises ChildFails, ChildWaits and Unlisted."""
-    applied = _apply(child, desired, owner, observed, history, work, reference_owner=reference_owner)
-    return _with_field_conflict(child, desired, applied, observed, history) if desired.key in history.drift else applied
-
-
-def _apply(
-    child: Child,
-    desired: Desired,
-    owner: Owner,
-    observed: Observed,
-    history: History,
-    work: Work | None,
-    *,
-    reference_owner: bool,
-) -> Applied:
+    """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
     live = observed.objects.get(desired.key, version=desired.kind.version)
     state = desired.info.state_in(desired.key.namespace)
     if state is Served.PENDING:  # an object that is not in the cache may exist
@@ -175,7 +161,7 @@ def _apply(
     return _update(child, desired, owner, history, live, reference=reference, adopting=adopting, strategy=strategy)
 
 
-def _with_field_conflict(
+def with_field_conflict(
     child: Child, desired: Desired, applied: Applied, observed: Observed, history: History
 ) -> Applied:
     """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the

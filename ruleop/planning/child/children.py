@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError
 from ruleop.planning.changes.failures import changes_in_words, public_message, reason_of
 from ruleop.planning.changes.list_conflicts import conflict_in_words
-from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message
+from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message, with_field_conflict
 from ruleop.planning.child.child_plan import (
     ChildPlan,
     Existing,
@@ -174,6 +174,8 @@ class Children:
                 self.work,
                 reference_owner=reference_owner,
             )
+            if desired.key in self.history.drift:
+                applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
 
+OWN_FINALIZER: Final = ""
+"""Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
+which are treated as children with an empty id."""
+
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.errors import Cause
     from ruleop.kinds import Object, ObjectKey
@@ -66,8 +66,9 @@ class Outcome:
         """Whether another client had already deleted the object."""
         return any(each is action for each in self.gone)
 
-    def result_of(self, action: Action) -> str:
-        """The result of an action as a metric label."""
-        if action.key in self.failed:
-            return self.failed[action.key].failure.value
-        return "done" if any(each is action for each in self.done) else "held back"
+    def results(self, actions: Iterable[Action]) -> Iterator[tuple[Action, str]]:
+        """Each action with its result as a metric label."""
+        done = {id(action) for action in self.done}
+        for action in actions:
+            failed = self.failed.get(action.key)
+            yield action, failed.failure.value if failed is not None else "done" if id(action) in done else "held back"
