@@ -22,7 +22,7 @@ from ruleop.schema.nearest import nearest
 if TYPE_CHECKING:
     from ruleop.planning import Kinds
     from ruleop.rules import Project
-    from ruleop.schema.schema_findings import Finding
+    from ruleop.schema.schema_findings import SchemaFinding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +60,9 @@ class Passes:
     folder: Folder
     kinds: Kinds
     planned: list[Planned] = field(default_factory=list)
-    refused: list[tuple[ObjectKey, list[Finding]]] = field(default_factory=list)  # the API server would reject these
+    refused: list[tuple[ObjectKey, list[SchemaFinding]]] = field(
+        default_factory=list
+    )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
 
@@ -109,7 +111,7 @@ def make_passes(
     return passes
 
 
-def _print_findings(document: Document, findings: list[Finding], dropped_fields: list[Finding]) -> None:
+def _print_findings(document: Document, findings: list[SchemaFinding], dropped_fields: list[SchemaFinding]) -> None:
     for finding in dropped_fields:
         site = document.site(finding.path)
         print_diagnostics([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])

@@ -15,7 +15,7 @@ from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
 from ruleop.schema.nearest import did_you_mean
-from ruleop.schema.schema_findings import Finding
+from ruleop.schema.schema_findings import SchemaFinding
 from ruleop.schema.shape import UNKNOWN
 from ruleop.schema.structural import default, prune, schema_at, unknown_fields
 from ruleop.schema.table import builtin_resource, builtin_shape
@@ -87,7 +87,7 @@ def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
     )
 
 
-def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Finding]]:
+def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[SchemaFinding]]:
     """The custom resource as the API server would store it, and why it would reject it (`dropped` has lost fields).
 
     If there are findings, the returned resource is only good for reports.
@@ -106,7 +106,7 @@ def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Fi
     return stored, findings
 
 
-def dropped(project: Project, resource: Object) -> list[Finding]:
+def dropped(project: Project, resource: Object) -> list[SchemaFinding]:
     """The fields of a custom resource that the API server would silently drop: usually misspelt ones."""
     version = _version(project, Kind.of(resource))
     if version is None:
@@ -117,7 +117,7 @@ def dropped(project: Project, resource: Object) -> list[Finding]:
         known: Mapping[str, Any] = around.get("properties") or {}
         meant = did_you_mean(str(path[-1]), known)
         kind = Kind.of(resource).kind
-        findings.append(Finding(path, f"is not in {kind}'s schema, and the API server drops it{meant}"))
+        findings.append(SchemaFinding(path, f"is not in {kind}'s schema, and the API server drops it{meant}"))
     return findings
 
 
@@ -161,31 +161,31 @@ def _version(project: Project, kind: Kind) -> CrdVersion | None:
     return crd.version(kind.version) if crd is not None else None
 
 
-def _malformed(resource: Object) -> Iterator[Finding]:
+def _malformed(resource: Object) -> Iterator[SchemaFinding]:
     """The mistakes in the metadata of an object. A CRD's schema does not cover metadata."""
     metadata = resource.get("metadata")
     if not isinstance(metadata, Mapping):
-        yield Finding(("metadata",), "is required, and must be an object with a name")
+        yield SchemaFinding(("metadata",), "is required, and must be an object with a name")
         return
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        yield Finding(("metadata", "name"), "is required, and must be a string")
+        yield SchemaFinding(("metadata", "name"), "is required, and must be a string")
     elif not is_object_name(Kind.of(resource).group, name):
-        yield Finding(("metadata", "name"), f"{name!r} is not valid: a name has {SUBDOMAIN_IN_WORDS}")
+        yield SchemaFinding(("metadata", "name"), f"{name!r} is not valid: a name has {SUBDOMAIN_IN_WORDS}")
     namespace = metadata.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
-        yield Finding(("metadata", "namespace"), "must be a string")
+        yield SchemaFinding(("metadata", "namespace"), "must be a string")
     for field in _TEXTS:
         entries = metadata.get(field)
         if entries is not None and not isinstance(entries, Mapping):
-            yield Finding(("metadata", field), "must be an object")
+            yield SchemaFinding(("metadata", field), "must be an object")
             continue
         for key, value in (entries or {}).items():
             if not isinstance(value, str):
-                yield Finding(("metadata", field, key), "must be a string: put it in quotes")
+                yield SchemaFinding(("metadata", field, key), "must be a string: put it in quotes")
     for part in ("spec", "status"):
         if resource.get(part) is not None and not isinstance(resource[part], Mapping):
-            yield Finding((part,), "must be an object")
+            yield SchemaFinding((part,), "must be an object")
 
 
 def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:

@@ -7,6 +7,6 @@ There are two descriptions, and most questions need only one of them:
 - a `Schema`, the plain JSON of a CRD's openAPIV3Schema, describes which fields of a custom resource the server keeps
   and fills in (structural) and whether the resource is valid (validation).
 
-Each problem in a document is a `Finding` (schema_findings) at a path inside it. The package does no I/O:
+Each problem in a document is a `SchemaFinding` (schema_findings) at a path inside it. The package does no I/O:
 documents are passed in as JSON, and the only file it reads is its own table of built-in kinds.
 """

@@ -19,7 +19,7 @@ from ruleop.names import is_letter_label, is_subdomain
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
-from ruleop.schema.schema_findings import FieldPath, Finding
+from ruleop.schema.schema_findings import FieldPath, SchemaFinding
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.structural import META_FIELDS, drop_unknown
@@ -53,23 +53,23 @@ _ONLY_OUTSIDE_JUNCTIONS: Final = (
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
-def check_crd(document: Object) -> list[Finding]:
+def check_crd(document: Object) -> list[SchemaFinding]:
     """Every reason known here for which the API server would reject a CRD. Raises SchemaError as `parse_crd` does."""
     return list(_crd_findings(document, parse_crd(document)))
 
 
-def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[Finding]:
+def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
     # Schemas are checked separately below.
     yield from (
         finding for finding in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in finding.path[:-1]
     )
     name = (document.get("metadata") or {}).get("name")
     if name != crd.name:
-        yield Finding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
+        yield SchemaFinding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
     if not ("." in crd.group and is_subdomain(crd.group)):
-        yield Finding(("spec", "group"), f"must be a domain name with a dot, in lower case, not {crd.group!r}")
+        yield SchemaFinding(("spec", "group"), f"must be a domain name with a dot, in lower case, not {crd.group!r}")
     if document["spec"].get("preserveUnknownFields"):
-        yield Finding(
+        yield SchemaFinding(
             ("spec", "preserveUnknownFields"),
             "must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it",
         )
@@ -77,88 +77,88 @@ def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[F
     yield from _version_findings(crd)
 
 
-def _name_findings(crd: CustomResourceDefinition) -> Iterator[Finding]:
+def _name_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
     names: list[tuple[FieldPath, str]] = [(("plural",), crd.plural), (("singular",), crd.singular)]
     names += [(("kind",), crd.kind.lower()), (("listKind",), crd.list_kind.lower())]
     names += [(("shortNames", index), name) for index, name in enumerate(crd.short_names)]
     names += [(("categories", index), name) for index, name in enumerate(crd.categories)]
     for path, name in names:
         if not is_letter_label(name):
-            yield Finding(
+            yield SchemaFinding(
                 ("spec", "names", *path),
                 "must consist of letters, digits and dashes and start with a letter (upper case only in kinds)",
             )
     if crd.kind == crd.list_kind:
-        yield Finding(("spec", "names", "listKind"), "must differ from kind")
+        yield SchemaFinding(("spec", "names", "listKind"), "must differ from kind")
 
 
-def _version_findings(crd: CustomResourceDefinition) -> Iterator[Finding]:
+def _version_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
     stored = [version.name for version in crd.versions if version.storage]
     if len(stored) != 1:
-        yield Finding(("spec", "versions"), f"exactly one version must have storage: true, not {len(stored)}")
+        yield SchemaFinding(("spec", "versions"), f"exactly one version must have storage: true, not {len(stored)}")
     seen: set[str] = set()
     for index, version in enumerate(crd.versions):
         path: FieldPath = ("spec", "versions", index)
         if version.name in seen:
-            yield Finding((*path, "name"), f"{version.name} is a duplicate")
+            yield SchemaFinding((*path, "name"), f"{version.name} is a duplicate")
         seen.add(version.name)
         if not is_letter_label(version.name):
-            yield Finding((*path, "name"), f"must be a version such as v1 or v1alpha1, not {version.name!r}")
+            yield SchemaFinding((*path, "name"), f"must be a version such as v1 or v1alpha1, not {version.name!r}")
         yield from _column_findings(version, (*path, "additionalPrinterColumns"))
         schema_path = (*path, "schema", "openAPIV3Schema")
         if not version.schema:
-            yield Finding(schema_path, "is required: without a schema the API server drops all fields")
+            yield SchemaFinding(schema_path, "is required: without a schema the API server drops all fields")
         else:
             yield from _root_findings(version.schema, schema_path)
 
 
-def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[Finding]:
+def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[SchemaFinding]:
     for index, column in enumerate(version.printer_columns):
         if not column.name:
-            yield Finding((*path, index, "name"), "is required")
+            yield SchemaFinding((*path, index, "name"), "is required")
         if column.type not in _COLUMN_TYPES:
-            yield Finding(
+            yield SchemaFinding(
                 (*path, index, "type"),
                 f"must be one of {', '.join(_COLUMN_TYPES)}{did_you_mean(column.type, _COLUMN_TYPES)}",
             )
         if not column.json_path.startswith("."):
-            yield Finding((*path, index, "jsonPath"), "must be a path that starts with a dot, such as .spec.size")
+            yield SchemaFinding((*path, index, "jsonPath"), "must be a path that starts with a dot, such as .spec.size")
 
 
-def _root_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _root_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     if schema.get("type") != "object":
-        yield Finding((*path, "type"), "must be object at the root")
+        yield SchemaFinding((*path, "type"), "must be object at the root")
     if schema.get("additionalProperties") is not None:
-        yield Finding((*path, "additionalProperties"), "must not be used at the root")
+        yield SchemaFinding((*path, "additionalProperties"), "must not be used at the root")
     if schema.get("nullable"):
-        yield Finding((*path, "nullable"), "must not be used at the root")
+        yield SchemaFinding((*path, "nullable"), "must not be used at the root")
     metadata = (schema.get("properties") or {}).get("metadata") or {}
     restricted = set(metadata) - {"type", "description", "properties"} | set(metadata.get("properties") or ()) - {
         "name",
         "generateName",
     }
     if restricted:
-        yield Finding(
+        yield SchemaFinding(
             (*path, "properties", "metadata"),
             f"may restrict only name and generateName, not {', '.join(sorted(restricted))}",
         )
     yield from _schema_findings(schema, path, root=True)
 
 
-def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> Iterator[Finding]:
+def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> Iterator[SchemaFinding]:
     """A schema that declares the type of a value, and all schemas below it."""
     yield from _keyword_findings(schema, path)
     declared, properties = schema.get("type"), schema.get("properties") or {}
     embedded = schema.get("x-kubernetes-embedded-resource")
     untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not root and not declared and (embedded or not untyped):
-        yield Finding((*path, "type"), "is required in a structural schema")
+        yield SchemaFinding((*path, "type"), "is required in a structural schema")
     if declared == "array" and not isinstance(schema.get("items"), Mapping):
-        yield Finding((*path, "items"), "is required: the schema of the list's items")
+        yield SchemaFinding((*path, "items"), "is required: the schema of the list's items")
     if properties and schema.get("additionalProperties") is not None:
-        yield Finding((*path, "additionalProperties"), "cannot be combined with properties")
+        yield SchemaFinding((*path, "additionalProperties"), "cannot be combined with properties")
     if embedded and not schema.get("x-kubernetes-preserve-unknown-fields") and not properties:
-        yield Finding(
+        yield SchemaFinding(
             (*path, "properties"),
             "is required with x-kubernetes-embedded-resource, unless x-kubernetes-preserve-unknown-fields is true",
         )
@@ -168,7 +168,7 @@ def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> 
     for index, name in enumerate(schema.get("required") or ()):
         if name not in properties and not allows_other_fields and not (root and name in META_FIELDS):
             message = f"{name} is not a property, so no object can be valid{did_you_mean(str(name), properties)}"
-            yield Finding((*path, "required", index), message)
+            yield SchemaFinding((*path, "required", index), message)
     yield from _merge_keyword_findings(schema, path)
     yield from _default_findings(schema, path)
     for part, sub in subschemas(schema):
@@ -185,13 +185,13 @@ def _schema_findings(schema: Schema, path: FieldPath, *, root: bool = False) -> 
 
 def _junction_findings(
     schema: Schema, path: FieldPath, *, outside: Schema | None, typed: frozenset[FieldPath]
-) -> Iterator[Finding]:
+) -> Iterator[SchemaFinding]:
     """A schema inside allOf, anyOf, oneOf or not. It may only narrow what `outside` declares (None: not checked), and
     may have types only at the paths in `typed`."""
     yield from _keyword_findings(schema, path)
     for keyword in _ONLY_OUTSIDE_JUNCTIONS:
         if keyword in schema and not (keyword == "type" and path in typed):
-            yield Finding((*path, keyword), f"is not allowed inside {_junction(path)} in a structural schema")
+            yield SchemaFinding((*path, keyword), f"is not allowed inside {_junction(path)} in a structural schema")
     for part, sub in subschemas(schema):
         inner: FieldPath = (*path, *part)
         inner_outside = outside
@@ -200,7 +200,9 @@ def _junction_findings(
             inner_outside = known.get(part[1]) if part[0] == "properties" else outside.get("items")
             if inner_outside is None:
                 hint = did_you_mean(str(part[-1]), known) if part[0] == "properties" else ""
-                yield Finding(inner, f"must also be declared outside of {_junction(path)} in a structural schema{hint}")
+                yield SchemaFinding(
+                    inner, f"must also be declared outside of {_junction(path)} in a structural schema{hint}"
+                )
         if part != ("additionalProperties",):
             yield from _junction_findings(sub, inner, outside=inner_outside, typed=typed)
 
@@ -216,37 +218,39 @@ def _int_or_string_paths(schema: Schema, path: FieldPath) -> frozenset[FieldPath
     return frozenset((*place, index) for place in places for index in (0, 1))
 
 
-def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     """The checks of every schema, inside junctions and outside."""
     keywords = _keywords()
     for keyword in schema:
         if keyword in _UNSUPPORTED and schema[keyword]:
-            yield Finding((*path, keyword), "is not supported in a CRD")
+            yield SchemaFinding((*path, keyword), "is not supported in a CRD")
         elif keyword not in keywords:
-            yield Finding((*path, keyword), f"is not a keyword of a CRD's schema{did_you_mean(keyword, keywords)}")
+            yield SchemaFinding(
+                (*path, keyword), f"is not a keyword of a CRD's schema{did_you_mean(keyword, keywords)}"
+            )
     declared = schema.get("type")
     if declared == "null":
-        yield Finding((*path, "type"), "must not be null; nullable: true beside the type allows it")
+        yield SchemaFinding((*path, "type"), "must not be null; nullable: true beside the type allows it")
     elif declared and declared not in _TYPES:
-        yield Finding(
+        yield SchemaFinding(
             (*path, "type"),
             f"must be one of {', '.join(_TYPES)}, not {declared!r}{did_you_mean(str(declared), _TYPES)}",
         )
     if isinstance(schema.get("items"), list):
-        yield Finding((*path, "items"), "must be one schema, not a list of them")
+        yield SchemaFinding((*path, "items"), "must be one schema, not a list of them")
     if schema.get("uniqueItems"):
-        yield Finding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")
+        yield SchemaFinding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        yield Finding((*path, "x-kubernetes-preserve-unknown-fields"), "must be true or left out")
+        yield SchemaFinding((*path, "x-kubernetes-preserve-unknown-fields"), "must be true or left out")
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         try:
             compile_pattern(pattern)
         except InvalidPatternError as error:
-            yield Finding((*path, "pattern"), f"is not a valid regular expression (RE2): {error}")
+            yield SchemaFinding((*path, "pattern"), f"is not a valid regular expression (RE2): {error}")
 
 
-def _merge_keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _merge_keyword_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     """How lists and maps declare that they merge."""
     declared, list_type, map_type = (
         schema.get("type"),
@@ -255,64 +259,64 @@ def _merge_keyword_findings(schema: Schema, path: FieldPath) -> Iterator[Finding
     )
     keys = schema.get("x-kubernetes-list-map-keys") or []
     if map_type is not None and map_type not in ("atomic", "granular"):
-        yield Finding((*path, "x-kubernetes-map-type"), f"must be atomic or granular, not {map_type!r}")
+        yield SchemaFinding((*path, "x-kubernetes-map-type"), f"must be atomic or granular, not {map_type!r}")
     if map_type is not None and declared != "object":
-        yield Finding((*path, "x-kubernetes-map-type"), "needs type: object")
+        yield SchemaFinding((*path, "x-kubernetes-map-type"), "needs type: object")
     if list_type is not None and list_type not in ("atomic", "set", "map"):
-        yield Finding((*path, "x-kubernetes-list-type"), f"must be atomic, set or map, not {list_type!r}")
+        yield SchemaFinding((*path, "x-kubernetes-list-type"), f"must be atomic, set or map, not {list_type!r}")
     if list_type is not None and declared != "array":
-        yield Finding((*path, "x-kubernetes-list-type"), "needs type: array")
+        yield SchemaFinding((*path, "x-kubernetes-list-type"), "needs type: array")
     if keys and list_type != "map":
-        yield Finding((*path, "x-kubernetes-list-map-keys"), "needs x-kubernetes-list-type: map")
+        yield SchemaFinding((*path, "x-kubernetes-list-map-keys"), "needs x-kubernetes-list-type: map")
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return
     if list_type in ("set", "map") and items.get("nullable"):
-        yield Finding((*path, "items", "nullable"), f"must not be used in a list of type {list_type}")
+        yield SchemaFinding((*path, "items", "nullable"), f"must not be used in a list of type {list_type}")
     if list_type == "set":
         is_granular_list = items.get("type") == "array" and items.get("x-kubernetes-list-type", "atomic") != "atomic"
         if is_granular_list or (items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic"):
-            yield Finding((*path, "items"), "must be scalar or atomic in a list of type set")
+            yield SchemaFinding((*path, "items"), "must be scalar or atomic in a list of type set")
     if list_type == "map":
         yield from _map_list_findings(items, keys, path)
 
 
-def _map_list_findings(items: Schema, keys: list[Any], path: FieldPath) -> Iterator[Finding]:
+def _map_list_findings(items: Schema, keys: list[Any], path: FieldPath) -> Iterator[SchemaFinding]:
     if not keys:
-        yield Finding((*path, "x-kubernetes-list-map-keys"), "is required with x-kubernetes-list-type: map")
+        yield SchemaFinding((*path, "x-kubernetes-list-map-keys"), "is required with x-kubernetes-list-type: map")
     if items.get("type") != "object":
-        yield Finding((*path, "items", "type"), "must be object in a list of type map")
+        yield SchemaFinding((*path, "items", "type"), "must be object in a list of type map")
         return
     properties = items.get("properties") or {}
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            yield Finding((*path, "x-kubernetes-list-map-keys", index), f"{key} is a duplicate")
+            yield SchemaFinding((*path, "x-kubernetes-list-map-keys", index), f"{key} is a duplicate")
         elif key not in properties:
             message = f"{key} is not a property of the items{did_you_mean(str(key), properties)}"
-            yield Finding((*path, "x-kubernetes-list-map-keys", index), message)
+            yield SchemaFinding((*path, "x-kubernetes-list-map-keys", index), message)
         else:
             yield from _map_key_findings(items, key, (*path, "items", "properties", key))
 
 
-def _map_key_findings(items: Schema, key: str, path: FieldPath) -> Iterator[Finding]:
+def _map_key_findings(items: Schema, key: str, path: FieldPath) -> Iterator[SchemaFinding]:
     schema = items["properties"][key]
     if schema.get("type") in ("array", "object"):
-        yield Finding((*path, "type"), "must be a scalar, because it is a key of the list")
+        yield SchemaFinding((*path, "type"), "must be a scalar, because it is a key of the list")
     if key not in (items.get("required") or ()) and schema.get("default") is None:
-        yield Finding(path, "must be required or have a default, because it is a key of the list")
+        yield SchemaFinding(path, "must be required or have a default, because it is a key of the list")
     if schema.get("nullable"):
-        yield Finding((*path, "nullable"), "must not be used for a key of the list")
+        yield SchemaFinding((*path, "nullable"), "must not be used for a key of the list")
 
 
-def _default_findings(schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _default_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     value = schema.get("default")
     if value is None:
         return
     if drop_unknown(value, schema) != value:
-        yield Finding((*path, "default"), "has fields that the schema does not declare")
+        yield SchemaFinding((*path, "default"), "has fields that the schema does not declare")
     # The server validates a default as it is written, without filling in the defaults inside it first.
     for finding in validate(value, schema):
-        yield Finding((*path, "default", *finding.path), f"does not match its own schema: {finding.message}")
+        yield SchemaFinding((*path, "default", *finding.path), f"does not match its own schema: {finding.message}")
 
 
 def _junction(path: FieldPath) -> str:

@@ -32,7 +32,7 @@ def format_path(path: FieldPath) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SchemaFinding:
     """One problem in a document."""
 
     path: FieldPath
@@ -50,5 +50,5 @@ class SchemaError(RuleopError):
     """A document that cannot be parsed. Holds the finding, so that the loader of the file can add its line."""
 
     def __init__(self, path: FieldPath, message: str) -> None:
-        self.finding = Finding(path, message)
+        self.finding = SchemaFinding(path, message)
         super().__init__(str(self.finding))

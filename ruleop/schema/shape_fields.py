@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ruleop.schema.nearest import did_you_mean
-from ruleop.schema.schema_findings import FieldPath, Finding
+from ruleop.schema.schema_findings import FieldPath, SchemaFinding
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -30,13 +30,13 @@ def shape_at(shape: Shape, path: FieldPath) -> Shape | None:
     return current
 
 
-def unknown_to_shape(obj: Object, shape: Shape) -> list[Finding]:
+def unknown_to_shape(obj: Object, shape: Shape) -> list[SchemaFinding]:
     """The fields of an object that its kind does not have, each with the name that was probably meant. The API server
     rejects them under strict field validation, and drops them otherwise."""
     return list(_unknown(obj, shape, ()))
 
 
-def _unknown(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[Finding]:
+def _unknown(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[SchemaFinding]:
     if shape is None:
         return
     if isinstance(value, list):
@@ -49,4 +49,4 @@ def _unknown(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[Find
             elif shape.values is not None:
                 yield from _unknown(member, shape.values, (*path, name))
             elif not shape.preserve_unknown:
-                yield Finding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")
+                yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
-from ruleop.schema.schema_findings import FieldPath, Finding
+from ruleop.schema.schema_findings import FieldPath, SchemaFinding
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -46,7 +46,7 @@ _ARTICLES = {
 }
 
 
-def validate(obj: Object, schema: Schema) -> list[Finding]:
+def validate(obj: Object, schema: Schema) -> list[SchemaFinding]:
     """All problems of a custom resource that is pruned and defaulted, in the order of the document."""
     return list(_value_findings(obj, schema, ()))
 
@@ -63,18 +63,18 @@ def subschemas(schema: Schema) -> Iterator[tuple[FieldPath, Schema]]:
             yield (keyword, index), sub
 
 
-def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     allowed = (
         ("integer", "string") if schema.get("x-kubernetes-int-or-string") else tuple(filter(None, [schema.get("type")]))
     )
     if value is None:
         if allowed and not schema.get("nullable"):
-            yield Finding(path, f"must be {_format_types(allowed)}, not null")
+            yield SchemaFinding(path, f"must be {_format_types(allowed)}, not null")
         if schema.get("enum"):
-            yield Finding(path, f"must be one of {_format_members(schema['enum'])}, not null")
+            yield SchemaFinding(path, f"must be one of {_format_members(schema['enum'])}, not null")
         return
     if allowed and not any(_is_type(value, name) for name in allowed) and not _is_list_with_format(value, schema):
-        yield Finding(path, f"must be {_format_types(allowed)}, not {_format_value(value)}")
+        yield SchemaFinding(path, f"must be {_format_types(allowed)}, not {_format_value(value)}")
         return
     if schema.get("enum") and not any(_equals_member(value, member) for member in schema["enum"]):
         hint = (
@@ -82,7 +82,7 @@ def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Fi
             if isinstance(value, str)
             else ""
         )
-        yield Finding(path, f"must be one of {_format_members(schema['enum'])}, not {_format_value(value)}{hint}")
+        yield SchemaFinding(path, f"must be one of {_format_members(schema['enum'])}, not {_format_value(value)}{hint}")
     if isinstance(value, Mapping):
         yield from _object_findings(value, schema, path)
     elif isinstance(value, list):
@@ -94,12 +94,12 @@ def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Fi
     yield from _junction_findings(value, schema, path)
 
 
-def _object_findings(value: Mapping[str, Any], schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _object_findings(value: Mapping[str, Any], schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     properties = schema.get("properties") or {}
     others = schema.get("additionalProperties")
     for name in schema.get("required") or ():
         if name not in value:
-            yield Finding((*path, name), "is required")
+            yield SchemaFinding((*path, name), "is required")
     yield from _size_findings(len(value), schema, path, keywords=("minProperties", "maxProperties"), unit="fields")
     for name, member in value.items():
         if name in properties:
@@ -107,10 +107,10 @@ def _object_findings(value: Mapping[str, Any], schema: Schema, path: FieldPath) 
         elif isinstance(others, Mapping):
             yield from _value_findings(member, others, (*path, name))
         elif others is False:
-            yield Finding((*path, name), f"is an unknown field{did_you_mean(name, properties)}")
+            yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, properties)}")
 
 
-def _list_findings(value: list[Any], schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _list_findings(value: list[Any], schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     yield from _size_findings(len(value), schema, path, keywords=("minItems", "maxItems"), unit="items")
     items = schema.get("items")
     if isinstance(items, Mapping):
@@ -118,12 +118,12 @@ def _list_findings(value: list[Any], schema: Schema, path: FieldPath) -> Iterato
             yield from _value_findings(item, items, (*path, index))
     if schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set":
         for index, earlier in _repeated_indexes([_canonical(item) for item in value]):
-            yield Finding((*path, index), f"repeats item {earlier}, but each may occur only once")
+            yield SchemaFinding((*path, index), f"repeats item {earlier}, but each may occur only once")
     if schema.get("x-kubernetes-list-type") == "map":
         yield from _map_key_findings(value, tuple(schema.get("x-kubernetes-list-map-keys") or ()), path)
 
 
-def _map_key_findings(value: list[Any], keys: tuple[str, ...], path: FieldPath) -> Iterator[Finding]:
+def _map_key_findings(value: list[Any], keys: tuple[str, ...], path: FieldPath) -> Iterator[SchemaFinding]:
     item_keys: list[dict[str, Any]] = [
         {key: item[key] for key in keys if key in item} if isinstance(item, Mapping) else {} for item in value
     ]
@@ -132,7 +132,7 @@ def _map_key_findings(value: list[Any], keys: tuple[str, ...], path: FieldPath) 
             ", ".join(f"{name} {_format_value(member)}" for name, member in item_keys[index].items())
             or f"no {' and no '.join(keys)}"
         )
-        yield Finding((*path, index), f"has the same key as item {earlier}: {named}")
+        yield SchemaFinding((*path, index), f"has the same key as item {earlier}: {named}")
 
 
 def _repeated_indexes(canonical: list[str]) -> Iterator[tuple[int, int]]:
@@ -147,61 +147,61 @@ def _repeated_indexes(canonical: list[str]) -> Iterator[tuple[int, int]]:
             yield index, earlier
 
 
-def _string_findings(value: str, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _string_findings(value: str, schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     yield from _size_findings(len(value), schema, path, keywords=("minLength", "maxLength"), unit="characters")
     pattern = schema.get("pattern")
     if pattern:
         try:
             matches = compile_pattern(pattern)
         except InvalidPatternError as error:
-            yield Finding(path, f"the pattern {pattern!r} of the schema is invalid: {error}")
+            yield SchemaFinding(path, f"the pattern {pattern!r} of the schema is invalid: {error}")
         else:
             if not matches(value):
-                yield Finding(path, f"must match {pattern!r}")
+                yield SchemaFinding(path, f"must match {pattern!r}")
     check = _FORMATS.get(str(schema.get("format", "")).replace("-", ""))
     if check is not None and schema.get("type", "string") == "string" and not check(value):
-        yield Finding(path, f"must be a {schema['format']}, not {_format_value(value)}")
+        yield SchemaFinding(path, f"must be a {schema['format']}, not {_format_value(value)}")
 
 
-def _number_findings(value: float, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _number_findings(value: float, schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     if schema.get("type") == "integer":
         bits = _INTEGER_BITS.get(schema.get("format", ""), 63)
         if not -(2**bits) <= value < 2**bits:
-            yield Finding(path, f"must fit in int{bits + 1}")
+            yield SchemaFinding(path, f"must fit in int{bits + 1}")
     limits = {
         keyword: schema[keyword] for keyword in ("minimum", "maximum", "multipleOf") if schema.get(keyword) is not None
     }
     for keyword, given in limits.items():
         if schema.get("type") == "integer" and not float(given).is_integer():
-            yield Finding(path, f"cannot be valid: the schema's {keyword} is {given}, which is not an integer")
+            yield SchemaFinding(path, f"cannot be valid: the schema's {keyword} is {given}, which is not an integer")
             continue
         limit = int(given) if isinstance(value, int) else given
         exclusive = schema.get(f"exclusive{keyword.capitalize()}") is True
         if keyword == "minimum" and (value <= limit if exclusive else value < limit):
-            yield Finding(path, f"must be {'more than' if exclusive else 'at least'} {limit}, not {value}")
+            yield SchemaFinding(path, f"must be {'more than' if exclusive else 'at least'} {limit}, not {value}")
         elif keyword == "maximum" and (value >= limit if exclusive else value > limit):
-            yield Finding(path, f"must be {'less than' if exclusive else 'at most'} {limit}, not {value}")
+            yield SchemaFinding(path, f"must be {'less than' if exclusive else 'at most'} {limit}, not {value}")
         elif keyword == "multipleOf" and not _is_multiple(value, limit):
-            yield Finding(path, f"must be a multiple of {given}, not {value}")
+            yield SchemaFinding(path, f"must be a multiple of {given}, not {value}")
 
 
 def _size_findings(
     size: int, schema: Schema, path: FieldPath, *, keywords: tuple[str, str], unit: str
-) -> Iterator[Finding]:
+) -> Iterator[SchemaFinding]:
     minimum, maximum = schema.get(keywords[0]), schema.get(keywords[1])
     if minimum is not None and size < minimum:
-        yield Finding(path, f"must have at least {minimum:g} {unit}, not {size}")
+        yield SchemaFinding(path, f"must have at least {minimum:g} {unit}, not {size}")
     if maximum is not None and size > maximum:
-        yield Finding(path, f"must have at most {maximum:g} {unit}, not {size}")
+        yield SchemaFinding(path, f"must have at most {maximum:g} {unit}, not {size}")
 
 
-def _junction_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Finding]:
+def _junction_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     for sub in schema.get("allOf") or ():
         yield from _value_findings(value, sub, path)
     if schema.get("anyOf"):
         tried = [list(_value_findings(value, sub, path)) for sub in schema["anyOf"]]
         if all(tried):
-            yield Finding(
+            yield SchemaFinding(
                 path,
                 f"must match at least one of {len(tried)} alternatives; the nearest: {_nearest_alternative(tried)}",
             )
@@ -209,16 +209,18 @@ def _junction_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator
         tried = [list(_value_findings(value, sub, path)) for sub in schema["oneOf"]]
         fitting = [index for index, findings in enumerate(tried) if not findings]
         if not fitting:
-            yield Finding(
+            yield SchemaFinding(
                 path, f"must match exactly one of {len(tried)} alternatives; the nearest: {_nearest_alternative(tried)}"
             )
         elif len(fitting) > 1:
-            yield Finding(path, f"must match exactly one of {len(tried)} alternatives, but matches {len(fitting)}")
+            yield SchemaFinding(
+                path, f"must match exactly one of {len(tried)} alternatives, but matches {len(fitting)}"
+            )
     if schema.get("not") is not None and not any(_value_findings(value, schema["not"], path)):
-        yield Finding(path, "must not match the schema in `not`")
+        yield SchemaFinding(path, "must not match the schema in `not`")
 
 
-def _nearest_alternative(tried: list[list[Finding]]) -> str:
+def _nearest_alternative(tried: list[list[SchemaFinding]]) -> str:
     return str(min(tried, key=len)[0])
 
 

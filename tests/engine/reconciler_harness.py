@@ -10,9 +10,10 @@ from unittest import mock
 
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.queue.request import Request
+from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.reconciler import Environment, Reconciler
+from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey

@@ -22,7 +22,10 @@ def test_only_the_kinds_that_an_edit_affects_are_reconciled(run_scenario):
         controllers = dict(operator.controllers.by_kind)
         operator.controller_set.reloaded(project_of(watch(), watch("Other", "Secret")))
         assert operator.controllers.by_kind == controllers
-        assert [operator.controllers.get(kind).reconciler.held_until != "" for kind in (APP, OTHER)] == [False, True]
+        assert [operator.controllers.get(kind).reconciler.held_until != "" for kind in (APP, OTHER)] == [
+            False,
+            True,
+        ]
         assert queued(operator, APP) == 0
         operator.controller_set.reloaded(project_of(watch(children="Secret"), watch("Other", "Secret")))
         assert queued(operator, APP) == 1

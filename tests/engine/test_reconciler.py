@@ -58,8 +58,7 @@ def test_a_store_that_is_list_again_and_older_than_what_was_written_is_waited_fo
         harness.stores.objects = old | {harness.key("web", "App"): copy.deepcopy(harness.app)}
         harness.stores.version = 0
         asked = len(harness.server.log)
-        expectations = harness.reconciler.expectations[WEB] = Expectations()
-        expectations.wrote({harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
+        harness.reconciler.expectations.wrote(WEB, {harness.key("a"): harness.live("a")["metadata"]["resourceVersion"]})
         verdict = await harness.reconcile(catch_up=False)
         assert (verdict.failed, verdict.reason) == (False, "the cache is behind")
         assert verdict.requeue_after is not None
@@ -514,7 +513,7 @@ def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
         harness = one(ELSEWHERE)
         for _ in range(3):
             await harness.reconcile(catch_up=False)
-        (expected,) = harness.reconciler.expectations.values()
+        expected = harness.reconciler.expectations._by_request[WEB]
         versions = {key.name: version for key, version in expected._versions.items()}
         assert versions == {
             name: harness.live(name, kind)["metadata"]["resourceVersion"]

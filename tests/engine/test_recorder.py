@@ -20,7 +20,8 @@ KEY = ObjectKey("example.com", "App", "shop", "web")
 
 def recording(folder):
     harness = ReconcilerHarness("children: {a: {template: a.yaml}}\n", {"v": "1"}, a=A)
-    harness.reconciler.environment = replace(harness.reconciler.environment, pass_files=PassFiles(folder))
+    planning = harness.reconciler.planning
+    planning.environment = replace(planning.environment, pass_files=PassFiles(folder))
     return harness
 
 

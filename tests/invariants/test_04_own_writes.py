@@ -8,7 +8,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from ruleop.engine.cache.cache import Cache
-from ruleop.engine.reconcile.reconciler import Reconciler
+from ruleop.engine.reconcile.pass_planning import PassPlanning
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run
 from tests.kube.model_server import line
@@ -108,9 +108,7 @@ def test_the_event_of_an_own_write_that_precedes_its_answer_does_not_requeue() -
         server = apps("web")
         async with settled_operator(server) as harness:
             harness.wire.before_answers = lambda: [watcher.deliver() for watcher in harness.watchers]
-            with mock.patch.object(
-                Reconciler, "_reconcile", autospec=True, side_effect=Reconciler._reconcile
-            ) as looked_at:
+            with mock.patch.object(PassPlanning, "begin", autospec=True, side_effect=PassPlanning.begin) as looked_at:
                 server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 5}}})
                 await harness.until_quiet()
                 assert looked_at.call_count == 1, "for the edit; its own two writes are none"

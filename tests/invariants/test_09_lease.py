@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from ruleop.engine.reconcile.reconciler import Reconciler
+from ruleop.engine.reconcile.pass_planning import PassPlanning
 from ruleop.kube.leader.lease import Timing
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer, refusal
@@ -32,7 +32,7 @@ def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
     """While it is renewed a few times, nothing else of the operator gets a turn."""
     server, ended = apps("web"), threading.Event()
     blocked: list[int] = []
-    plan = Reconciler._plan
+    plan = PassPlanning.plan
 
     def slow(*arguments: Any, **more: Any) -> Any:
         if not blocked:
@@ -50,7 +50,7 @@ def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
 
     with (
         serving_elsewhere(server.handle) as address,
-        mock.patch.object(Reconciler, "_plan", slow),
+        mock.patch.object(PassPlanning, "plan", slow),
         mock.patch.object(os, "_exit", side_effect=lambda _: ended.set()),
     ):
         run(test(address))

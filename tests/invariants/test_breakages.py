@@ -23,7 +23,7 @@ from ruleop.engine.manager import controller_set, manager
 from ruleop.engine.manager.event_handler import EventHandler
 from ruleop.engine.queue import work_queue as queue
 from ruleop.engine.queue import workers
-from ruleop.engine.reconcile import executor
+from ruleop.engine.reconcile import executor, pass_planning
 from ruleop.engine.reconcile import reconciler as controller
 from ruleop.kube.client.errors import Problem
 from ruleop.kube.leader.election import Election
@@ -282,7 +282,7 @@ BREAKAGES = [
     ),
     Breakage(2, "a CR is handed out twice", MODEL, instead(queue.WorkQueue, "add", queue_active_keys)),
     Breakage(2, "an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", drop_events_of_active_keys)),
-    Breakage(3, "the status is written by each pass", EXAMPLE, instead(controller, "plan", always_write_status)),
+    Breakage(3, "the status is written by each pass", EXAMPLE, instead(pass_planning, "plan", always_write_status)),
     Breakage(3, "each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", read_live_first)),
     Breakage(
         3,

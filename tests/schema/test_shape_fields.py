@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.kinds import Kind
-from ruleop.schema.schema_findings import FieldPath, Finding, SchemaError, format_path
+from ruleop.schema.schema_findings import FieldPath, SchemaError, SchemaFinding, format_path
 from ruleop.schema.shape import Shape
 from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.table import builtin_shape
@@ -49,7 +49,7 @@ def test_where_a_kind_is_open_no_field_is_unknown():
         type="object", fields={"a": Shape(type="object", fields={"b": anything})}, preserve_unknown=True
     )
     assert unknown_to_shape({"x": {"y": 1}, "a": {"b": {"z": 1}, "c": 2}}, open_object) == [
-        Finding(("a", "c"), "is an unknown field")
+        SchemaFinding(("a", "c"), "is an unknown field")
     ]
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", values=anything)) == []
     assert unknown_to_shape({"x": [{"y": 1}]}, Shape(type="object", fields={"x": anything})) == []
@@ -72,7 +72,7 @@ def test_a_place_is_written_as_users_write_it_in_rules(path: FieldPath, text: st
 
 
 def test_a_finding_has_its_path_and_message():
-    assert str(Finding(("spec", "size"), "is required")) == "spec.size: is required"
-    assert str(Finding((), "is empty")) == "is empty"
+    assert str(SchemaFinding(("spec", "size"), "is required")) == "spec.size: is required"
+    assert str(SchemaFinding((), "is empty")) == "is empty"
     error = SchemaError(("kind",), "is wrong")
-    assert (str(error), error.finding) == ("kind: is wrong", Finding(("kind",), "is wrong"))
+    assert (str(error), error.finding) == ("kind: is wrong", SchemaFinding(("kind",), "is wrong"))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.engine.queue.request import Request
     from ruleop.kinds import ObjectKey
 
 FIRST, LONGEST = 0.05, 5.0  # seconds between checks; each change of a watched object triggers one, too
@@ -76,3 +77,26 @@ class Expectations:
             return None
         self._checks += 1
         return min(LONGEST, FIRST * 2.0 ** min(self._checks - 1, 20))
+
+
+class ControllerExpectations:
+    """The expectations for all CRs of one watched kind."""
+
+    def __init__(self) -> None:
+        self._by_request: dict[Request, Expectations] = {}
+
+    def wrote(self, request: Request, versions: Mapping[ObjectKey, str]) -> None:
+        if versions:
+            self._by_request.setdefault(request, Expectations()).wrote(versions)
+
+    def wait(self, request: Request, stores: Stores, now: float) -> float | None:
+        """Seconds until the next check, while the stores are older than ruleop's last writes; otherwise None."""
+        if (expected := self._by_request.get(request)) is None:
+            return None
+        wait = expected.wait(stores, now)
+        if not expected:
+            del self._by_request[request]
+        return wait
+
+    def remove(self, request: Request) -> None:
+        self._by_request.pop(request, None)

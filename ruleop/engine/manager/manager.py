@@ -34,10 +34,11 @@ from ruleop.engine.manager.inventory import Inventory, inventory_key
 from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
 from ruleop.engine.queue.workers import Workers
+from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.events import Events
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.reconciler import Environment, Reconciler
+from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ruleop.planning import History, Read
     from ruleop.planning.memory.history import ConflictingObject
 
+NAMESPACE = Kind("", "v1", "Namespace")
+
 
 class MetadataReader(Protocol):
     async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -70,6 +72,18 @@ class LiveReads:
                 continue
             history, news = history.with_conflicting(each.key, None if live is None else found.in_full(live)), True
         return history, news
+
+    async def is_namespace_terminating(self, resource: Object, finalizer: str) -> bool:
+        """Whether objects can no longer be created in the CR's namespace. Checked only if the CR is being deleted."""
+        metadata = resource["metadata"]
+        name = metadata.get("namespace")
+        if not metadata.get("deletionTimestamp") or not name or finalizer not in (metadata.get("finalizers") or ()):
+            return False
+        try:
+            found = await self.reader.read_metadata(NAMESPACE, ObjectKey("", "Namespace", "", name))
+        except RuleopError:  # not permitted with a Role only; then a creation fails
+            return False
+        return found is None or bool(found["metadata"].get("deletionTimestamp"))
 
     async def _managed(self, read: Read) -> tuple[Mapping[str, object], ...]:
         """The managedFields of an object; empty if it cannot be read."""

@@ -33,14 +33,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class ChildReads:
     """The other children that one child reads."""
 
     mentions: frozenset[str]
     links: tuple[Link, ...]  # to other children and to itself, also by `dependsOn`
 
 
-def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, Reads]:
+def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, ChildReads]:
     """The reads of every child, including finalize children."""
     own: dict[str, list[Part]] = {child.id: [] for child in draft.everyone}
     for part in parts:
@@ -49,11 +49,11 @@ def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, Reads]:
     return {child.id: _reads(draft, child, own[child.id]) for child in draft.everyone}
 
 
-def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> Reads:
+def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> ChildReads:
     links = [link for part in parts for link in _links(part)]
     peers = draft.final if child.final else draft.children
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
-    return Reads(frozenset(link.target for link in links), (*links, *depends))
+    return ChildReads(frozenset(link.target for link in links), (*links, *depends))
 
 
 def ids_read(draft: Draft, texts: Sequence[Compiled]) -> frozenset[str]:
@@ -101,11 +101,11 @@ def topological(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     return tuple(order)
 
 
-def order(children: Mapping[str, ChildDraft], read: Mapping[str, Reads]) -> tuple[str, ...]:
+def order(children: Mapping[str, ChildDraft], read: Mapping[str, ChildReads]) -> tuple[str, ...]:
     return topological({name: [link.target for link in read[name].links] for name in children})
 
 
-def check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, Reads], findings: Findings) -> None:
+def check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, ChildReads], findings: Findings) -> None:
     """Reports each child on a cycle once, in the shortest cycle through the first of them in the file."""
     unordered = set(children) - set(order(children, read))
     for name in children:
@@ -119,7 +119,7 @@ def check_cycles(children: Mapping[str, ChildDraft], read: Mapping[str, Reads], 
         unordered -= {link.target for link in cycle}
 
 
-def _shortest_cycle(start: str, read: Mapping[str, Reads]) -> list[Link]:
+def _shortest_cycle(start: str, read: Mapping[str, ChildReads]) -> list[Link]:
     """The shortest path from a child back to itself, by breadth-first search."""
     paths: dict[str, list[Link]] = {start: []}
     frontier = [start]

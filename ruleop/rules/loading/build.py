@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.kinds import Kind
 from ruleop.rules.checks.metadata_only import metadata_only_ids
-from ruleop.rules.checks.order import Reads, ids_read, order, reads
+from ruleop.rules.checks.order import ChildReads, ids_read, order, reads
 from ruleop.rules.checks.secrets import secret_holders
 from ruleop.rules.checks.watches import is_builtin
 from ruleop.rules.language.model import (
@@ -83,7 +83,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: Reads, *, secret: bool) -> Child:
+def _child(child: ChildDraft, read: ChildReads, *, secret: bool) -> Child:
     table = child.table
     body = _required(table.template).compiled if table.template else _required(table.object).compiled
     return Child(

@@ -1,0 +1,90 @@
+"""Plans a pass from the stores, and makes the live reads that the plan asks for.
+
+With `--record` the pass is written to a file as well.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ruleop.engine.cache.parsed_objects import ParsedObjects
+from ruleop.engine.reconcile.live_reads import LiveReads
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.offline.recording import Recorder
+from ruleop.planning import Observed, Owner, Plan, plan
+
+if TYPE_CHECKING:
+    from ruleop.engine.cache.index import Index
+    from ruleop.engine.reconcile.current_pass import CurrentPass
+    from ruleop.engine.reconcile.environment import Environment
+    from ruleop.engine.reconcile.pass_log import PassLog
+    from ruleop.engine.telemetry.metrics import ControllerMetrics
+
+
+class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the next one starts when all is synced
+    """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
+
+
+class PassPlanning:
+    """Plans the passes of one watched kind."""
+
+    def __init__(
+        self, kind: Kind, environment: Environment, metrics: ControllerMetrics, pass_log: PassLog, index: Index
+    ) -> None:
+        self.kind, self.environment, self.metrics = kind, environment, metrics
+        self.pass_log, self.index = pass_log, index
+        self.cache, self.clock = environment.cache, environment.clock
+        self.live_reads = LiveReads(self.cache, environment.executor, self.clock, str(kind.versionless))
+
+    async def begin(self, current: CurrentPass) -> None:
+        """Reads live what no store holds and the pass needs in any case."""
+        current.history = await self.live_reads.refresh(current.request, current.history)
+        if current.rule.finalize:
+            current.namespace_terminating = await self.live_reads.is_namespace_terminating(
+                current.resource, self.environment.finalizer
+            )
+
+    def plan(self, current: CurrentPass) -> Plan:
+        if not self.cache.is_synced(self.kind.versionless):
+            raise Unsynced
+        start, rule = time.perf_counter(), current.rule
+        known = self.environment.inventory.conditions_of(rule.kind.versionless)
+        observed = Observed(
+            objects=ParsedObjects(self.cache),
+            kinds=self.cache.seen_from(current.request.namespace),
+            now=self.clock.now(),
+            clock=self.clock.monotonic(),
+            seed=self.clock.seed(),
+            finalizer=self.environment.finalizer,
+            retired=known - {each.type for each in rule.conditions} if known else (),
+            held_until=current.held_until,
+            namespace_terminating=current.namespace_terminating,
+        )
+        planned = self._planned(current, observed)
+        self.metrics.plan_time.observe(time.perf_counter() - start)
+        return planned
+
+    def _planned(self, current: CurrentPass, observed: Observed) -> Plan:
+        rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
+        if files is None:
+            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+        recorder = Recorder(observed)
+        planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        files.write(
+            ObjectKey.of(current.resource),
+            recorder.document(rule, current.resource, current.history, planned, foresee=foresee),
+        )
+        return planned
+
+    async def plan_actions(self, current: CurrentPass) -> Plan:
+        """Plans, and repeats this after the live reads that the plan asks for."""
+        planned, news = self.plan(current), True
+        while planned.reads and news:
+            current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
+            if news:
+                planned = self.plan(current)
+        current.history = current.history.with_plan(planned, self.clock.monotonic())
+        self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
+        self.index.update(current.request, Owner.of(current.resource).part_of, planned.watches)
+        return planned

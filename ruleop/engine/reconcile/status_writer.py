@@ -1,0 +1,79 @@
+"""Writes the status of a CR, and determines what follows if the server rejects it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.engine.queue.result import IMMEDIATELY, Result
+from ruleop.errors import RuleopError
+from ruleop.kinds import ObjectKey
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.permissions import grant, place
+from ruleop.planning import Failure
+
+if TYPE_CHECKING:
+    from ruleop.engine.cache.expectations import ControllerExpectations
+    from ruleop.engine.reconcile.current_pass import CurrentPass
+    from ruleop.engine.reconcile.environment import Environment
+    from ruleop.engine.reconcile.pass_log import PassLog
+    from ruleop.kinds import Object
+    from ruleop.planning import Plan
+    from ruleop.planning.model.actions import StatusWrite
+
+
+class StatusWriter:
+    def __init__(self, environment: Environment, pass_log: PassLog, expectations: ControllerExpectations) -> None:
+        self.environment, self.pass_log, self.expectations = environment, pass_log, expectations
+        self.executor, self.clock = environment.executor, environment.clock
+
+    async def write(self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object) -> Result | None:
+        """Writes the status. Returns the pass's result if that failed."""
+        try:
+            await self._write(current, planned, status, resource)
+        except RuleopError as error:
+            return await self._failed(current, planned, status, resource, error)
+        return None
+
+    async def _write(self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object) -> None:
+        assert status.patch is not None
+        if current.rule.conditions:
+            await self.environment.inventory.before_writes(current.rule, planned)
+        key = ObjectKey.of(resource)
+        answer = await self.executor.write_status(current.rule.kind, key, status.patch, subresource=status.subresource)
+        self.pass_log.status_written(current.request, planned, resource)
+        self.expectations.wrote(current.request, {key: answer["metadata"]["resourceVersion"]})
+
+    async def _failed(
+        self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object, error: RuleopError
+    ) -> Result:
+        """Reports a rejected status in the conditions; if they are rejected as well, with Events."""
+        if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
+            return Result(failed=True)
+        if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
+            return await self._outdated(current, status, resource)
+        failure, retry_after = self.executor.classify(error)
+        if failure is Failure.INVALID and status.projected:
+            current.history = current.history.status_refused(planned, str(error), self.clock.monotonic())
+            return Result(requeue_after=IMMEDIATELY, reason="the status was rejected")
+        if failure is not None and failure is not Failure.OTHER:
+            granted = {"grant": self._grant(current, status)} if failure is Failure.FORBIDDEN else {}
+            if self.pass_log.status_not_written(current.request, planned, str(error), granted):
+                self.environment.events.record(resource, planned.events)
+        return Result(failed=True, requeue_after=retry_after)
+
+    def _grant(self, current: CurrentPass, status: StatusWrite) -> str:
+        title = self.environment.cache.info(current.rule.kind).resource + ("/status" if status.subresource else "")
+        return grant(title, place(current.request.namespace), ["patch"])
+
+    async def _outdated(self, current: CurrentPass, status: StatusWrite, resource: Object) -> Result:
+        """After a conflict, reads the CR live, so that the next pass plans for its new version. If the version has not
+        changed, the conflict has another cause, and this is a failure."""
+        assert status.patch is not None
+        try:
+            live = await self.executor.refresh(current.rule.kind, ObjectKey.of(resource))
+        except RuleopError:
+            return Result(failed=True)
+        known = status.patch["metadata"].get("resourceVersion")
+        if live is None or live["metadata"]["resourceVersion"] == known:
+            return Result(failed=True)
+        return Result(requeue_after=IMMEDIATELY, reason="the CR has changed")
