@@ -1,0 +1,1 @@
+"""Pure functions on objects: patches, server-side apply, selectors."""
