@@ -13,6 +13,10 @@ import orjson
 
 from ruleop.localcluster.api.api import Api, refusal
 from ruleop.localcluster.api.writer import NAMESPACES, Writer
+from ruleop.localcluster.controllers import CONTROLLERS
+from ruleop.localcluster.controllers.machinery import Machinery
+from ruleop.localcluster.controllers.pods import NODES, node
+from ruleop.localcluster.controllers.volumes import CLASSES, storage_class
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.http.server import Server
 from ruleop.localcluster.kinds.custom import follow
@@ -47,18 +51,31 @@ class LocalCluster:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         follow(self.store, self.registry)
-        namespaces = self.registry.of(NAMESPACES)
-        assert namespaces is not None
+        self.machinery = Machinery(self.store, self.registry, self.writer)
+        self.machinery.controllers = [controller(self.machinery) for controller in CONTROLLERS]
+        self._fill()
+
+    def _fill(self) -> None:
+        """What every cluster has."""
         for name in FIRST_NAMESPACES:
-            self.writer.create(namespaces, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            self.machinery.create(NAMESPACES, "", namespace)
+        status = (document := node()).pop("status")
+        made = self.machinery.create(NODES, "", document)
+        assert made is not None
+        self.machinery.update_status(NODES, made, status)
+        self.machinery.create(CLASSES, "", storage_class())
+        self.machinery.settle()
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
         """Starts the server on the running loop."""
         self.port = await self._http.start(self.port)
+        self.machinery.start()
 
     async def close(self) -> None:
+        self.machinery.stop()
         await self._http.stop()
 
     def start(self) -> Self:

@@ -1,0 +1,69 @@
+"""DaemonSets: one pod on the node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted
+from ruleop.localcluster.controllers.pods import PODS
+from ruleop.localcluster.controllers.replica_set import active_pods, is_ready, pod_of
+from ruleop.localcluster.controllers.stateful_set import REVISION, record_revision
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.store.store import Event
+
+DAEMON_SETS: Final = Resource("apps", "daemonsets")
+_COMPONENT: Final = "daemonset-controller"
+
+
+class DaemonSets:
+    resource = DAEMON_SETS
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == DAEMON_SETS and not event.deleted:
+            yield event.new.name
+        elif resource == PODS and (owner := controller_of(event.new.obj, "DaemonSet")) is not None:
+            yield owner
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(DAEMON_SETS, name)
+        if found is None:
+            return
+        revision = record_revision(self.machinery, found)
+        pods = active_pods(self.machinery, found.obj)
+        if not is_being_deleted(found.obj):
+            if not pods:
+                pod = pod_of(found.obj, found.obj["spec"]["template"])
+                pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), REVISION: revision}
+                made = self.machinery.create(PODS, name.namespace, pod)
+                if made is not None:
+                    self.machinery.record(found.obj, "SuccessfulCreate", f"Created pod: {made.name.name}", _COMPONENT)
+            on_delete = (found.obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
+            for each in pods:
+                if (each.obj["metadata"].get("labels") or {}).get(REVISION) != revision and not on_delete:
+                    self.machinery.delete(PODS, each)
+                    self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", _COMPONENT)
+        pods = active_pods(self.machinery, found.obj)
+        ready = sum(is_ready(each.obj) for each in pods)
+        updated = sum((each.obj["metadata"].get("labels") or {}).get(REVISION) == revision for each in pods)
+        status: dict[str, Any] = {
+            "currentNumberScheduled": len(pods),
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 1,
+            "numberReady": ready,
+            "observedGeneration": found.obj["metadata"]["generation"],
+            "updatedNumberScheduled": updated,
+            "numberAvailable": ready,
+            "numberUnavailable": 1 - min(1, ready),
+        }
+        kept = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+        self.machinery.update_status(
+            DAEMON_SETS, found, {key: value for key, value in status.items() if value or key in kept}
+        )

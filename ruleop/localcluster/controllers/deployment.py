@@ -1,0 +1,252 @@
+"""Deployments: a ReplicaSet for each template, and a rollout from one to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.clock import now
+from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to, with_condition
+from ruleop.localcluster.controllers.replica_set import REPLICA_SETS
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.store.store import Event, Stored
+
+DEPLOYMENTS: Final = Resource("apps", "deployments")
+HASH: Final = "pod-template-hash"
+REVISION: Final = "deployment.kubernetes.io/revision"
+DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration", REVISION, DESIRED, MAXIMUM})
+
+
+class Deployments:
+    resource = DEPLOYMENTS
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == DEPLOYMENTS and not event.deleted:
+            yield event.new.name
+        elif resource == REPLICA_SETS and (owner := controller_of(event.new.obj, "Deployment")) is not None:
+            yield owner
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(DEPLOYMENTS, name)
+        if found is None or is_being_deleted(found.obj):
+            return
+        sets = self.machinery.owned(REPLICA_SETS, found.obj)
+        current = self._current(found, sets)
+        if current is None:
+            if not found.obj["spec"].get("paused"):
+                self._create(found, sets)
+            return
+        revision = current.obj["metadata"].get("annotations", {}).get(REVISION, "")
+        if (found.obj["metadata"].get("annotations") or {}).get(REVISION) != revision:
+            metadata = found.obj["metadata"]
+            annotations = {**(metadata.get("annotations") or {}), REVISION: revision}
+            found = self.machinery.update(
+                DEPLOYMENTS, found, {**found.obj, "metadata": {**metadata, "annotations": annotations}}
+            )
+        others = [each for each in sets if each.name != current.name]
+        if found.obj["spec"].get("paused"):
+            self._scale(found, current, others, frozen=True)
+        else:
+            self._scale(found, current, others)
+        self._clean_up(found, others)
+        self._report(found, current.name)
+
+    # -- ReplicaSets ---------------------------------------------------------------------------------------------------
+
+    def _current(self, deployment: Stored, sets: Sequence[Stored]) -> Stored | None:
+        """The ReplicaSet of the current template, with the newest revision."""
+        wanted = _without_hash(deployment.obj["spec"]["template"])
+        found = [each for each in sets if _without_hash(each.obj["spec"]["template"]) == wanted]
+        if not found:
+            return None
+        newest = max(_revision(each.obj) for each in sets)
+        current = max(found, key=lambda each: _revision(each.obj))
+        if _revision(current.obj) == newest:
+            return current
+        return self._with_annotations(current, {REVISION: str(newest + 1)})
+
+    def _create(self, deployment: Stored, sets: Sequence[Stored]) -> None:
+        obj = deployment.obj
+        template = obj["spec"]["template"]
+        digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).hexdigest()[:9]
+        labels = {**(template.get("metadata") or {}).get("labels", {}), HASH: digest}
+        given = obj["metadata"].get("annotations") or {}
+        annotations = {key: value for key, value in given.items() if key not in _NOT_COPIED}
+        annotations[REVISION] = str(max((_revision(each.obj) for each in sets), default=0) + 1)
+        selector = obj["spec"]["selector"]
+        replica_set = {
+            "kind": "ReplicaSet",
+            "apiVersion": "apps/v1",
+            "metadata": {
+                "name": f"{obj['metadata']['name']}-{digest}",
+                "labels": labels,
+                "annotations": annotations,
+                "ownerReferences": [reference_to(obj)],
+            },
+            "spec": {
+                "replicas": 0,
+                "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH: digest}},
+                "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
+            },
+        }
+        if obj["spec"].get("minReadySeconds"):
+            replica_set["spec"]["minReadySeconds"] = obj["spec"]["minReadySeconds"]  # type: ignore[index]
+        self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
+
+    def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored], *, frozen: bool = False) -> None:
+        spec = deployment.obj["spec"]
+        wanted = spec.get("replicas", 1)
+        strategy = spec.get("strategy") or {}
+        old = sum(_replicas(each.obj) for each in others)
+        if frozen:
+            if not old:
+                self._set(deployment, current, wanted)
+            return
+        if strategy.get("type") == "Recreate":
+            for each in others:
+                self._set(deployment, each, 0)
+            if not any((each.obj.get("status") or {}).get("replicas") for each in others):
+                self._set(deployment, current, wanted)
+            return
+        surge, unavailable = _limits(strategy.get("rollingUpdate") or {}, wanted)
+        room = wanted + surge - old
+        self._set(deployment, current, min(wanted, max(_replicas(current.obj), room) if old else wanted))
+        current = self.machinery.store.get(REPLICA_SETS, current.name) or current
+        available = sum((each.obj.get("status") or {}).get("availableReplicas", 0) for each in (current, *others))
+        spare = available - (wanted - unavailable)
+        for each in others:
+            replicas = _replicas(each.obj)
+            dead = replicas - (each.obj.get("status") or {}).get("availableReplicas", 0)
+            fewer = min(replicas, max(0, spare) + dead)
+            if fewer > 0:
+                self._set(deployment, each, replicas - fewer)
+                spare -= fewer - dead
+
+    def _set(self, deployment: Stored, replica_set: Stored, replicas: int) -> None:
+        before = _replicas(replica_set.obj)
+        if before == replicas:
+            return
+        self.machinery.update(
+            REPLICA_SETS, replica_set, {**replica_set.obj, "spec": {**replica_set.obj["spec"], "replicas": replicas}}
+        )
+        self.machinery.record(
+            deployment.obj,
+            "ScalingReplicaSet",
+            f"Scaled {'up' if replicas > before else 'down'} replica set {replica_set.name.name} "
+            f"from {before} to {replicas}",
+            "deployment-controller",
+        )
+
+    def _with_annotations(self, found: Stored, more: dict[str, str]) -> Stored:
+        metadata = found.obj["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), **more}
+        return self.machinery.update(
+            REPLICA_SETS, found, {**found.obj, "metadata": {**metadata, "annotations": annotations}}
+        )
+
+    def _clean_up(self, deployment: Stored, others: Sequence[Stored]) -> None:
+        limit = deployment.obj["spec"].get("revisionHistoryLimit", 10)
+        idle = [
+            each for each in others if not _replicas(each.obj) and not (each.obj.get("status") or {}).get("replicas")
+        ]
+        for each in sorted(idle, key=lambda each: _revision(each.obj))[: max(0, len(idle) - limit)]:
+            if (found := self.machinery.store.get(REPLICA_SETS, each.name)) is not None:
+                self.machinery.delete(REPLICA_SETS, found)
+
+    # -- the status ----------------------------------------------------------------------------------------------------
+
+    def _report(self, deployment: Stored, current_name: Name) -> None:
+        sets = self.machinery.owned(REPLICA_SETS, deployment.obj)
+        current = next((each for each in sets if each.name == current_name), None)
+        if current is None:
+            return
+        spec, old = deployment.obj["spec"], deployment.obj.get("status") or {}
+        wanted = spec.get("replicas", 1)
+        total, ready, available = (
+            sum((each.obj.get("status") or {}).get(field, 0) for each in sets)
+            for field in ("replicas", "readyReplicas", "availableReplicas")
+        )
+        updated = (current.obj.get("status") or {}).get("replicas", 0)
+        unavailable = max(0, wanted - available)
+        done = updated == wanted and total == wanted and available >= wanted
+        _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, wanted)
+        enough = available >= wanted - most_unavailable
+        conditions = old.get("conditions")
+        conditions = with_condition(
+            conditions,
+            {
+                "type": "Available",
+                "status": "True" if enough else "False",
+                "reason": "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
+                "message": "Deployment has minimum availability."
+                if enough
+                else "Deployment does not have minimum availability.",
+                "lastUpdateTime": now(),
+            },
+            now(),
+        )
+        title = f'ReplicaSet "{current.name.name}"'
+        conditions = with_condition(
+            conditions,
+            {
+                "type": "Progressing",
+                "status": "True",
+                "reason": "NewReplicaSetAvailable" if done else "ReplicaSetUpdated",
+                "message": f"{title} has successfully progressed." if done else f"{title} is progressing.",
+                "lastUpdateTime": now(),
+            },
+            now(),
+        )
+        status: dict[str, Any] = {
+            "observedGeneration": deployment.obj["metadata"]["generation"],
+            "replicas": total,
+            "updatedReplicas": updated,
+            "readyReplicas": ready,
+            "availableReplicas": available,
+            "unavailableReplicas": unavailable,
+        }
+        status = {key: value for key, value in status.items() if value}
+        self.machinery.update_status(DEPLOYMENTS, deployment, {**status, "conditions": conditions})
+
+
+def _without_hash(template: Object) -> dict[str, Any]:
+    metadata = dict(template.get("metadata") or {})
+    metadata.pop("creationTimestamp", None)
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def _revision(obj: Object) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(REVISION, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def _replicas(obj: Object) -> int:
+    found: int = obj["spec"].get("replicas", 1)
+    return found
+
+
+def _limits(rolling: Object, wanted: int) -> tuple[int, int]:
+    """How many pods more, and how many fewer, a rollout may have."""
+    surge = _share(rolling.get("maxSurge", "25%"), wanted, math.ceil)
+    unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, math.floor)
+    return surge, unavailable if surge or unavailable else 1
+
+
+def _share(value: Any, wanted: int, rounded: Any) -> int:
+    if isinstance(value, str) and value.endswith("%"):
+        return int(rounded(wanted * int(value[:-1]) / 100))
+    return int(value)

@@ -1,0 +1,131 @@
+"""Namespaces get what every namespace has, and end when nothing is left in them. Definitions end with their objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.clock import now
+from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
+from ruleop.localcluster.kinds.custom import CLEANUP, CRDS, resource_of
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.store.store import Event, Stored
+
+NAMESPACES: Final = Resource("", "namespaces")
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+CONFIG_MAPS: Final = Resource("", "configmaps")
+ROOT_CERTIFICATE: Final = "kube-root-ca.crt"
+
+
+class Namespaces:
+    resource = NAMESPACES
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+        self._ending: set[str] = set()
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == NAMESPACES:
+            if event.deleted:
+                self._ending.discard(event.new.name.name)
+            else:
+                yield event.new.name
+        elif event.new.name.namespace and event.deleted:
+            default = resource in (SERVICE_ACCOUNTS, CONFIG_MAPS) and event.new.name.name in (
+                "default",
+                ROOT_CERTIFICATE,
+            )
+            if event.new.name.namespace in self._ending or default:
+                yield Name("", event.new.name.namespace)
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(NAMESPACES, name)
+        if found is None:
+            return
+        if is_being_deleted(found.obj):
+            self._ending.add(name.name)
+            self._end(found)
+            return
+        account: dict[str, Any] = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
+        certificate: dict[str, Any] = {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": ROOT_CERTIFICATE},
+            "data": {"ca.crt": ""},
+        }
+        for resource, obj in ((SERVICE_ACCOUNTS, account), (CONFIG_MAPS, certificate)):
+            if self.machinery.get(resource, name.name, obj["metadata"]["name"]) is None:
+                self.machinery.create(resource, name.name, obj)
+
+    def _end(self, namespace: Stored) -> None:
+        left = 0
+        for resource in list(self.machinery.store.resources()):
+            for each in list(self.machinery.store.all(resource, namespace.name.name)):
+                if not is_being_deleted(each.obj):
+                    self.machinery.delete(resource, each)
+        held: dict[str, int] = {}
+        for resource in list(self.machinery.store.resources()):
+            for each in self.machinery.store.all(resource, namespace.name.name):
+                left += 1
+                for finalizer in each.obj["metadata"].get("finalizers") or []:
+                    held[finalizer] = held.get(finalizer, 0) + 1
+        found = self.machinery.store.get(NAMESPACES, namespace.name)
+        if found is None:
+            return
+        if left:
+            self._report(found, held)
+            return
+        spec = {**found.obj["spec"], "finalizers": []}
+        self.machinery.update(NAMESPACES, found, {**found.obj, "spec": spec})
+
+    def _report(self, found: Stored, held: dict[str, int]) -> None:
+        listed = ", ".join(f"{finalizer} in {count} resource instances" for finalizer, count in sorted(held.items()))
+        status = found.obj.get("status") or {}
+        condition = {
+            "type": "NamespaceFinalizersRemaining",
+            "status": "True" if held else "False",
+            "reason": "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
+            "message": f"Some content in the namespace has finalizers remaining: {listed}"
+            if held
+            else "All content-preserving finalizers finished",
+        }
+        conditions = with_condition(status.get("conditions"), condition, now())
+        self.machinery.update_status(NAMESPACES, found, {**status, "conditions": conditions})
+
+
+class Definitions:
+    """CustomResourceDefinitions that are being deleted wait for their custom resources."""
+
+    resource = CRDS
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+        self._ending: dict[Resource, Name] = {}
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == CRDS:
+            if is_being_deleted(event.new.obj) and not event.deleted:
+                self._ending[resource_of(event.new.obj)] = event.new.name
+                yield event.new.name
+            else:
+                self._ending.pop(resource_of(event.new.obj), None)
+        elif event.deleted and resource in self._ending:
+            yield self._ending[resource]
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(CRDS, name)
+        finalizers = (found.obj["metadata"].get("finalizers") or []) if found is not None else []
+        if found is None or not is_being_deleted(found.obj) or CLEANUP not in finalizers:
+            return
+        resource = resource_of(found.obj)
+        for each in list(self.machinery.store.all(resource)):
+            if not is_being_deleted(each.obj):
+                self.machinery.delete(resource, each)
+        if any(True for _ in self.machinery.store.all(resource)):
+            return
+        metadata = {**found.obj["metadata"], "finalizers": [each for each in finalizers if each != CLEANUP]}
+        self.machinery.update(CRDS, found, {**found.obj, "metadata": metadata})

@@ -1,0 +1,179 @@
+"""StatefulSets: numbered pods with volumes of their own, one after another."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
+from ruleop.localcluster.controllers.pods import CLAIMS, PODS
+from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.store.store import Event, Stored
+
+STATEFUL_SETS: Final = Resource("apps", "statefulsets")
+REVISIONS: Final = Resource("apps", "controllerrevisions")
+REVISION: Final = "controller-revision-hash"
+_COMPONENT: Final = "statefulset-controller"
+
+
+class StatefulSets:
+    resource = STATEFUL_SETS
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == STATEFUL_SETS and not event.deleted:
+            yield event.new.name
+        elif resource == PODS and (owner := controller_of(event.new.obj, "StatefulSet")) is not None:
+            yield owner
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(STATEFUL_SETS, name)
+        if found is None:
+            return
+        revision = record_revision(self.machinery, found)
+        if not is_being_deleted(found.obj):
+            self._write(found, revision)
+        self._report(found, revision)
+
+    def _pods(self, found: Stored) -> dict[int, Stored]:
+        """The pods by their numbers."""
+        pods: dict[int, Stored] = {}
+        for each in self.machinery.owned(PODS, found.obj):
+            number = each.name.name.rpartition("-")[2]
+            if number.isdecimal():
+                pods[int(number)] = each
+        return pods
+
+    def _write(self, found: Stored, revision: str) -> None:
+        """The next step: create, replace or remove a pod, as soon as those before it are ready."""
+        spec = found.obj["spec"]
+        wanted, pods = spec.get("replicas", 1), self._pods(found)
+        parallel = spec.get("podManagementPolicy") == "Parallel"
+        first = (spec.get("ordinals") or {}).get("start", 0)
+        numbers = range(first, first + wanted)
+        for number in numbers:
+            pod = pods.get(number)
+            if pod is None:
+                self._create(found, number, revision)
+                if not parallel:
+                    return
+            elif is_over(pod.obj):
+                self.machinery.delete(PODS, pod)
+                if not parallel:
+                    return
+            elif not parallel and (is_being_deleted(pod.obj) or not is_ready(pod.obj)):
+                if self._is_outdated(found, pod, number, revision):
+                    self._delete(found, pod)
+                return
+        surplus = sorted((number for number in pods if number not in numbers), reverse=True)
+        for number in surplus:
+            if not is_being_deleted(pods[number].obj):
+                self._delete(found, pods[number])
+            if not parallel:
+                return
+        for number in reversed(numbers):
+            if number in pods and self._is_outdated(found, pods[number], number, revision):
+                self._delete(found, pods[number])
+                return
+
+    def _is_outdated(self, found: Stored, pod: Stored, number: int, revision: str) -> bool:
+        strategy = found.obj["spec"].get("updateStrategy") or {}
+        partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        return (
+            strategy.get("type") != "OnDelete"
+            and number >= partition
+            and not is_being_deleted(pod.obj)
+            and (pod.obj["metadata"].get("labels") or {}).get(REVISION) != revision
+        )
+
+    def _create(self, found: Stored, number: int, revision: str) -> None:
+        spec, namespace = found.obj["spec"], found.name.namespace
+        name = f"{found.name.name}-{number}"
+        pod = pod_of(found.obj, spec["template"], name)
+        labels = {
+            **(pod["metadata"].get("labels") or {}),
+            REVISION: revision,
+            "statefulset.kubernetes.io/pod-name": name,
+            "apps.kubernetes.io/pod-index": str(number),
+        }
+        pod["metadata"]["labels"] = labels
+        own = []
+        for claim in spec.get("volumeClaimTemplates") or []:
+            title = f"{claim['metadata']['name']}-{name}"
+            own.append({"name": claim["metadata"]["name"], "persistentVolumeClaim": {"claimName": title}})
+            metadata = {**claim["metadata"], "name": title, "labels": spec["selector"].get("matchLabels") or {}}
+            metadata.pop("creationTimestamp", None)
+            made = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": metadata, "spec": claim["spec"]}
+            self.machinery.create(CLAIMS, namespace, made)
+        given = [each for each in pod["spec"].get("volumes") or [] if each["name"] not in {one["name"] for one in own}]
+        volumes = {"volumes": [*own, *given]} if own or given else {}
+        pod["spec"] = {**pod["spec"], **volumes, "hostname": name, "subdomain": spec.get("serviceName", "")}
+        if self.machinery.create(PODS, namespace, pod) is not None:
+            message = f"create Pod {name} in StatefulSet {found.name.name} successful"
+            self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
+
+    def _delete(self, found: Stored, pod: Stored) -> None:
+        self.machinery.delete(PODS, pod)
+        message = f"delete Pod {pod.name.name} in StatefulSet {found.name.name} successful"
+        self.machinery.record(found.obj, "SuccessfulDelete", message, _COMPONENT)
+
+    def _report(self, found: Stored, revision: str) -> None:
+        pods = [each.obj for each in self._pods(found).values() if not is_being_deleted(each.obj)]
+        updated = [each for each in pods if (each["metadata"].get("labels") or {}).get(REVISION) == revision]
+        old = found.obj.get("status") or {}
+        wanted = found.obj["spec"].get("replicas", 1)
+        current = revision if len(updated) == wanted else old.get("currentRevision") or revision
+        ready = sum(is_ready(each) for each in pods)
+        status: dict[str, Any] = {
+            "observedGeneration": found.obj["metadata"]["generation"],
+            "replicas": len(pods),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "currentReplicas": sum((each["metadata"].get("labels") or {}).get(REVISION) == current for each in pods),
+            "updatedReplicas": len(updated),
+            "currentRevision": current,
+            "updateRevision": revision,
+            "collisionCount": 0,
+        }
+        kept = ("replicas", "availableReplicas", "collisionCount")
+        self.machinery.update_status(
+            STATEFUL_SETS, found, {key: value for key, value in status.items() if value or key in kept}
+        )
+
+
+def record_revision(machinery: Machinery, owner: Stored) -> str:
+    """The revision of the owner's template, kept as a ControllerRevision for `kubectl rollout`."""
+    data = {"spec": {"template": {**owner.obj["spec"]["template"], "$patch": "replace"}}}
+    digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
+    name = f"{owner.name.name}-{digest}"
+    found = machinery.get(REVISIONS, owner.name.namespace, name)
+    known = machinery.owned(REVISIONS, owner.obj)
+    newest = max((each.obj["revision"] for each in known), default=0)
+    if found is None:
+        labels = {**_labels(owner.obj), REVISION: digest}
+        revision = {
+            "kind": "ControllerRevision",
+            "apiVersion": "apps/v1",
+            "metadata": {"name": name, "labels": labels, "ownerReferences": [reference_to(owner.obj)]},
+            "data": data,
+            "revision": newest + 1,
+        }
+        machinery.create(REVISIONS, owner.name.namespace, revision)
+    elif found.obj["revision"] < newest:
+        machinery.update(REVISIONS, found, {**found.obj, "revision": newest + 1})
+    return name if owner.obj["kind"] == "StatefulSet" else digest
+
+
+def _labels(obj: Object) -> dict[str, str]:
+    return dict((obj["spec"]["template"].get("metadata") or {}).get("labels") or {})

@@ -1,0 +1,123 @@
+"""PersistentVolumeClaims get a volume at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.controllers.machinery import is_being_deleted
+from ruleop.localcluster.controllers.pods import CLAIMS
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.localcluster.controllers.machinery import Machinery
+    from ruleop.localcluster.store.store import Event, Stored
+
+VOLUMES: Final = Resource("", "persistentvolumes")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+
+
+class Volumes:
+    resource = CLAIMS
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == CLAIMS:
+            yield event.new.name
+        elif resource == CLASSES and not event.deleted:
+            yield from (each.name for each in self.machinery.store.all(CLAIMS))
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(CLAIMS, name)
+        if found is None:
+            self._release(name)
+            return
+        if is_being_deleted(found.obj) or (found.obj.get("status") or {}).get("phase") == "Bound":
+            self._resize(found)
+            return
+        spec = found.obj["spec"]
+        storage_class = spec.get("storageClassName", "")
+        volume = spec.get("volumeName") or f"pvc-{found.uid}"
+        if not spec.get("volumeName"):
+            if not storage_class or self.machinery.get(CLASSES, "", storage_class) is None:
+                return
+            self._provision(found, volume, storage_class)
+            found = self.machinery.update(CLAIMS, found, {**found.obj, "spec": {**spec, "volumeName": volume}})
+        elif self.machinery.get(VOLUMES, "", volume) is None:
+            return
+        status = {
+            "phase": "Bound",
+            "accessModes": spec.get("accessModes") or [],
+            "capacity": _requested(found),
+        }
+        self.machinery.update_status(CLAIMS, found, status)
+
+    def _provision(self, claim: Stored, volume: str, storage_class: str) -> None:
+        spec = claim.obj["spec"]
+        made = self.machinery.create(
+            VOLUMES,
+            "",
+            {
+                "kind": "PersistentVolume",
+                "apiVersion": "v1",
+                "metadata": {"name": volume},
+                "spec": {
+                    "capacity": _requested(claim),
+                    "accessModes": spec.get("accessModes") or [],
+                    "claimRef": {
+                        "kind": "PersistentVolumeClaim",
+                        "apiVersion": "v1",
+                        "namespace": claim.name.namespace,
+                        "name": claim.name.name,
+                        "uid": claim.uid,
+                    },
+                    "persistentVolumeReclaimPolicy": "Delete",
+                    "storageClassName": storage_class,
+                    "volumeMode": spec.get("volumeMode", "Filesystem"),
+                    "hostPath": {"path": f"/local/{volume}", "type": ""},
+                },
+            },
+        )
+        if made is not None:
+            self.machinery.update_status(VOLUMES, made, {"phase": "Bound"})
+            self.machinery.record(
+                claim.obj, "ProvisioningSucceeded", f"Successfully provisioned volume {volume}", "local-provisioner"
+            )
+
+    def _resize(self, claim: Stored) -> None:
+        status = claim.obj.get("status") or {}
+        if status.get("phase") == "Bound" and status.get("capacity") != _requested(claim):
+            self.machinery.update_status(CLAIMS, claim, {**status, "capacity": _requested(claim)})
+
+    def _release(self, name: Name) -> None:
+        """Deletes the volumes of a claim that is gone, if that is their policy."""
+        for each in list(self.machinery.store.all(VOLUMES)):
+            claim = each.obj["spec"].get("claimRef") or {}
+            if (claim.get("namespace"), claim.get("name")) != name:
+                continue
+            if each.obj["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+                self.machinery.delete(VOLUMES, each)
+            else:
+                self.machinery.update_status(VOLUMES, each, {"phase": "Released"})
+
+
+def _requested(claim: Stored) -> dict[str, str]:
+    requests = (claim.obj["spec"].get("resources") or {}).get("requests") or {}
+    return {"storage": requests["storage"]} if "storage" in requests else {}
+
+
+def storage_class() -> dict[str, Any]:
+    """The default class of the cluster."""
+    return {
+        "kind": "StorageClass",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
+        "provisioner": "local.ruleop.dev/memory",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "Immediate",
+        "allowVolumeExpansion": True,
+    }
