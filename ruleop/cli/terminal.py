@@ -60,7 +60,7 @@ def styled(lines: Iterable[Line], *, colour: bool) -> str:
 
 
 def _span(span: Span, *, colour: bool) -> str:
-    text = _escaped(span.text)
+    text = safe_text(span.text)
     style = _STYLES.get(span.tone)
     return click.style(text, **style) if colour and style and text.strip() else text
 
@@ -73,7 +73,7 @@ def _stripped(line: Line) -> Line:
     return (*spans[:-1], Span(spans[-1].text.rstrip(), spans[-1].tone)) if spans else ()
 
 
-def _escaped(text: str) -> str:
+def safe_text(text: str) -> str:
     """Escapes terminal control sequences, and line breaks that would end a YAML comment."""
     if text.isprintable():
         return text

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import orjson
 
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind
 from ruleop.localcluster.api.api import Api, refusal
+from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.writer import NAMESPACES, Writer
 from ruleop.localcluster.controllers import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import Machinery
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from ruleop.kinds import Object
     from ruleop.localcluster.http.message import Answer, Request
+    from ruleop.localcluster.store.store import Stored
 
 FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -134,6 +139,31 @@ class LocalCluster:
         path.touch(mode=0o600)
         path.chmod(0o600)
         path.write_bytes(orjson.dumps(self.kubeconfig(), option=orjson.OPT_INDENT_2) + b"\n")
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def apply(self, obj: Object) -> Stored:
+        """Creates an object, or changes the existing one to it, as `kubectl apply --server-side` does. Creates its
+        namespace if it does not exist. Call it before the server runs, or on its loop."""
+        kind = Kind.of(obj)
+        served = next(
+            (each for each in self.registry.in_group_version(kind.group, kind.version) if each.kind == kind), None
+        )
+        if served is None:
+            raise RuleopError(f"the cluster does not serve {kind}: is its CRD missing?")
+        metadata = obj.get("metadata") or {}
+        namespace = (metadata.get("namespace") or "default") if served.namespaced else ""
+        if namespace and self.machinery.get(NAMESPACES, "", namespace) is None:
+            self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        try:
+            old = self.machinery.get(served.resource, namespace, str(metadata.get("name", "")))
+            options = WriteOptions(manager="ruleop-dev")
+            if old is None:
+                return self.writer.create(served, namespace, obj, options)
+            merged = {**obj, "metadata": {**old.obj["metadata"], **metadata, "namespace": namespace}}
+            return self.writer.update(served, old, merged, "", options)
+        except Rejected as error:
+            raise RuleopError(error.message) from None
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,126 @@
+"""`ruleop dev`: the operator and an API server in memory, in one process, with hot reload."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ruleop.cli.dev_views import LiveView, PlainView
+from ruleop.cli.documents import read_documents
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command
+from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
+from ruleop.cli.terminal import has_colour
+from ruleop.dev.session import Session, Wish
+from ruleop.engine.manager.options import Options
+from ruleop.engine.telemetry import logging as logs
+from ruleop.errors import RuleopError
+from ruleop.rules import ProjectErrors, parse_duration
+
+if TYPE_CHECKING:
+    from ruleop.rules import Project
+
+
+@click.command(cls=Command)
+@project_options
+@click.option(
+    "--apply", "files", multiple=True, metavar="FILE", help="Apply the objects of a file or folder. Repeatable."
+)
+@click.option("--once", is_flag=True, help="Stop when all custom resources are ready, and print the tree.")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="With --once: the time after which the exit status is 1.",
+)
+@click.option(
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Write the kubeconfig to this file, which must not exist. Default: a temporary one. Removed at the end.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the API server. Default: a free one."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="Lowest level that the operator logs.",
+)
+def command(
+    folder: str,
+    env_files: tuple[str, ...],
+    files: tuple[str, ...],
+    once: bool,
+    timeout: str,
+    kubeconfig: str,
+    port: int,
+    log_level: str,
+) -> int:
+    """Run the operator with a cluster in memory.
+
+    Starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/, and runs the operator
+    with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG lets kubectl work
+    with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all custom resources are
+    ready. 1: the project has mistakes, or they are not ready within --timeout.
+
+    Example: ruleop dev --apply examples/
+    """
+    logs.set_up(log_level, None)
+    try:
+        project = load(Folder(folder), env_files)
+    except ProjectErrors as errors:
+        click.echo(str(errors), err=True)
+        return UNUSABLE if is_unreadable(errors) else NO
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--timeout") from None
+    if kubeconfig and Path(kubeconfig).exists():
+        raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
+    definitions = Path(folder, "crds")
+    wish = Wish(
+        samples=tuple(each.data for each in read_documents(files, folder=folder)),
+        definitions=tuple(
+            each.data for each in read_documents([str(definitions)] if definitions.is_dir() else [], folder=folder)
+        ),
+        once=once,
+        timeout=seconds,
+        kubeconfig=kubeconfig,
+        port=port,
+    )
+    options = Options(
+        metrics_address="0",
+        health_address="0",
+        operator_namespace="default",
+        reload=not once,
+        prune_after_reload=0.5,
+        environ=dict(os.environ),
+        variables=variables(env_files),
+        grace=5.0,
+    )
+    return asyncio.run(_run(project, Path(folder), options, wish))
+
+
+async def _run(project: Project, root: Path, options: Options, wish: Wish) -> int:
+    view = LiveView() if has_colour(sys.stdout) and not wish.once else PlainView()
+    session = Session(project, root, options, wish, view)
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, session.stopping.set)
+    try:
+        ready = await session.run()
+    except RuleopError as error:
+        print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
+        return UNUSABLE
+    finally:
+        view.ended(session)
+    return DONE if ready or not wish.once else NO

@@ -1,0 +1,112 @@
+"""How a session looks: a live tree on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from ruleop.cli.terminal import print_diagnostics, print_lines, safe_text
+from ruleop.report.plan_text import Span, Tone
+from ruleop.report.tree import tree_lines
+
+if TYPE_CHECKING:
+    from ruleop.dev.session import Session
+    from ruleop.kinds import Object
+    from ruleop.report.plan_text import Line
+
+LAST_EVENTS: Final = 8
+PERIOD: Final = 0.1  # seconds between two pictures
+_RICH: Final = {
+    Tone.PLAIN: "",
+    Tone.TITLE: "bold",
+    Tone.ADD: "green",
+    Tone.CHANGE: "yellow",
+    Tone.REMOVE: "red",
+    Tone.GOOD: "green",
+    Tone.WAIT: "yellow",
+    Tone.BAD: "bold red",
+    Tone.FAINT: "dim",
+}
+
+
+class PlainView:
+    """Lines for a pipe: what happens, and with `--once` the tree at the end."""
+
+    def started(self, session: Session) -> None:
+        print_diagnostics(_head(session))
+
+    def changed(self, session: Session) -> None:
+        """Shown by events and at the end."""
+
+    def event(self, obj: Object) -> None:
+        print_diagnostics([_event_line(obj)])
+
+    def ended(self, session: Session) -> None:
+        print_lines(tree_lines(session.tree()))
+
+
+class LiveView:
+    """The tree of a terminal, painted again after each change."""
+
+    def __init__(self) -> None:
+        self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
+        self.console = Console()
+        self.live = Live(console=self.console, auto_refresh=False)
+        self._painted = 0.0
+        self._waiting = False
+
+    def started(self, session: Session) -> None:
+        for line in _head(session):
+            self.console.print(_rich(line))
+        self.live.start()
+        self._paint(session)
+
+    def changed(self, session: Session) -> None:
+        if not self._waiting:
+            self._waiting = True
+            delay = max(0.0, self._painted + PERIOD - time.monotonic())
+            asyncio.get_running_loop().call_later(delay, self._paint, session)
+
+    def event(self, obj: Object) -> None:
+        self.events.append(obj)
+
+    def ended(self, session: Session) -> None:
+        self._paint(session)
+        self.live.stop()
+
+    def _paint(self, session: Session) -> None:
+        self._waiting, self._painted = False, time.monotonic()
+        lines = [*tree_lines(session.tree())] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
+        events = [(Span("", Tone.PLAIN),), *(_event_line(each) for each in self.events)] if self.events else []
+        self.live.update(Group(*(_rich(line) for line in (*lines, *events))), refresh=True)
+
+
+def _head(session: Session) -> list[Line]:
+    return [
+        (Span("API server in memory: ", Tone.FAINT), Span(f"http://127.0.0.1:{session.cluster.port}", Tone.PLAIN)),
+        (Span("export KUBECONFIG=", Tone.PLAIN), Span(str(session.kubeconfig), Tone.TITLE)),
+        (Span("", Tone.PLAIN),),
+    ]
+
+
+def _event_line(obj: Object) -> Line:
+    about = obj.get("involvedObject") or obj.get("regarding") or {}
+    tone = Tone.BAD if obj.get("type") == "Warning" else Tone.FAINT
+    return (
+        Span(f"{about.get('kind', '')} {about.get('name', '')}", Tone.PLAIN),
+        Span(f"  {obj.get('reason', '')}", tone),
+        Span(f"  {obj.get('message') or obj.get('note') or ''}", Tone.FAINT),
+    )
+
+
+def _rich(line: Line) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for span in line:
+        text.append(safe_text(span.text), style=_RICH[span.tone])
+    return text

@@ -1,0 +1,1 @@
+"""The operator and a cluster in memory in one process, for `ruleop dev`."""

@@ -1,0 +1,162 @@
+"""One session of `ruleop dev`: starts the cluster and the operator on one loop, applies the CRDs and the samples, and
+reports what becomes of the custom resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ruleop.engine.manager.manager import Manager
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.kinds.custom import CRDS
+from ruleop.localcluster.store.store import Resource
+from ruleop.planning.model.marks import PART_OF, Owner
+from ruleop.report.tree import Node, is_ready, resource_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.engine.manager.options import Options
+    from ruleop.kinds import Kind, Object
+    from ruleop.localcluster.store.store import Event
+    from ruleop.rules import Project
+
+QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
+EVENTS: Final = Resource("", "events")
+_FIRST: Final = ("Namespace", "CustomResourceDefinition")
+
+
+class View(Protocol):
+    """Shows the session to a person."""
+
+    def started(self, session: Session) -> None: ...
+    def changed(self, session: Session) -> None:
+        """Something in the cluster has changed."""
+        ...
+
+    def event(self, obj: Object) -> None:
+        """An Event about a custom resource or a child."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the person asked for."""
+
+    samples: tuple[Object, ...] = ()
+    definitions: tuple[Object, ...] = ()
+    once: bool = False
+    timeout: float = 60.0
+    kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
+    port: int = 0
+
+
+class Session:
+    def __init__(self, project: Project, root: Path, options: Options, wish: Wish, view: View) -> None:
+        self.project, self.root, self.options, self.wish, self.view = project, root, options, wish, view
+        self.cluster = LocalCluster(port=wish.port)
+        self.kubeconfig = Path(wish.kubeconfig)
+        self.stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> bool:
+        """Runs until it is stopped, or with `once` until all custom resources are ready. Returns whether they are."""
+        async with contextlib.AsyncExitStack() as stack:
+            await self.cluster.serve()
+            stack.push_async_callback(self.cluster.close)
+            self._write_kubeconfig(stack)
+            self._apply([*self.wish.definitions, *self.wish.samples])
+            manager = Manager(self.project, self.root, replace(self.options, kubeconfig=str(self.kubeconfig)))
+            operator = asyncio.create_task(manager.run(), name="operator")
+            stack.push_async_callback(_stopped, manager, operator)
+            stack.callback(self.cluster.store.listen_to_all(self._on_change))
+            self.view.started(self)
+            return await self._until_done(operator)
+
+    def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
+        if not self.wish.kubeconfig:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-"))
+            self.kubeconfig = Path(folder, "kubeconfig")
+        else:
+            stack.callback(self.kubeconfig.unlink, missing_ok=True)
+        self.cluster.write_kubeconfig(self.kubeconfig)
+
+    def _apply(self, objects: Iterable[Object]) -> None:
+        for each in sorted(objects, key=_order):
+            self.cluster.apply(each)
+
+    async def _until_done(self, operator: asyncio.Task[bool]) -> bool:
+        ends = asyncio.create_task(self.stopping.wait(), name="stopping")
+        settled = asyncio.create_task(self._settle(), name="settled") if self.wish.once else None
+        waited = {ends, operator} | ({settled} if settled is not None else set())
+        try:
+            timeout = self.wish.timeout if self.wish.once else None
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED, timeout=timeout)
+        finally:
+            ends.cancel()
+            if settled is not None:
+                settled.cancel()
+        if operator.done():
+            operator.result()  # raises why it could not start
+        return self.is_settled()
+
+    async def _settle(self) -> None:
+        """Waits until all custom resources are ready, and nothing has changed for a moment."""
+        while True:
+            self._changed.clear()
+            if self.is_settled():
+                try:
+                    await asyncio.wait_for(self._changed.wait(), QUIET)
+                except TimeoutError:
+                    return
+            else:
+                await self._changed.wait()
+
+    def is_settled(self) -> bool:
+        resources = list(self.resources())
+        return bool(resources) and all(is_ready(each) for each in resources)
+
+    def _on_change(self, resource: Resource, event: Event) -> None:
+        self._changed.set()
+        if resource == EVENTS:
+            if not event.deleted:
+                self.view.event(event.new.obj)
+        elif resource != CRDS:
+            self.view.changed(self)
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+
+    def resources(self) -> Iterator[Object]:
+        """The custom resources of the kinds that the rules watch."""
+        for kind in dict.fromkeys(rule.kind for rule in self.project.rules):
+            resource = self._resource(kind)
+            if resource is not None:
+                yield from (each.obj for each in self.cluster.store.all(resource))
+
+    def _resource(self, kind: Kind) -> Resource | None:
+        served = self.cluster.registry.in_group_version(kind.group, kind.version)
+        return next((each.resource for each in served if each.kind == kind), None)
+
+    def tree(self) -> list[Node]:
+        found: dict[str, list[Object]] = {}
+        for resource in list(self.cluster.store.resources()):
+            for each in self.cluster.store.all(resource):
+                if part_of := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
+                    found.setdefault(part_of, []).append(each.obj)
+        return [resource_node(each, found.get(Owner.of(each).part_of, ())) for each in self.resources()]
+
+
+def _order(obj: Object) -> int:
+    kind = obj.get("kind", "")
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+
+
+async def _stopped(manager: Manager, operator: asyncio.Task[bool]) -> None:
+    manager.stopping.set()
+    with contextlib.suppress(Exception):
+        await operator
