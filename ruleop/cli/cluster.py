@@ -48,7 +48,7 @@ async def _run(port: int, path: Path) -> None:
     await cluster.serve()
     try:
         cluster.write_kubeconfig(path)
-        print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])
+        print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])  # noqa: ASYNC240 - no file is read
         await stopping.wait()
     finally:
         await cluster.close()

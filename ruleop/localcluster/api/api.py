@@ -30,6 +30,7 @@ from ruleop.localcluster.errors import (
     unsupported_media_type,
 )
 from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS
 from ruleop.localcluster.store.store import Name, Stored, TooOldError
 from ruleop.schema.table import builtin_release
@@ -324,11 +325,14 @@ def _json(document: Mapping[str, Any], status: int = 200) -> Response:
 
 def _body(request: Request) -> Any:
     media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if media == "application/vnd.kubernetes.protobuf" or request.body.startswith(b"k8s\x00"):
-        raise unsupported_media_type(
-            "the body of the request was in protobuf, which this server does not read; "
-            'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
-        )
+    if media == MEDIA_TYPE:
+        try:
+            return read_protobuf(request.body)
+        except ProtobufError as error:
+            raise unsupported_media_type(
+                f"the body of the request is protobuf that cannot be read ({error}); "
+                'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
+            ) from None
     try:
         return yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError) as error:
