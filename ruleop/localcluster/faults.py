@@ -1,6 +1,6 @@
 """Faults that a test asks for: errors, delays, lost answers, watches that lie or fall silent.
 
-A fault names the requests that it concerns, and how often it happens. `LocalCluster.faults` holds those that are active.
+A fault names the requests that it concerns, and how often it happens. `LocalCluster.faults` holds the active ones.
 """
 
 from __future__ import annotations
@@ -94,6 +94,10 @@ class Faults:
         with self._lock:
             self._active += [_Active(each) for each in faults]
 
+    @property
+    def active(self) -> bool:
+        return bool(self._active)
+
     def clear(self) -> None:
         with self._lock:
             self._active.clear()
@@ -105,8 +109,6 @@ class Faults:
 
     def next(self, verb: str, resource: str, namespace: str, name: str, effects: Iterable[Effect]) -> Fault | None:
         """The fault of these effects that happens to a request or an event; None if it is spared."""
-        if not self._active:
-            return None
         wanted = frozenset(effects)
         with self._lock:
             for each in self._active:

@@ -51,9 +51,11 @@ _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
         self.store, self.registry, self.writer = store, registry, writer
+        self._at: int | None = None  # of the current request
 
-    def handle(self, request: Request) -> Answer:
-        self.writer.warnings = []
+    def handle(self, request: Request, at: int | None = None) -> Answer:
+        """`at`: a version of the past, for a read that is stale."""
+        self.writer.warnings, self._at = [], at
         try:
             answer = self._answer(request)
         except Rejected as error:
@@ -143,6 +145,9 @@ class Api:
                     "The provided continue parameter is too old to display a consistent list result. "
                     "You can start a new list without the continue parameter."
                 ) from None
+        elif self._at is not None:
+            version = str(self._at)
+            found = self.store.at(served.resource, self._at, route.namespace, Name("", ""))
         else:
             found = list(self.store.all(served.resource, route.namespace))
         if selection is not None:
@@ -216,7 +221,11 @@ class Api:
     def _find(self, route: Route, served: Served) -> Stored:
         if served.namespaced and not route.namespace:
             raise unknown_path()
-        found = self.store.get(served.resource, Name(route.namespace, route.name))
+        name = Name(route.namespace, route.name)
+        found = self.store.get(served.resource, name)
+        if self._at is not None:
+            past = self.store.at(served.resource, self._at, route.namespace, Name("", ""))
+            found = next((each for each in past if each.name == name), None)
         if found is None:
             raise not_found(route.group, route.plural, route.name)
         return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ruleop.localcluster.api.writer import CONTROLLERS
 from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.store.store import Name, Resource, Stored
+from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.api.writer import Writer
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Event, Store
+    from ruleop.localcluster.store.store import Store
 
 TURN: Final = 0.005  # seconds until requests get their turn
 MAX_ATTEMPTS: Final = 5
@@ -61,6 +61,12 @@ class Machinery:
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan()
+
+    def look_at_all(self) -> None:
+        """Tells the controllers of all objects, as after a restart."""
+        for resource in list(self.store.resources()):
+            for each in list(self.store.all(resource)):
+                self._event(resource, Event(each.version, None, each))
 
     def stop(self) -> None:
         for timer in self._timers.values():
