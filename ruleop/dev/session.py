@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.engine.manager.manager import Manager
+from ruleop.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.custom import CRDS
 from ruleop.localcluster.store.store import Resource
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.engine.manager.options import Options
-    from ruleop.kinds import Kind, Object
+    from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Event
     from ruleop.rules import Project
 
@@ -124,10 +125,21 @@ class Session:
     def _on_change(self, resource: Resource, event: Event) -> None:
         self._changed.set()
         if resource == EVENTS:
-            if not event.deleted:
+            if not event.deleted and self._concerns(event.new.obj):
                 self.view.event(event.new.obj)
         elif resource != CRDS:
             self.view.changed(self)
+
+    def _concerns(self, event: Object) -> bool:
+        """Whether an Event is about a custom resource or a child, not about a pod of a child."""
+        about = event.get("involvedObject") or {}
+        kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+        resource = self._resource(kind)
+        found = self.cluster.machinery.get(resource, about.get("namespace", ""), about["name"]) if resource else None
+        if found is None:
+            return False
+        watched = any(rule.kind.versionless == kind.versionless for rule in self.project.rules)
+        return watched or PART_OF in (found.obj["metadata"].get("labels") or {})
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
