@@ -11,6 +11,7 @@ import yaml
 
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
+from ruleop.errors import RuleopError
 from ruleop.localcluster import Fault, LocalCluster
 from ruleop.report.plan_text import Span, Tone
 
@@ -37,9 +38,12 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
     path = Path(kubeconfig)
     if path.exists():
         raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
-    cluster = LocalCluster(port=port, state=Path(state) if state else None)
-    if faults_file:
-        cluster.faults.add(*_faults(Path(faults_file)))
+    try:
+        cluster = LocalCluster(port=port, state=Path(state) if state else None)
+        if faults_file:
+            cluster.faults.add(*_faults(Path(faults_file)))
+    except RuleopError as error:
+        raise UsageError(str(error)) from None
     try:
         asyncio.run(_run(cluster, path))
     finally:
