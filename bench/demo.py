@@ -20,7 +20,7 @@ import yaml
 
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_lines
-from ruleop.dev.session import Session, Wish
+from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 from ruleop.report.tree import tree_lines
@@ -42,7 +42,7 @@ class Quiet:
     def __init__(self) -> None:
         self.running = asyncio.Event()
 
-    def started(self, session: Session) -> None:
+    def started(self, _session: Session) -> None:
         self.running.set()
 
     def changed(self, session: Session) -> None: ...
@@ -149,10 +149,10 @@ def documents(*folders: str) -> tuple[Any, ...]:
 
 async def main() -> None:
     logs.set_up("error", None)
-    wish = Wish(samples=documents("examples"), definitions=documents("crds"))
+    settings = Settings(samples=documents("examples"), definitions=documents("crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = Quiet()
-    session = Session(load(Folder(str(ROOT)), ()), ROOT, options, wish, view)
+    session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, view)
     running = asyncio.create_task(session.run())
     await asyncio.wait_for(view.running.wait(), PATIENCE)
     demo = asyncio.create_task(Demo(session).run())

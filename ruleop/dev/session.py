@@ -46,8 +46,8 @@ class View(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the person asked for."""
+class Settings:
+    """The options of the command."""
 
     samples: tuple[Object, ...] = ()
     definitions: tuple[Object, ...] = ()
@@ -58,10 +58,10 @@ class Wish:
 
 
 class Session:
-    def __init__(self, project: Project, root: Path, options: Options, wish: Wish, view: View) -> None:
-        self.project, self.root, self.options, self.wish, self.view = project, root, options, wish, view
-        self.cluster = LocalCluster(port=wish.port)
-        self.kubeconfig = Path(wish.kubeconfig)
+    def __init__(self, project: Project, root: Path, options: Options, settings: Settings, view: View) -> None:
+        self.project, self.root, self.options, self.settings, self.view = project, root, options, settings, view
+        self.cluster = LocalCluster(port=settings.port)
+        self.kubeconfig = Path(settings.kubeconfig)
         self.stopping = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -71,7 +71,7 @@ class Session:
             await self.cluster.serve()
             stack.push_async_callback(self.cluster.close)
             self._write_kubeconfig(stack)
-            self._apply([*self.wish.definitions, *self.wish.samples])
+            self._apply([*self.settings.definitions, *self.settings.samples])
             manager = Manager(self.project, self.root, replace(self.options, kubeconfig=str(self.kubeconfig)))
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
@@ -80,7 +80,7 @@ class Session:
             return await self._until_done(operator)
 
     def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
-        if not self.wish.kubeconfig:
+        if not self.settings.kubeconfig:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-"))
             self.kubeconfig = Path(folder, "kubeconfig")
         else:
@@ -93,10 +93,10 @@ class Session:
 
     async def _until_done(self, operator: asyncio.Task[bool]) -> bool:
         ends = asyncio.create_task(self.stopping.wait(), name="stopping")
-        settled = asyncio.create_task(self._settle(), name="settled") if self.wish.once else None
+        settled = asyncio.create_task(self._settle(), name="settled") if self.settings.once else None
         waited = {ends, operator} | ({settled} if settled is not None else set())
         try:
-            timeout = self.wish.timeout if self.wish.once else None
+            timeout = self.settings.timeout if self.settings.once else None
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED, timeout=timeout)
         finally:
             ends.cancel()

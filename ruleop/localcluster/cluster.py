@@ -75,7 +75,7 @@ class LocalCluster:
         if is_new:
             self._fill()
         else:
-            self.machinery.look_at_all()
+            self.machinery.queue_all()
         if state is not None:
             self.store.listen_to_all(self._save_soon)
 
@@ -176,7 +176,7 @@ class LocalCluster:
         path.write_bytes(orjson.dumps(self.kubeconfig(), option=orjson.OPT_INDENT_2) + b"\n")
 
     def compact(self) -> None:
-        """Forgets the events so far, as etcd does now and then: watches that resume from them get an error 410."""
+        """Removes the events so far, as etcd does periodically: watches that resume from them get an error 410."""
         self.call(self.store.compact)
 
     def call(self, function: Callable[[], T]) -> T:

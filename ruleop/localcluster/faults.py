@@ -109,11 +109,11 @@ class Faults:
 
     def next(self, verb: str, resource: str, namespace: str, name: str, effects: Iterable[Effect]) -> Fault | None:
         """The fault of these effects that happens to a request or an event; None if it is spared."""
-        wanted = frozenset(effects)
+        among = frozenset(effects)
         with self._lock:
             for each in self._active:
                 fault = each.fault
-                if fault.effect not in wanted or not fault.concerns(verb, resource, namespace, name):
+                if fault.effect not in among or not fault.concerns(verb, resource, namespace, name):
                     continue
                 if each.passed < fault.after:
                     each.passed += 1

@@ -284,14 +284,14 @@ class Api:
         if request.method == "GET":
             return _json(current)
         if request.method == "PUT":
-            wanted = _body(request)
+            desired = _body(request)
         elif request.method == "PATCH":
             media = request.headers.get("content-type", "").partition(";")[0].strip()
-            wanted = patched(served, current, media, _body(request))
+            desired = patched(served, current, media, _body(request))
         else:
             raise method_not_allowed()
         options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
-        new = self.writer.update(served, old, scaled(served, old.obj, wanted), "scale", options)
+        new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return _json(scale_of(served, new.obj))
 
     # -- bodies --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What all controllers share: a queue that the store's events fill, timers, and reads and writes of objects.
 
-A controller is told which of its objects may have changed, and looks at the state as it is then. All controllers run on
-the server's loop, a few objects at a time, so that requests are answered in between.
+A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
+on the server's loop, a few objects at a time, so that requests are answered in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Controller(Protocol):
-    resource: Resource  # whose objects it looks after
+    resource: Resource  # whose objects it reconciles
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         """The objects that the event of any resource may concern."""
@@ -62,8 +62,8 @@ class Machinery:
         self._loop = asyncio.get_running_loop()
         self._plan()
 
-    def look_at_all(self) -> None:
-        """Tells the controllers of all objects, as after a restart."""
+    def queue_all(self) -> None:
+        """Queues all objects for their controllers, as after a restart."""
         for resource in list(self.store.resources()):
             for each in list(self.store.all(resource)):
                 self._event(resource, Event(each.version, None, each))
@@ -79,7 +79,7 @@ class Machinery:
         self._plan()
 
     def after(self, seconds: float, controller: Controller, name: Name) -> None:
-        """Looks at an object again after some time; a later call replaces an earlier one."""
+        """Queues an object after some time; a later call replaces an earlier one."""
         if self._loop is None:
             return
         key = (self.controllers.index(controller), name)
