@@ -30,8 +30,8 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP)  ## check, render and plan the App example
-	$(call step,the App example: check / render / plan,./bench/demo.sh $(BIN)/ruleop)
+demo: $(STAMP)  ## the examples with an API server in memory: created, edited, deleted
+	$(call step,the examples with an API server in memory,$(BIN)/python bench/demo.py)
 
 test: $(STAMP)  ## the fast tests, no cluster needed
 	$(call step,the fast tests,$(TESTS) -m "not slow")

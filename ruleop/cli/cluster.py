@@ -7,10 +7,12 @@ import signal
 from pathlib import Path
 
 import click
+import yaml
 
-from ruleop.cli.program import DONE, Command
+from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
-from ruleop.localcluster import LocalCluster
+from ruleop.errors import RuleopError
+from ruleop.localcluster import Fault, LocalCluster
 from ruleop.report.plan_text import Span, Tone
 
 
@@ -23,7 +25,9 @@ from ruleop.report.plan_text import Span, Tone
     metavar="FILE",
     help="Where to write the kubeconfig. It is removed at the end.",
 )
-def command(port: int, kubeconfig: str) -> int:
+@click.option("--state", default="", metavar="FILE", help="Keep the contents in this file over restarts.")
+@click.option("--faults", "faults_file", default="", metavar="FILE", help="Faults that happen to requests and watches.")
+def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
     """Run an API server in memory, with the controllers of a cluster.
 
     Any client works with it: kubectl, Helm, client libraries. It listens on loopback only, and its address contains a
@@ -35,20 +39,36 @@ def command(port: int, kubeconfig: str) -> int:
     if path.exists():
         raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
     try:
-        asyncio.run(_run(port, path))
+        cluster = LocalCluster(port=port, state=Path(state) if state else None)
+        if faults_file:
+            cluster.faults.add(*_faults(Path(faults_file)))
+    except RuleopError as error:
+        raise UsageError(str(error)) from None
+    try:
+        asyncio.run(_run(cluster, path))
     finally:
         path.unlink(missing_ok=True)
     return DONE
 
 
-async def _run(port: int, path: Path) -> None:
-    cluster, stopping = LocalCluster(port=port), asyncio.Event()
+def _faults(path: Path) -> list[Fault]:
+    try:
+        found = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, list):
+        raise UsageError(f"{path} must be a list of faults")
+    return [Fault.parse(each) for each in found]
+
+
+async def _run(cluster: LocalCluster, path: Path) -> None:
+    stopping = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopping.set)
     await cluster.serve()
     try:
         cluster.write_kubeconfig(path)
-        print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])
+        print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])  # noqa: ASYNC240 - no file is read
         await stopping.wait()
     finally:
         await cluster.close()

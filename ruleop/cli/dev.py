@@ -16,7 +16,7 @@ from ruleop.cli.documents import read_documents
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.cli.terminal import has_colour
-from ruleop.dev.session import Session, Wish
+from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 from ruleop.errors import RuleopError
@@ -87,7 +87,7 @@ def command(
     if kubeconfig and Path(kubeconfig).exists():
         raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
     definitions = Path(folder, "crds")
-    wish = Wish(
+    settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=tuple(
             each.data for each in read_documents([str(definitions)] if definitions.is_dir() else [], folder=folder)
@@ -107,12 +107,12 @@ def command(
         variables=variables(env_files),
         grace=5.0,
     )
-    return asyncio.run(_run(project, Path(folder), options, wish))
+    return asyncio.run(_run(project, Path(folder), options, settings))
 
 
-async def _run(project: Project, root: Path, options: Options, wish: Wish) -> int:
-    view = LiveView() if has_colour(sys.stdout) and not wish.once else PlainView()
-    session = Session(project, root, options, wish, view)
+async def _run(project: Project, root: Path, options: Options, settings: Settings) -> int:
+    view = LiveView() if has_colour(sys.stdout) and not settings.once else PlainView()
+    session = Session(project, root, options, settings, view)
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, session.stopping.set)
@@ -123,4 +123,4 @@ async def _run(project: Project, root: Path, options: Options, wish: Wish) -> in
         return UNUSABLE
     finally:
         view.ended(session)
-    return DONE if ready or not wish.once else NO
+    return DONE if ready or not settings.once else NO

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.engine.manager.manager import Manager
+from ruleop.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.custom import CRDS
 from ruleop.localcluster.store.store import Resource
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.engine.manager.options import Options
-    from ruleop.kinds import Kind, Object
+    from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Event
     from ruleop.rules import Project
 
@@ -45,8 +46,8 @@ class View(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the person asked for."""
+class Settings:
+    """The options of the command."""
 
     samples: tuple[Object, ...] = ()
     definitions: tuple[Object, ...] = ()
@@ -57,10 +58,10 @@ class Wish:
 
 
 class Session:
-    def __init__(self, project: Project, root: Path, options: Options, wish: Wish, view: View) -> None:
-        self.project, self.root, self.options, self.wish, self.view = project, root, options, wish, view
-        self.cluster = LocalCluster(port=wish.port)
-        self.kubeconfig = Path(wish.kubeconfig)
+    def __init__(self, project: Project, root: Path, options: Options, settings: Settings, view: View) -> None:
+        self.project, self.root, self.options, self.settings, self.view = project, root, options, settings, view
+        self.cluster = LocalCluster(port=settings.port)
+        self.kubeconfig = Path(settings.kubeconfig)
         self.stopping = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -70,7 +71,7 @@ class Session:
             await self.cluster.serve()
             stack.push_async_callback(self.cluster.close)
             self._write_kubeconfig(stack)
-            self._apply([*self.wish.definitions, *self.wish.samples])
+            self._apply([*self.settings.definitions, *self.settings.samples])
             manager = Manager(self.project, self.root, replace(self.options, kubeconfig=str(self.kubeconfig)))
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
@@ -79,7 +80,7 @@ class Session:
             return await self._until_done(operator)
 
     def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
-        if not self.wish.kubeconfig:
+        if not self.settings.kubeconfig:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-"))
             self.kubeconfig = Path(folder, "kubeconfig")
         else:
@@ -92,10 +93,10 @@ class Session:
 
     async def _until_done(self, operator: asyncio.Task[bool]) -> bool:
         ends = asyncio.create_task(self.stopping.wait(), name="stopping")
-        settled = asyncio.create_task(self._settle(), name="settled") if self.wish.once else None
+        settled = asyncio.create_task(self._settle(), name="settled") if self.settings.once else None
         waited = {ends, operator} | ({settled} if settled is not None else set())
         try:
-            timeout = self.wish.timeout if self.wish.once else None
+            timeout = self.settings.timeout if self.settings.once else None
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED, timeout=timeout)
         finally:
             ends.cancel()
@@ -124,10 +125,21 @@ class Session:
     def _on_change(self, resource: Resource, event: Event) -> None:
         self._changed.set()
         if resource == EVENTS:
-            if not event.deleted:
+            if not event.deleted and self._concerns(event.new.obj):
                 self.view.event(event.new.obj)
         elif resource != CRDS:
             self.view.changed(self)
+
+    def _concerns(self, event: Object) -> bool:
+        """Whether an Event is about a custom resource or a child, not about a pod of a child."""
+        about = event.get("involvedObject") or {}
+        kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+        resource = self._resource(kind)
+        found = self.cluster.machinery.get(resource, about.get("namespace", ""), about["name"]) if resource else None
+        if found is None:
+            return False
+        watched = any(rule.kind.versionless == kind.versionless for rule in self.project.rules)
+        return watched or PART_OF in (found.obj["metadata"].get("labels") or {})
 
     # -- what there is -------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,14 @@ import concurrent.futures
 import secrets
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.api import Api, refusal
+from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.writer import NAMESPACES, Writer
 from ruleop.localcluster.controllers import CONTROLLERS
@@ -21,20 +22,26 @@ from ruleop.localcluster.controllers.machinery import Machinery
 from ruleop.localcluster.controllers.pods import NODES, node
 from ruleop.localcluster.controllers.volumes import CLASSES, storage_class
 from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.faults import Faults
 from ruleop.localcluster.http.server import Server
 from ruleop.localcluster.kinds.custom import follow
 from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.store.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
     from ruleop.kinds import Object
     from ruleop.localcluster.http.message import Answer, Request
-    from ruleop.localcluster.store.store import Stored
+    from ruleop.localcluster.store.store import Event, Resource, Stored
+
+T = TypeVar("T")
 
 FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+SAVED_AFTER: Final = 0.5  # seconds after the first change
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
@@ -45,20 +52,32 @@ class LocalCluster:
     no bearer token over plain HTTP.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, state: Path | None = None) -> None:
+        """`state`: a file that keeps the objects over restarts."""
         self.store = Store()
         self.registry = Registry()
         self.writer = Writer(self.store)
-        self.api = Api(self.store, self.registry, self.writer)
+        self.faults = Faults()
+        self.api = FaultyApi(Api(self.store, self.registry, self.writer), self.faults)
         self.token = secrets.token_urlsafe(24)
         self.port = port
         self._http = Server(self._handle)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self.state = state
+        self._save_timer: asyncio.TimerHandle | None = None
+        is_new = state is None or not state.exists()
+        if state is not None and not is_new:
+            self.token = read_state(state, self.store)
         follow(self.store, self.registry)
         self.machinery = Machinery(self.store, self.registry, self.writer)
         self.machinery.controllers = [controller(self.machinery) for controller in CONTROLLERS]
-        self._fill()
+        if is_new:
+            self._fill()
+        else:
+            self.machinery.queue_all()
+        if state is not None:
+            self.store.listen_to_all(self._save_soon)
 
     def _fill(self) -> None:
         """What every cluster has."""
@@ -82,6 +101,22 @@ class LocalCluster:
     async def close(self) -> None:
         self.machinery.stop()
         await self._http.stop()
+        self._save()
+
+    def _save_soon(self, _resource: Resource, _event: Event) -> None:
+        if self._save_timer is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:  # before it serves
+                return
+            self._save_timer = loop.call_later(SAVED_AFTER, self._save)
+
+    def _save(self) -> None:
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
+        if self.state is not None:
+            write_state(self.state, self.store, self.token)
 
     def start(self) -> Self:
         """Starts the server in a thread."""
@@ -139,6 +174,25 @@ class LocalCluster:
         path.touch(mode=0o600)
         path.chmod(0o600)
         path.write_bytes(orjson.dumps(self.kubeconfig(), option=orjson.OPT_INDENT_2) + b"\n")
+
+    def compact(self) -> None:
+        """Removes the events so far, as etcd does periodically: watches that resume from them get an error 410."""
+        self.call(self.store.compact)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Calls a function on the server's loop, where the objects may be read and written, and returns its result."""
+        if self._loop is None or self._thread is threading.current_thread():
+            return function()
+        found: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def run() -> None:
+            try:
+                found.set_result(function())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                found.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return found.result()
 
     # -- objects -------------------------------------------------------------------------------------------------------
 

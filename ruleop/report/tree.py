@@ -27,32 +27,51 @@ class Node:
     tone: Tone = Tone.WAIT
     children: tuple[Node, ...] = field(default=())
 
+    namespace: str = ""  # shown for a custom resource; its children are in the same one, or in their own
+
     @property
     def title(self) -> str:
-        metadata = self.obj["metadata"]
-        return f"{self.obj['kind']} {metadata['name']}"
+        name = self.obj["metadata"]["name"]
+        return f"{self.obj['kind']} {self.namespace}/{name}" if self.namespace else f"{self.obj['kind']} {name}"
 
 
 def resource_node(resource: Object, children: Iterable[Object]) -> Node:
     """A custom resource, by its Ready condition, above its children."""
-    nodes = tuple(child_node(each) for each in children)
-    if resource["metadata"].get("deletionTimestamp"):
-        return Node(resource, "is being deleted", _message(ready_condition(resource)), Tone.WAIT, nodes)
+    namespace = resource["metadata"].get("namespace", "")
+    nodes = tuple(child_node(each, namespace) for each in children)
+    state, message, tone = _resource_state(resource)
+    return Node(resource, state, message, tone, nodes, namespace)
+
+
+def _resource_state(resource: Object) -> tuple[str, str, Tone]:
     ready = ready_condition(resource)
+    if resource["metadata"].get("deletionTimestamp"):
+        return "is being deleted", _message(ready), Tone.WAIT
     if ready is None:
-        return Node(resource, "not reconciled yet", "", Tone.WAIT, nodes)
+        return "not reconciled yet", "", Tone.WAIT
     if is_ready(resource):
-        return Node(resource, "ready", "", Tone.GOOD, nodes)
+        return "ready", "", Tone.GOOD
     stalled = condition(resource, "Stalled")
     is_stalled = stalled is not None and stalled.get("status") == "True"
-    return Node(resource, str(ready.get("reason", "")), _message(ready), Tone.BAD if is_stalled else Tone.WAIT, nodes)
+    return str(ready.get("reason", "")), _message(ready), Tone.BAD if is_stalled else Tone.WAIT
 
 
-def child_node(obj: Object) -> Node:
+def child_node(obj: Object, parent_namespace: str = "") -> Node:
     found = readiness(obj)
+    own = obj["metadata"].get("namespace", "")
+    namespace = own if own != parent_namespace else ""
     if found.ready:
-        return Node(obj, "ready", found.message, Tone.GOOD)
-    return Node(obj, "failed" if found.failed else "not ready", found.message, Tone.BAD if found.failed else Tone.WAIT)
+        return Node(obj, "ready", _pods(obj) or found.message, Tone.GOOD, (), namespace)
+    tone = Tone.BAD if found.failed else Tone.WAIT
+    return Node(obj, "failed" if found.failed else "not ready", found.message, tone, (), namespace)
+
+
+def _pods(obj: Object) -> str:
+    """How many pods of a workload are ready."""
+    spec, status = obj.get("spec"), obj.get("status")
+    if not isinstance(spec, dict) or not isinstance(status, dict) or "replicas" not in spec:
+        return ""
+    return f"{status.get('readyReplicas', 0)} of {spec['replicas']} pods"
 
 
 def condition(obj: Object, type_: str) -> dict[str, Any] | None:
@@ -87,10 +106,8 @@ def tree_lines(roots: Iterable[Node]) -> Iterator[Line]:
     for prefix, node in rows:
         gap = " " * (width - len(prefix) - len(node.title) + 2)
         title = Span(node.title, Tone.TITLE if not prefix else Tone.PLAIN)
-        namespace = node.obj["metadata"].get("namespace", "")
-        where = Span(f"  in {namespace}", Tone.FAINT) if not prefix and namespace else Span("", Tone.PLAIN)
         message = Span(f": {node.message}" if node.message else "", Tone.PLAIN)
-        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message, where)
+        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message)
 
 
 def _rows(node: Node) -> Iterator[tuple[str, Node]]:

@@ -21,11 +21,15 @@ PAGES = [
 ]
 
 
+# The cluster in memory answers in the words of the real API server, and contract tests compare them.
+MESSAGES = [file for file in MODULES if not file.startswith("ruleop/localcluster/")]
+
+
 def read(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("file", MODULES)
+@pytest.mark.parametrize("file", MESSAGES)
 def test_strings_are_in_the_words_of_the_field(file: str) -> None:
     found = [str(hit) for hit in hits(strings(read(file)), file)]
     assert not found, "\n".join(found)

@@ -30,6 +30,7 @@ from ruleop.localcluster.errors import (
     unsupported_media_type,
 )
 from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS
 from ruleop.localcluster.store.store import Name, Stored, TooOldError
 from ruleop.schema.table import builtin_release
@@ -50,9 +51,11 @@ _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
         self.store, self.registry, self.writer = store, registry, writer
+        self._at: int | None = None  # of the current request
 
-    def handle(self, request: Request) -> Answer:
-        self.writer.warnings = []
+    def handle(self, request: Request, at: int | None = None) -> Answer:
+        """`at`: a version of the past, for a read that is stale."""
+        self.writer.warnings, self._at = [], at
         try:
             answer = self._answer(request)
         except Rejected as error:
@@ -142,6 +145,9 @@ class Api:
                     "The provided continue parameter is too old to display a consistent list result. "
                     "You can start a new list without the continue parameter."
                 ) from None
+        elif self._at is not None:
+            version = str(self._at)
+            found = self.store.at(served.resource, self._at, route.namespace, Name("", ""))
         else:
             found = list(self.store.all(served.resource, route.namespace))
         if selection is not None:
@@ -215,7 +221,11 @@ class Api:
     def _find(self, route: Route, served: Served) -> Stored:
         if served.namespaced and not route.namespace:
             raise unknown_path()
-        found = self.store.get(served.resource, Name(route.namespace, route.name))
+        name = Name(route.namespace, route.name)
+        found = self.store.get(served.resource, name)
+        if self._at is not None:
+            past = self.store.at(served.resource, self._at, route.namespace, Name("", ""))
+            found = next((each for each in past if each.name == name), None)
         if found is None:
             raise not_found(route.group, route.plural, route.name)
         return found
@@ -274,14 +284,14 @@ class Api:
         if request.method == "GET":
             return _json(current)
         if request.method == "PUT":
-            wanted = _body(request)
+            desired = _body(request)
         elif request.method == "PATCH":
             media = request.headers.get("content-type", "").partition(";")[0].strip()
-            wanted = patched(served, current, media, _body(request))
+            desired = patched(served, current, media, _body(request))
         else:
             raise method_not_allowed()
         options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
-        new = self.writer.update(served, old, scaled(served, old.obj, wanted), "scale", options)
+        new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return _json(scale_of(served, new.obj))
 
     # -- bodies --------------------------------------------------------------------------------------------------------
@@ -324,11 +334,14 @@ def _json(document: Mapping[str, Any], status: int = 200) -> Response:
 
 def _body(request: Request) -> Any:
     media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if media == "application/vnd.kubernetes.protobuf" or request.body.startswith(b"k8s\x00"):
-        raise unsupported_media_type(
-            "the body of the request was in protobuf, which this server does not read; "
-            'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
-        )
+    if media == MEDIA_TYPE:
+        try:
+            return read_protobuf(request.body)
+        except ProtobufError as error:
+            raise unsupported_media_type(
+                f"the body of the request is protobuf that cannot be read ({error}); "
+                'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
+            ) from None
     try:
         return yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError) as error:

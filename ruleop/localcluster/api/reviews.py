@@ -1,4 +1,4 @@
-"""Access reviews: whoever has the address of the server may do everything."""
+"""Access reviews: every client that has the address of the server may do everything."""
 
 from __future__ import annotations
 

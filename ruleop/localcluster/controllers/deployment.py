@@ -68,8 +68,8 @@ class Deployments:
 
     def _current(self, deployment: Stored, sets: Sequence[Stored]) -> Stored | None:
         """The ReplicaSet of the current template, with the newest revision."""
-        wanted = _without_hash(deployment.obj["spec"]["template"])
-        found = [each for each in sets if _without_hash(each.obj["spec"]["template"]) == wanted]
+        desired = _without_hash(deployment.obj["spec"]["template"])
+        found = [each for each in sets if _without_hash(each.obj["spec"]["template"]) == desired]
         if not found:
             return None
         newest = max(_revision(each.obj) for each in sets)
@@ -108,25 +108,25 @@ class Deployments:
 
     def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored], *, frozen: bool = False) -> None:
         spec = deployment.obj["spec"]
-        wanted = spec.get("replicas", 1)
+        desired = spec.get("replicas", 1)
         strategy = spec.get("strategy") or {}
         old = sum(_replicas(each.obj) for each in others)
         if frozen:
             if not old:
-                self._set(deployment, current, wanted)
+                self._set(deployment, current, desired)
             return
         if strategy.get("type") == "Recreate":
             for each in others:
                 self._set(deployment, each, 0)
             if not any((each.obj.get("status") or {}).get("replicas") for each in others):
-                self._set(deployment, current, wanted)
+                self._set(deployment, current, desired)
             return
-        surge, unavailable = _limits(strategy.get("rollingUpdate") or {}, wanted)
-        room = wanted + surge - old
-        self._set(deployment, current, min(wanted, max(_replicas(current.obj), room) if old else wanted))
+        surge, unavailable = _limits(strategy.get("rollingUpdate") or {}, desired)
+        limit = desired + surge - old
+        self._set(deployment, current, min(desired, max(_replicas(current.obj), limit) if old else desired))
         current = self.machinery.store.get(REPLICA_SETS, current.name) or current
         available = sum((each.obj.get("status") or {}).get("availableReplicas", 0) for each in (current, *others))
-        spare = available - (wanted - unavailable)
+        spare = available - (desired - unavailable)
         for each in others:
             replicas = _replicas(each.obj)
             dead = replicas - (each.obj.get("status") or {}).get("availableReplicas", 0)
@@ -174,16 +174,16 @@ class Deployments:
         if current is None:
             return
         spec, old = deployment.obj["spec"], deployment.obj.get("status") or {}
-        wanted = spec.get("replicas", 1)
+        desired = spec.get("replicas", 1)
         total, ready, available = (
             sum((each.obj.get("status") or {}).get(field, 0) for each in sets)
             for field in ("replicas", "readyReplicas", "availableReplicas")
         )
         updated = (current.obj.get("status") or {}).get("replicas", 0)
-        unavailable = max(0, wanted - available)
-        done = updated == wanted and total == wanted and available >= wanted
-        _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, wanted)
-        enough = available >= wanted - most_unavailable
+        unavailable = max(0, desired - available)
+        done = updated == desired and total == desired and available >= desired
+        _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, desired)
+        enough = available >= desired - most_unavailable
         conditions = old.get("conditions")
         conditions = with_condition(
             conditions,
@@ -239,14 +239,14 @@ def _replicas(obj: Object) -> int:
     return found
 
 
-def _limits(rolling: Object, wanted: int) -> tuple[int, int]:
+def _limits(rolling: Object, desired: int) -> tuple[int, int]:
     """How many pods more, and how many fewer, a rollout may have."""
-    surge = _share(rolling.get("maxSurge", "25%"), wanted, math.ceil)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, math.floor)
+    surge = _share(rolling.get("maxSurge", "25%"), desired, math.ceil)
+    unavailable = _share(rolling.get("maxUnavailable", "25%"), desired, math.floor)
     return surge, unavailable if surge or unavailable else 1
 
 
-def _share(value: Any, wanted: int, rounded: Any) -> int:
+def _share(value: Any, desired: int, rounded: Any) -> int:
     if isinstance(value, str) and value.endswith("%"):
-        return int(rounded(wanted * int(value[:-1]) / 100))
+        return int(rounded(desired * int(value[:-1]) / 100))
     return int(value)

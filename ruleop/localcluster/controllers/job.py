@@ -50,10 +50,10 @@ class Jobs:
         succeeded = [each for each in pods if _phase(each.obj) == "Succeeded"]
         failed = [each for each in pods if _phase(each.obj) == "Failed"]
         active = [each for each in pods if not is_over(each.obj) and not is_being_deleted(each.obj)]
-        wanted = spec.get("completions") or 1
+        desired = spec.get("completions") or 1
         status: dict[str, Any] = {**old, "startTime": old.get("startTime") or now()}
         restarts = [each for each in active if any(one["restartCount"] for one in _containers(each.obj))]
-        if len(succeeded) >= wanted:
+        if len(succeeded) >= desired:
             status = _finished(status, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
             self.machinery.record(found.obj, "Completed", "Job completed", "job-controller")
         elif len(failed) + len(restarts) > spec.get("backoffLimit", 6):
@@ -64,7 +64,7 @@ class Jobs:
                 self.machinery.delete(PODS, each)
             active = []
         elif not spec.get("suspend"):
-            missing = min(spec.get("parallelism", 1), wanted - len(succeeded)) - len(active)
+            missing = min(spec.get("parallelism", 1), desired - len(succeeded)) - len(active)
             for _ in range(missing):
                 made = self.machinery.create(PODS, name.namespace, pod_of(found.obj, spec["template"]))
                 if made is not None:

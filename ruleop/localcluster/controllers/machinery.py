@@ -1,7 +1,7 @@
 """What all controllers share: a queue that the store's events fill, timers, and reads and writes of objects.
 
-A controller is told which of its objects may have changed, and looks at the state as it is then. All controllers run on
-the server's loop, a few objects at a time, so that requests are answered in between.
+A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
+on the server's loop, a few objects at a time, so that requests are answered in between.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ruleop.localcluster.api.writer import CONTROLLERS
 from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.store.store import Name, Resource, Stored
+from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.api.writer import Writer
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Event, Store
+    from ruleop.localcluster.store.store import Store
 
 TURN: Final = 0.005  # seconds until requests get their turn
 MAX_ATTEMPTS: Final = 5
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Controller(Protocol):
-    resource: Resource  # whose objects it looks after
+    resource: Resource  # whose objects it reconciles
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         """The objects that the event of any resource may concern."""
@@ -62,6 +62,12 @@ class Machinery:
         self._loop = asyncio.get_running_loop()
         self._plan()
 
+    def queue_all(self) -> None:
+        """Queues all objects for their controllers, as after a restart."""
+        for resource in list(self.store.resources()):
+            for each in list(self.store.all(resource)):
+                self._event(resource, Event(each.version, None, each))
+
     def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
@@ -73,7 +79,7 @@ class Machinery:
         self._plan()
 
     def after(self, seconds: float, controller: Controller, name: Name) -> None:
-        """Looks at an object again after some time; a later call replaces an earlier one."""
+        """Queues an object after some time; a later call replaces an earlier one."""
         if self._loop is None:
             return
         key = (self.controllers.index(controller), name)

@@ -3,7 +3,7 @@
 `local.ruleop.dev/pod` of a pod (or of the template that makes it) tells what happens to it:
 
 - `pending`: it is never scheduled
-- `fail`: its containers fail (and restart, if its restart policy says so)
+- `fail`: its containers fail (and restart, by its restart policy)
 - `not-ready`: it runs, and its readiness probe fails
 - `after=SECONDS`: it is ready, or has completed, after this time
 """

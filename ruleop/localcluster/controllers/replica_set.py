@@ -49,14 +49,14 @@ class ReplicaSets:
 
 
 def scale_pods(machinery: Machinery, owner: Stored, component: str) -> None:
-    wanted = owner.obj["spec"].get("replicas", 1)
+    desired = owner.obj["spec"].get("replicas", 1)
     pods = active_pods(machinery, owner.obj)
-    for _ in range(wanted - len(pods)):
+    for _ in range(desired - len(pods)):
         pod = pod_of(owner.obj, owner.obj["spec"]["template"])
         made = machinery.create(PODS, owner.name.namespace, pod)
         if made is not None:
             machinery.record(owner.obj, "SuccessfulCreate", f"Created pod: {made.name.name}", component)
-    surplus = sorted(pods, key=lambda each: is_ready(each.obj))[: max(0, len(pods) - wanted)]
+    surplus = sorted(pods, key=lambda each: is_ready(each.obj))[: max(0, len(pods) - desired)]
     for each in surplus:
         machinery.delete(PODS, each)
         machinery.record(owner.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", component)

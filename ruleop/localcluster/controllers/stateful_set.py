@@ -58,10 +58,10 @@ class StatefulSets:
     def _write(self, found: Stored, revision: str) -> None:
         """The next step: create, replace or remove a pod, as soon as those before it are ready."""
         spec = found.obj["spec"]
-        wanted, pods = spec.get("replicas", 1), self._pods(found)
+        desired, pods = spec.get("replicas", 1), self._pods(found)
         parallel = spec.get("podManagementPolicy") == "Parallel"
         first = (spec.get("ordinals") or {}).get("start", 0)
-        numbers = range(first, first + wanted)
+        numbers = range(first, first + desired)
         for number in numbers:
             pod = pods.get(number)
             if pod is None:
@@ -132,8 +132,8 @@ class StatefulSets:
         pods = [each.obj for each in self._pods(found).values() if not is_being_deleted(each.obj)]
         updated = [each for each in pods if (each["metadata"].get("labels") or {}).get(REVISION) == revision]
         old = found.obj.get("status") or {}
-        wanted = found.obj["spec"].get("replicas", 1)
-        current = revision if len(updated) == wanted else old.get("currentRevision") or revision
+        desired = found.obj["spec"].get("replicas", 1)
+        current = revision if len(updated) == desired else old.get("currentRevision") or revision
         ready = sum(is_ready(each) for each in pods)
         status: dict[str, Any] = {
             "observedGeneration": found.obj["metadata"]["generation"],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 16 * 1024 * 1024
 MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
-MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then it has to start anew
+MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then its connection is closed
 
 _LOG = logging.getLogger(__name__)
 

@@ -165,7 +165,7 @@ class Store:
         return last
 
     def compact(self) -> None:
-        """Forgets all events: watches that resume from an earlier version are told that it is too old."""
+        """Removes all events: watches that resume from an earlier version fail."""
         for table in self._tables.values():
             table.events.clear()
             table.known_since = self.version

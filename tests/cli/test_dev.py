@@ -1,0 +1,192 @@
+"""`ruleop dev` and `ruleop cluster` as their users run them: real processes, over real HTTP."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+PATIENCE = 60  # seconds
+SITES = "/apis/example.com/v1/namespaces/default/sites/"
+CONFIG = "/api/v1/namespaces/default/configmaps/front-config"
+MERGE = "application/merge-patch+json"
+
+
+def call(server, method, path, body=None, media="application/json"):
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(server + path, data, {"Content-Type": media}, method=method)  # noqa: S310 - loopback
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
+def until(holds):
+    end = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+    return found
+
+
+def exported(process):
+    """The server in the kubeconfig that a command has printed."""
+    for line in process.stdout if process.stdout is not None else ():
+        if "export KUBECONFIG=" in line:
+            path = Path(line.partition("=")[2].strip())
+            return path, yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
+    raise AssertionError("it ended without a kubeconfig")
+
+
+def stop(process):
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, err
+
+
+@pytest.fixture
+def sample(project):
+    """The project of these tests, without pods, so that it becomes ready by itself."""
+    project.write("front.yaml", SITE)
+    return project
+
+
+SITE = "apiVersion: example.com/v1\nkind: Site\nmetadata: {name: front}\nspec: {page: hello}\n"
+
+
+def test_once_prints_the_tree_and_ends_with_0_when_all_is_ready(sample, process):
+    started = process("dev", "--apply", "front.yaml", "--once")
+    out, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0, err
+    assert [line.split(":")[0].split() for line in out.splitlines()] == [
+        ["Site", "default/front", "ready"],
+        ["├─", "ConfigMap", "front-config", "ready"],
+        ["└─", "Deployment", "front", "ready"],
+    ]
+
+
+def test_once_ends_with_1_when_something_is_not_ready_in_time(sample, process):
+    sample.edit("front.yaml", "{name: front}", "{name: front, namespace: missing-so-far}")
+    pending = "metadata: {annotations: {local.ruleop.dev/pod: pending}, labels: {app: web}}"
+    sample.edit("templates/web.yaml.j2", "metadata: {labels: {app: web}}", pending)
+    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "3s")
+    out, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 1, err
+    assert "Site missing-so-far/front" in out
+
+
+def test_a_mistake_in_the_project_is_printed_and_nothing_starts(sample, process):
+    sample.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
+    started = process("dev", "--apply", "front.yaml", "--once")
+    out, err = started.communicate(timeout=PATIENCE)
+    assert (started.returncode, out) == (1, "")
+    assert "metadta" in err
+
+
+def test_a_sample_without_its_crd_is_an_error(sample, process):
+    sample.edit("front.yaml", "kind: Site", "kind: Sight")
+    started = process("dev", "--apply", "front.yaml", "--once")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 2
+    assert "does not serve example.com/v1 Sight" in err
+
+
+def test_a_sample_that_the_server_rejects_is_an_error(sample, process):
+    sample.edit("front.yaml", "page: hello", "page: 7")
+    started = process("dev", "--apply", "front.yaml", "--once")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 2
+    assert "spec.page" in err
+
+
+def test_an_edited_template_is_rolled_out_and_an_interrupt_leaves_nothing(sample, process):
+    started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
+    kubeconfig, server = exported(started)
+    until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
+    sample.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upper }}")
+    until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "HELLO")
+    call(server, "PATCH", SITES + "front", {"spec": {"page": "bye"}}, MERGE)
+    until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "BYE")
+    started.stdout.close()
+    started.stdout = None
+    assert stop(started)[0] == 0
+    assert not kubeconfig.exists()
+    with pytest.raises(urllib.error.URLError):
+        call(server, "GET", CONFIG)
+
+
+def test_on_a_terminal_it_paints_a_tree(sample):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(sample.root)
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=os.pathsep.join(sys.path))
+        program = "from ruleop.cli import main; main()"
+        os.execv(sys.executable, [sys.executable, "-c", program, "dev", "--apply", "front.yaml"])  # noqa: S606
+    seen, end, interrupted = b"", time.monotonic() + PATIENCE, False
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                break
+        if not interrupted and seen.count(b"ready") > 2 and b"1 of 1 pods" in seen:
+            os.kill(pid, signal.SIGINT)
+            interrupted = True
+    assert os.waitpid(pid, 0)[1] == 0
+    assert b"\x1b[?25h" in seen, "the cursor is shown again"
+
+
+# -- ruleop cluster ----------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_alone_serves_any_client_and_keeps_its_state(tmp_path, process):
+    arguments = ["cluster", "--kubeconfig", str(tmp_path / "config"), "--state", str(tmp_path / "state")]
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "front-config"}}
+    started = process(*arguments)
+    _, server = exported(started)
+    uid = call(server, "POST", CONFIG.rpartition("/")[0], body)["metadata"]["uid"]
+    assert stop(started) == (0, "")
+    again = process(*arguments)
+    _, server = exported(again)
+    assert call(server, "GET", CONFIG)["metadata"]["uid"] == uid
+    assert stop(again) == (0, "")
+    assert not (tmp_path / "config").exists()
+
+
+def test_faults_come_from_a_file(tmp_path, process):
+    (tmp_path / "faults.yaml").write_text("- {effect: error, verbs: [get], status: 503, times: 1}\n")
+    started = process("cluster", "--kubeconfig", str(tmp_path / "config"), "--faults", str(tmp_path / "faults.yaml"))
+    _, server = exported(started)
+    assert call(server, "GET", CONFIG)["code"] == 503
+    assert call(server, "GET", CONFIG)["code"] == 404
+    assert stop(started) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "cannot be read"), ("a: b", "must be a list"), ("- {effect: what}", "must be one of")]
+)
+def test_a_file_of_faults_that_cannot_be_meant_is_refused(tmp_path, process, text, message):
+    (tmp_path / "faults.yaml").write_text(text)
+    started = process("cluster", "--faults", str(tmp_path / "faults.yaml"))
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 2
+    assert message in err
+
+
+def test_a_kubeconfig_that_exists_is_not_overwritten(tmp_path, process):
+    (tmp_path / "config").write_text("mine")
+    started = process("cluster", "--kubeconfig", str(tmp_path / "config"))
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 2
+    assert "exists" in err
+    assert (tmp_path / "config").read_text() == "mine"

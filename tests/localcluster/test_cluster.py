@@ -1,0 +1,192 @@
+"""The cluster as its users get it: the fixture, the kubeconfig, the state file, the faults, the official client."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+from ruleop.errors import RuleopError
+from ruleop.localcluster import Effect, Fault, LocalCluster
+
+
+def call(cluster, method, path, body=None, **headers):
+    """The status and the document of a request."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    request = urllib.request.Request(cluster.url + path, data, headers, method=method)  # noqa: S310 - loopback
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def config_map(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def names(cluster):
+    _, found = call(cluster, "GET", MAPS)
+    return [each["metadata"]["name"] for each in found["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
+
+
+def test_the_fixture_is_a_new_cluster_for_each_test(kube_cluster):
+    assert names(kube_cluster) == []
+    assert call(kube_cluster, "POST", MAPS, config_map("a"))[0] == 201
+    assert names(kube_cluster) == ["a"]
+
+
+def test_the_fixture_is_a_new_cluster_for_each_test_as_the_next_one_sees(kube_cluster):
+    assert names(kube_cluster) == []
+
+
+def test_the_address_without_its_token_is_refused(kube_cluster):
+    address = f"http://127.0.0.1:{kube_cluster.port}"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(address + MAPS, timeout=10)  # noqa: S310
+    bearer = urllib.request.Request(  # noqa: S310
+        address + MAPS, headers={"Authorization": f"Bearer {kube_cluster.token}"}
+    )
+    with urllib.request.urlopen(bearer, timeout=10) as answer:  # noqa: S310
+        assert answer.status == 200
+
+
+def test_a_foreign_host_header_is_refused(kube_cluster):
+    """A web page whose name resolves to this machine sends its own name."""
+    status, found = call(kube_cluster, "GET", MAPS, Host="attacker.example:80")
+    assert (status, found["reason"]) == (403, "Forbidden")
+
+
+def test_the_official_client_works_with_the_kubeconfig(kube_cluster, tmp_path):
+    kubernetes = pytest.importorskip("kubernetes")
+    path = tmp_path / "kubeconfig"
+    kube_cluster.write_kubeconfig(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    client = kubernetes.config.new_client_from_config(str(path))
+    api = kubernetes.client.CoreV1Api(client)
+    body = kubernetes.client.V1ConfigMap(metadata=kubernetes.client.V1ObjectMeta(name="typed"), data={"a": "1"})
+    made = api.create_namespaced_config_map("default", body)
+    assert made.metadata.uid
+    assert api.read_namespaced_config_map("typed", "default").data == {"a": "1"}
+    watch = kubernetes.watch.Watch()
+    events = watch.stream(api.list_namespaced_config_map, "default", timeout_seconds=1)
+    assert {each["object"].metadata.name for each in events} == {"typed", "kube-root-ca.crt"}
+
+
+# -- the state file ----------------------------------------------------------------------------------------------------
+
+
+def test_the_state_file_keeps_objects_and_the_address(tmp_path):
+    state = tmp_path / "state.json"
+    with LocalCluster(state=state) as cluster:
+        call(cluster, "POST", MAPS, config_map("kept", a="1"))
+        _, before = call(cluster, "GET", MAPS + "/kept")
+        token = cluster.token
+    with LocalCluster(state=state) as cluster:
+        assert cluster.token == token
+        assert call(cluster, "GET", MAPS + "/kept")[1] == before
+        _, made = call(cluster, "POST", MAPS, config_map("new"))
+        assert int(made["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"format": "other"}', '{"format": "ruleop local cluster 1", "resources": [{}]}']
+)
+def test_a_damaged_state_file_is_refused_and_left_as_it_is(tmp_path, text):
+    state = tmp_path / "state.json"
+    state.write_text(text)
+    with pytest.raises(RuleopError, match="left as it is"):
+        LocalCluster(state=state)
+    assert state.read_text() == text
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_happens_as_often_as_asked(kube_cluster):
+    kube_cluster.faults.add(
+        Fault(Effect.ERROR, verbs=("create",), resources=("configmaps",), times=2, status=429, retry_after=3)
+    )
+    status, found = call(kube_cluster, "POST", MAPS, config_map("a"))
+    assert (status, found["reason"], found["details"]["retryAfterSeconds"]) == (429, "TooManyRequests", 3)
+    assert call(kube_cluster, "GET", MAPS)[0] == 200, "only creations are concerned"
+    assert call(kube_cluster, "POST", MAPS, config_map("a"))[0] == 429
+    assert call(kube_cluster, "POST", MAPS, config_map("a"))[0] == 201
+    assert kube_cluster.faults.happened(Effect.ERROR) == 2
+
+
+@pytest.mark.parametrize(("effect", "exists"), [(Effect.LOSE_REQUEST, False), (Effect.LOSE_ANSWER, True)])
+def test_a_lost_request_is_not_carried_out_and_one_whose_answer_is_lost_is(kube_cluster, effect, exists):
+    kube_cluster.faults.add(Fault(effect, verbs=("create",), times=1))
+    with pytest.raises(OSError):
+        call(kube_cluster, "POST", MAPS, config_map("a"))
+    assert names(kube_cluster) == (["a"] if exists else [])
+
+
+def watched(cluster, count, *, query="", timeout=5):
+    """The first events of a watch of the ConfigMaps, read in a thread."""
+    found, done = [], threading.Event()
+    url = f"{cluster.url}{MAPS}?watch=true&timeoutSeconds={timeout}{query}"
+
+    def read():
+        try:
+            with urllib.request.urlopen(url, timeout=timeout + 5) as answer:  # noqa: S310
+                for line in answer:
+                    event = json.loads(line)
+                    if event["object"]["metadata"].get("name") != "kube-root-ca.crt":
+                        found.append(event)
+                    if len(found) == count:
+                        break
+        except OSError:
+            found.append(None)
+        done.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    return found, done
+
+
+def test_events_of_a_watch_arrive_twice(kube_cluster):
+    kube_cluster.faults.add(Fault(Effect.DUPLICATE_EVENTS, times=None))
+    found, done = watched(kube_cluster, 2)
+    call(kube_cluster, "POST", MAPS, config_map("a"))
+    assert done.wait(10)
+    assert [each["object"]["metadata"]["name"] for each in found] == ["a", "a"]
+
+
+def test_after_a_compaction_a_watch_from_an_old_version_is_told_so(kube_cluster):
+    _, made = call(kube_cluster, "POST", MAPS, config_map("a"))
+    call(kube_cluster, "POST", MAPS, config_map("b"))
+    kube_cluster.compact()
+    version = made["metadata"]["resourceVersion"]
+    found, done = watched(kube_cluster, 1, query=f"&resourceVersion={version}")
+    assert done.wait(10)
+    assert (found[0]["type"], found[0]["object"]["code"]) == ("ERROR", 410)
+
+
+def test_a_stale_read_shows_the_past(kube_cluster):
+    for number in range(12):
+        call(kube_cluster, "POST", MAPS, config_map(f"m{number}"))
+    kube_cluster.faults.add(Fault(Effect.STALE, verbs=("list",), times=1))
+    stale, now = names(kube_cluster), names(kube_cluster)
+    assert len(stale) == 2
+    assert len(now) == 12
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("error", "must be a mapping"),
+        ({"efect": "error"}, "no key 'efect'.*effect"),
+        ({"effect": "eror"}, "must be one of error"),
+    ],
+)
+def test_a_fault_in_a_file_that_cannot_be_meant_is_refused(document, message):
+    with pytest.raises(RuleopError, match=message):
+        Fault.parse(document)
+    fault = Fault.parse({"effect": "error", "verbs": ["get"], "retry-after": 1})
+    assert fault == Fault(Effect.ERROR, verbs=("get",), retry_after=1)
