@@ -8,7 +8,13 @@ import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite(
-    "tests.cluster", "tests.contract", "tests.engine", "tests.invariants", "tests.kube", "tests.planning", "tests.projects"
+    "tests.cluster",
+    "tests.contract",
+    "tests.engine",
+    "tests.invariants",
+    "tests.kube",
+    "tests.planning",
+    "tests.projects",
 )
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another

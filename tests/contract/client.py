@@ -6,6 +6,7 @@ import base64
 import contextlib
 import http.client
 import json
+import re
 import ssl
 import threading
 import time
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 JSON, MERGE, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 PATIENCE = 60.0
+_WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Server:
         if response.will_close:
             connection.close()
         found = json.loads(text) if response.headers.get("Content-Type", "").startswith(JSON) else None
-        warnings = tuple(response.headers.get_all("Warning") or ())
+        warnings = tuple(_WARNING.findall(", ".join(response.headers.get_all("Warning") or ())))
         return Reply(response.status, found, text, dict(response.headers), warnings)
 
     def close(self) -> None:

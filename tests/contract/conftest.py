@@ -20,13 +20,29 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from controlplane.cluster import ControlPlane
+
 from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.controllers.services import Ingresses
 from tests.contract.client import Server, eventually
 from tests.contract.kinds import CRDS, GADGETS, INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_SELECTORS, _PATCHES = "selectors are not yet parsed as the real ones", "no strategic merge patch yet"
+NOT_YET = {
+    "test_a_mistake_is_answered_with_a_status[a label selector that is none]": _SELECTORS,
+    "test_a_mistake_is_answered_with_a_status[a field selector that is none]": _SELECTORS,
+    "test_a_mistake_is_answered_with_a_status[an unknown field in a selector]": _SELECTORS,
+    "test_a_mistake_is_answered_with_a_status[an unknown field in a selector, custom]": _SELECTORS,
+    "test_label_selectors[ingresses]": _SELECTORS,
+    "test_label_selectors[widgets]": _SELECTORS,
+    "test_field_selectors_of_built_in_kinds": _SELECTORS,
+    "test_strategic_merge_patch": _PATCHES,
+}
+"""Tests that the server in memory does not pass yet. They fail here as soon as it does."""
 
 RECORDED = Path(__file__).resolve().parent / "recorded"
 
@@ -35,14 +51,17 @@ RECORDED = Path(__file__).resolve().parent / "recorded"
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     which = request.config.getoption("--contract-server")
     if which == "memory":
-        with LocalCluster() as cluster:
+        cluster = LocalCluster()
+        # A real cluster without add-ons has no controller of Ingresses.
+        cluster.machinery.controllers = [
+            each for each in cluster.machinery.controllers if not isinstance(each, Ingresses)
+        ]
+        with cluster:
             found = Server.of(cluster.kubeconfig())
             _define(found)
             yield found
             found.close()
     elif which == "real":
-        from controlplane.cluster import ControlPlane  # its programs are built when they are first needed
-
         with ControlPlane() as plane:
             found = Server.of(yaml.safe_load(plane.kubeconfig("admin").read_text()))
             _define(found)
@@ -63,6 +82,14 @@ def _define(server: Server) -> None:
         server.send("POST", path, crd)
     for sample in (WIDGETS, GADGETS):
         eventually("the CRD is served", lambda sample=sample: server.exists(sample.path("default")))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--contract-server") != "memory":
+        return
+    for item in items:
+        if item.path.parent == RECORDED.parent and item.name in NOT_YET:
+            item.add_marker(pytest.mark.xfail(reason=NOT_YET[item.name], strict=True))
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ def test_a_finalizer_keeps_a_namespace(server: Server, recording: Recording) -> 
         found = server.get(f"{NAMESPACES}/{name}")["status"].get("conditions") or []
         return {each["type"]: each for each in found}
 
-    eventually("it says what remains", lambda: conditions().get("NamespaceFinalizersRemaining", {}).get("status") == "True")
+    eventually(
+        "it says what remains", lambda: conditions().get("NamespaceFinalizersRemaining", {}).get("status") == "True"
+    )
     recording.check("conditions while it ends", conditions(), name)
     again = server.send("DELETE", f"{NAMESPACES}/{name}")
     recording.check("deleted again", {"code": again.status, "reason": (again.body or {}).get("reason")}, name)

@@ -28,7 +28,9 @@ def test_a_new_object_has_metadata_of_the_server(server: Server, namespace: str,
     assert reply.status == 201
     assert server.get(sample.path(namespace, "a")) == reply.body
     metadata = reply.body["metadata"]
-    assert metadata.pop("uid") and metadata.pop("creationTimestamp") and version_of({"metadata": metadata})
+    assert metadata.pop("uid")
+    assert metadata.pop("creationTimestamp")
+    assert version_of({"metadata": metadata})
     metadata.pop("managedFields", None)
     metadata.pop("resourceVersion")
     assert metadata == {"name": "a", "namespace": namespace, "labels": {"a": "b"}, "generation": 1}
@@ -64,8 +66,7 @@ def test_a_status_is_not_taken_at_creation(server: Server, namespace: str, sampl
 
 def test_a_name_is_generated(server: Server, namespace: str, sample: Sample) -> None:
     names = {
-        server.create(sample.path(namespace), sample.obj("", generateName="web-"))["metadata"]["name"]
-        for _ in range(3)
+        server.create(sample.path(namespace), sample.obj("", generateName="web-"))["metadata"]["name"] for _ in range(3)
     }
     assert len(names) == 3
     assert all(re.fullmatch("web-[bcdfghjklmnpqrstvwxz2456789]{5}", name) for name in names)
@@ -284,9 +285,7 @@ def test_preconditions_of_a_deletion(server: Server, namespace: str, sample: Sam
     server.delete(path, {"preconditions": {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}})
 
 
-def test_finalizers_keep_an_object(
-    server: Server, namespace: str, sample: Sample, recording: Recording
-) -> None:
+def test_finalizers_keep_an_object(server: Server, namespace: str, sample: Sample, recording: Recording) -> None:
     path = sample.path(namespace, "a")
     server.create(sample.path(namespace), sample.obj(finalizers=["example.com/stay"]))
     first = server.delete(path)

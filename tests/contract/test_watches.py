@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.contract.client import Server
 from tests.contract.kinds import WIDGETS, Sample
 
 if TYPE_CHECKING:
+    from tests.contract.client import Server
     from tests.contract.recording import Recording
 
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
@@ -30,7 +30,9 @@ def test_events_since_a_version(server: Server, namespace: str, sample: Sample) 
         type_, obj = watch.next()
         assert (type_, obj["metadata"]["name"], last["status"]) == ("DELETED", "a", "Success")
         assert int(obj["metadata"]["resourceVersion"]) > int(version)
-        assert obj["spec"] and obj["kind"] == sample.kind and obj["apiVersion"] == sample.api_version
+        assert obj["spec"]
+        assert obj["kind"] == sample.kind
+        assert obj["apiVersion"] == sample.api_version
         server.create(path, sample.obj("b"))
         assert watch.named(1) == [("ADDED", "b")]
 
@@ -61,10 +63,12 @@ def test_an_object_with_finalizers_is_modified_then_deleted(server: Server, name
     with server.watch(path, resourceVersion=version_of(server, namespace, sample)) as watch:
         server.delete(f"{path}/a")
         type_, obj = watch.next()
-        assert type_ == "MODIFIED" and obj["metadata"]["deletionTimestamp"]
+        assert type_ == "MODIFIED"
+        assert obj["metadata"]["deletionTimestamp"]
         server.merge(f"{path}/a", {"metadata": {"finalizers": None}})
         type_, obj = watch.next()
-        assert type_ == "DELETED" and "finalizers" in obj["metadata"]
+        assert type_ == "DELETED"
+        assert "finalizers" in obj["metadata"]
 
 
 def test_an_object_crosses_a_selector(server: Server, namespace: str, sample: Sample) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
 
@@ -10,17 +10,16 @@ from ruleop.localcluster.errors import Rejected, bad_request, unsupported_media_
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
-    from ruleop.localcluster.kinds.served import Served
+
+_REJECTED: Final = "the server rejected our request due to an error in our request"
 
 
-def patched(served: Served, obj: Object, media: str, patch: Any) -> dict[str, Any]:
+def patched(obj: Object, media: str, patch: Any) -> dict[str, Any]:
     if media == "application/json-patch+json":
         try:
             found: dict[str, Any] = jsonpatch.apply_patch(obj, patch)
-        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-            raise Rejected(
-                422, "Invalid", f"the server rejected our request due to an error in our request: {error}"
-            ) from None
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+            raise Rejected(422, "Invalid", _REJECTED, {}) from None
         return found
     if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
@@ -28,11 +27,7 @@ def patched(served: Served, obj: Object, media: str, patch: Any) -> dict[str, An
         found = _merged(obj, patch)
         assert isinstance(found, dict)
         return found
-    raise unsupported_media_type(
-        "the body of the request was in an unknown format - accepted media types include: "
-        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-        + ("" if served.is_custom else ", application/strategic-merge-patch+json")
-    )
+    raise unsupported_media_type("application/json-patch+json, application/merge-patch+json")
 
 
 def _merged(value: Any, patch: Any) -> Any:

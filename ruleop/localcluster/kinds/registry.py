@@ -46,11 +46,16 @@ REVIEWS: Final = frozenset(
 """Kinds that are asked, not stored."""
 
 _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
+_BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
 _SCALES: Final = {
     ("apps", "Deployment"): Scale(),
     ("apps", "ReplicaSet"): Scale(),
     ("apps", "StatefulSet"): Scale(),
 }
+
+
+def is_builtin_group(group: str) -> bool:
+    return group in _BUILTIN_GROUPS
 
 
 class Registry:

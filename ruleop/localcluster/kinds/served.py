@@ -46,7 +46,7 @@ class Strategy:
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
-    finalizers: tuple[str, ...] = ()  # that the server adds at creation
+    finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
 
@@ -70,6 +70,7 @@ class Served:
     storage_version: str = ""
     # of custom resources
     is_custom: bool = False
+    ends: bool = False  # its definition is being deleted
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
     selectable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
