@@ -164,13 +164,13 @@ def _available(obj: Object) -> str:
 
 
 def _signing_request(obj: Object, now: float) -> list[JSON]:
-    wanted, types = spec(obj), {each.get("type") for each in status(obj).get("conditions") or ()}
+    desired, types = spec(obj), {each.get("type") for each in status(obj).get("conditions") or ()}
     state = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     state += ",Failed" if "Failed" in types else ""
     state += ",Issued" if status(obj).get("certificate") else ""
-    seconds = wanted.get("expirationSeconds")
+    seconds = desired.get("expirationSeconds")
     duration = NONE if seconds is None else human_duration(seconds)
-    return [name(obj), age(obj, now), wanted.get("signerName") or NONE, wanted.get("username", ""), duration, state]
+    return [name(obj), age(obj, now), desired.get("signerName") or NONE, desired.get("username", ""), duration, state]
 
 
 def _claim_state(obj: Object) -> str:
@@ -181,12 +181,12 @@ def _claim_state(obj: Object) -> str:
 
 
 def _flow_schema(obj: Object, now: float) -> list[JSON]:
-    wanted, dangling = spec(obj), condition(obj, "Dangling")
+    desired, dangling = spec(obj), condition(obj, "Dangling")
     return [
         name(obj),
-        wanted["priorityLevelConfiguration"]["name"],
-        wanted.get("matchingPrecedence", 0),
-        (wanted.get("distinguisherMethod") or {}).get("type", NONE),
+        desired["priorityLevelConfiguration"]["name"],
+        desired.get("matchingPrecedence", 0),
+        (desired.get("distinguisherMethod") or {}).get("type", NONE),
         age(obj, now),
         "?" if dangling is None else dangling.get("status", ""),
     ]

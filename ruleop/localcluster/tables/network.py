@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def _service(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
+    desired = spec(obj)
     return [
         name(obj),
-        wanted.get("type", "ClusterIP"),
-        next(iter(wanted.get("clusterIPs") or ()), NONE),
+        desired.get("type", "ClusterIP"),
+        next(iter(desired.get("clusterIPs") or ()), NONE),
         _external_address(obj),
-        ",".join(_service_port(port) for port in wanted.get("ports") or ()) or NONE,
+        ",".join(_service_port(port) for port in desired.get("ports") or ()) or NONE,
         age(obj, now),
-        labels(wanted.get("selector")),
+        labels(desired.get("selector")),
     ]
 
 
@@ -42,15 +42,15 @@ def _service_port(port: Object) -> str:
 
 
 def _external_address(obj: Object) -> str:
-    wanted = spec(obj)
-    addresses = wanted.get("externalIPs") or []
-    match wanted.get("type", "ClusterIP"):
+    desired = spec(obj)
+    addresses = desired.get("externalIPs") or []
+    match desired.get("type", "ClusterIP"):
         case "ClusterIP" | "NodePort":
             return ",".join(addresses) or NONE
         case "LoadBalancer":
             return ",".join(each for each in (_load_balancer(obj), *addresses) if each) or "<pending>"
         case "ExternalName":
-            return str(wanted.get("externalName", ""))
+            return str(desired.get("externalName", ""))
         case _:
             return UNKNOWN
 
@@ -86,13 +86,13 @@ def _endpoint_slice(obj: Object, now: float) -> list[JSON]:
 
 
 def _ingress(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
+    desired = spec(obj)
     return [
         name(obj),
-        wanted.get("ingressClassName", NONE),
-        _hosts(wanted.get("rules") or ()),
+        desired.get("ingressClassName", NONE),
+        _hosts(desired.get("rules") or ()),
         _load_balancer(obj),
-        "80, 443" if wanted.get("tls") else "80",
+        "80, 443" if desired.get("tls") else "80",
         age(obj, now),
     ]
 

@@ -16,36 +16,36 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def _volume(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
-    claim = wanted.get("claimRef")
+    desired = spec(obj)
+    claim = desired.get("claimRef")
     return [
         name(obj),
-        _size(wanted.get("capacity")),
-        _access_modes(wanted.get("accessModes") or ()),
-        wanted.get("persistentVolumeReclaimPolicy", ""),
+        _size(desired.get("capacity")),
+        _access_modes(desired.get("accessModes") or ()),
+        desired.get("persistentVolumeReclaimPolicy", ""),
         _phase(obj),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
         _class(obj),
-        wanted.get("volumeAttributesClassName", UNSET),
+        desired.get("volumeAttributesClassName", UNSET),
         status(obj).get("reason", ""),
         age(obj, now),
-        wanted.get("volumeMode", UNSET),
+        desired.get("volumeMode", UNSET),
     ]
 
 
 def _claim(obj: Object, now: float) -> list[JSON]:
-    wanted, of = spec(obj), status(obj)
-    is_bound = bool(wanted.get("volumeName"))
+    desired, of = spec(obj), status(obj)
+    is_bound = bool(desired.get("volumeName"))
     return [
         name(obj),
         _phase(obj),
-        wanted.get("volumeName", ""),
+        desired.get("volumeName", ""),
         _size(of.get("capacity")) if is_bound else "",
         _access_modes(of.get("accessModes") or ()) if is_bound else "",
         _class(obj),
-        wanted.get("volumeAttributesClassName", UNSET),
+        desired.get("volumeAttributesClassName", UNSET),
         age(obj, now),
-        wanted.get("volumeMode", UNSET),
+        desired.get("volumeMode", UNSET),
     ]
 
 
@@ -80,16 +80,16 @@ def _storage_class(obj: Object, now: float) -> list[JSON]:
 
 
 def _driver(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
-    requests = wanted.get("tokenRequests")
+    desired = spec(obj)
+    requests = desired.get("tokenRequests")
     return [
         name(obj),
-        wanted.get("attachRequired", True),
-        wanted.get("podInfoOnMount", False),
-        wanted.get("storageCapacity", False),
+        desired.get("attachRequired", True),
+        desired.get("podInfoOnMount", False),
+        desired.get("storageCapacity", False),
         UNSET if requests is None else ",".join(each.get("audience", "") for each in requests),
-        wanted.get("requiresRepublish", False),
-        ",".join(wanted.get("volumeLifecycleModes") or ()) or NONE,
+        desired.get("requiresRepublish", False),
+        ",".join(desired.get("volumeLifecycleModes") or ()) or NONE,
         age(obj, now),
     ]
 
@@ -99,10 +99,10 @@ def _node(obj: Object, now: float) -> list[JSON]:
 
 
 def _attachment(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
-    volume = (wanted.get("source") or {}).get("persistentVolumeName", "")
+    desired = spec(obj)
+    volume = (desired.get("source") or {}).get("persistentVolumeName", "")
     attached = status(obj).get("attached", False)
-    return [name(obj), wanted.get("attacher", ""), volume, wanted.get("nodeName", ""), attached, age(obj, now)]
+    return [name(obj), desired.get("attacher", ""), volume, desired.get("nodeName", ""), attached, age(obj, now)]
 
 
 def _attributes_class(obj: Object, now: float) -> list[JSON]:

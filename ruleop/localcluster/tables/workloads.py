@@ -32,15 +32,15 @@ _OF_TEMPLATE = "Containers+|Images+|Selector+"
 
 
 def _deployment(obj: Object, now: float) -> list[JSON]:
-    of, wanted = status(obj), spec(obj)
+    of, desired = status(obj), spec(obj)
     return [
         name(obj),
-        f"{of.get('readyReplicas', 0)}/{wanted.get('replicas', 1)}",
+        f"{of.get('readyReplicas', 0)}/{desired.get('replicas', 1)}",
         of.get("updatedReplicas", 0),
         of.get("availableReplicas", 0),
         age(obj, now),
-        *containers(wanted.get("template")),
-        label_selector(wanted.get("selector")),
+        *containers(desired.get("template")),
+        label_selector(desired.get("selector")),
     ]
 
 
@@ -53,9 +53,9 @@ def _replication_controller(obj: Object, now: float) -> list[JSON]:
 
 
 def _replicas(obj: Object, now: float) -> list[JSON]:
-    of, wanted = status(obj), spec(obj)
-    numbers = (wanted.get("replicas", 1), of.get("replicas", 0), of.get("readyReplicas", 0))
-    return [name(obj), *numbers, age(obj, now), *containers(wanted.get("template"))]
+    of, desired = status(obj), spec(obj)
+    numbers = (desired.get("replicas", 1), of.get("replicas", 0), of.get("readyReplicas", 0))
+    return [name(obj), *numbers, age(obj, now), *containers(desired.get("template"))]
 
 
 def _stateful_set(obj: Object, now: float) -> list[JSON]:
@@ -64,7 +64,7 @@ def _stateful_set(obj: Object, now: float) -> list[JSON]:
 
 
 def _daemon_set(obj: Object, now: float) -> list[JSON]:
-    of, wanted = status(obj), spec(obj)
+    of, desired = status(obj), spec(obj)
     numbers = (
         "desiredNumberScheduled",
         "currentNumberScheduled",
@@ -75,18 +75,18 @@ def _daemon_set(obj: Object, now: float) -> list[JSON]:
     return [
         name(obj),
         *(of.get(number, 0) for number in numbers),
-        labels(spec(wanted.get("template") or {}).get("nodeSelector")),
+        labels(spec(desired.get("template") or {}).get("nodeSelector")),
         age(obj, now),
-        *containers(wanted.get("template")),
-        label_selector(wanted.get("selector")) or NONE,
+        *containers(desired.get("template")),
+        label_selector(desired.get("selector")) or NONE,
     ]
 
 
 def _job(obj: Object, now: float) -> list[JSON]:
-    of, wanted = status(obj), spec(obj)
-    succeeded, parallelism = of.get("succeeded", 0), wanted.get("parallelism") or 0
-    if wanted.get("completions") is not None:
-        completions = f"{succeeded}/{wanted['completions']}"
+    of, desired = status(obj), spec(obj)
+    succeeded, parallelism = of.get("succeeded", 0), desired.get("parallelism") or 0
+    if desired.get("completions") is not None:
+        completions = f"{succeeded}/{desired['completions']}"
     else:
         completions = f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
     duration = ""
@@ -99,8 +99,8 @@ def _job(obj: Object, now: float) -> list[JSON]:
         completions,
         duration,
         age(obj, now),
-        *containers(wanted.get("template")),
-        label_selector(wanted.get("selector")) or NONE,
+        *containers(desired.get("template")),
+        label_selector(desired.get("selector")) or NONE,
     ]
 
 
@@ -115,13 +115,13 @@ def _job_status(obj: Object) -> str:
 
 
 def _cron_job(obj: Object, now: float) -> list[JSON]:
-    of, wanted = status(obj), spec(obj)
-    job = spec(wanted.get("jobTemplate") or {})
+    of, desired = status(obj), spec(obj)
+    job = spec(desired.get("jobTemplate") or {})
     return [
         name(obj),
-        wanted.get("schedule", ""),
-        wanted.get("timeZone", NONE),
-        boolean(wanted.get("suspend")),
+        desired.get("schedule", ""),
+        desired.get("timeZone", NONE),
+        boolean(desired.get("suspend")),
         len(of.get("active") or ()),
         since(of["lastScheduleTime"], now) if of.get("lastScheduleTime") else NONE,
         age(obj, now),
@@ -150,14 +150,14 @@ def _disruption_budget(obj: Object, now: float) -> list[JSON]:
 
 
 def _autoscaler(obj: Object, now: float) -> list[JSON]:
-    wanted = spec(obj)
-    target = wanted.get("scaleTargetRef") or {}
+    desired = spec(obj)
+    target = desired.get("scaleTargetRef") or {}
     return [
         name(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
         _metrics(obj),
-        str(wanted.get("minReplicas", UNSET)),
-        wanted.get("maxReplicas", 0),
+        str(desired.get("minReplicas", UNSET)),
+        desired.get("maxReplicas", 0),
         status(obj).get("currentReplicas", 0),
         age(obj, now),
     ]
