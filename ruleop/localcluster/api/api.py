@@ -12,6 +12,7 @@ import yaml
 from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
+from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.patching import patched
 from ruleop.localcluster.api.reviews import review
@@ -51,6 +52,7 @@ _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
         self.store, self.registry, self.writer = store, registry, writer
+        self.openapi = OpenApiDocuments(store, registry)
         self._at: int | None = None  # of the current request
 
     def handle(self, request: Request, at: int | None = None) -> Answer:
@@ -94,7 +96,9 @@ class Api:
             return Response(
                 200, orjson.dumps(discovery.aggregated(self.registry, core=path == "/api")), discovery.AGGREGATED
             )
-        document = self._discovery(path)
+        if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
+            return Response(200, found)
+        document = self.openapi.index() if path == "/openapi/v3" else self._discovery(path)
         if document is None:
             raise unknown_path()
         return _json(document)
@@ -251,7 +255,7 @@ class Api:
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
         found, gone = self.writer.delete(served, self._find(route, served), options)
-        if not gone:
+        if not gone or served.returns_deleted:
             return self._written(request, served, found, 200)
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
         status = {
