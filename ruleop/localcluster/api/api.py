@@ -14,6 +14,7 @@ from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
 from ruleop.localcluster.api.metadata_checks import go_type
+from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
 from ruleop.localcluster.api.patching import patched
 from ruleop.localcluster.api.reviews import review
@@ -69,6 +70,7 @@ _OLD_PAGE: Final = (
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
         self.store, self.registry, self.writer = store, registry, writer
+        self.openapi = OpenApiDocuments(store, registry)
         self._at: int | None = None  # of the current request
 
     def handle(self, request: Request, at: int | None = None) -> Answer:
@@ -116,7 +118,9 @@ class Api:
             return Response(
                 200, orjson.dumps(discovery.aggregated(self.registry, core=path == "/api")), discovery.AGGREGATED
             )
-        document = self._discovery(path)
+        if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
+            return Response(200, found)
+        document = self.openapi.index() if path == "/openapi/v3" else self._discovery(path)
         return _NO_PAGE if document is None else _json(document)
 
     def _discovery(self, path: str) -> dict[str, Any] | None:
@@ -268,7 +272,7 @@ class Api:
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
         found, gone = self.writer.delete(served, self._find(route, served), options)
-        if not gone:
+        if not gone or served.returns_deleted:
             return self._written(request, served, found, 200)
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
         status = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+
+from ruleop.localcluster.tables.builtin import cells, columns, conditions
+from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,21 +63,26 @@ def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
 
 def table(served: Served, objects: Iterable[Object], version: str, include: str) -> dict[str, Any]:
     """The rows of `kubectl get`."""
-    rows = []
-    for obj in objects:
-        row: dict[str, Any] = {"cells": [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")]}
-        if include == "Object":
-            row["object"] = as_served(served, obj)
-        elif include != "None":
-            row["object"] = partial(obj)
-        rows.append(row)
+    now = time.time()
     return {
         "kind": "Table",
         "apiVersion": _META,
         "metadata": {"resourceVersion": version},
         "columnDefinitions": [
-            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-            {"name": "Created At", "type": "date", "format": "", "description": "", "priority": 0},
+            each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
         ],
-        "rows": rows,
+        "rows": [_row(served, as_served(served, obj), include, now) for obj in objects],
     }
+
+
+def _row(served: Served, obj: Object, include: str, now: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "cells": custom_cells(served.columns, obj, now) if served.is_custom else cells(served.kind, obj, now)
+    }
+    if not served.is_custom and (found := conditions(served.kind, obj)):
+        row["conditions"] = found
+    if include == "Object":
+        row["object"] = obj
+    elif include != "None":
+        row["object"] = partial(obj)
+    return row

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.served import PLAIN, VERBS, Scale, Served
-from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
+from ruleop.localcluster.kinds.served import PLAIN, Scale, Served
+from ruleop.schema.builtin_types import served_resources, typed_shape
+from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,11 +48,6 @@ REVIEWS: Final = frozenset(
 
 _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
 _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
-_SCALES: Final = {
-    ("apps", "Deployment"): Scale(),
-    ("apps", "ReplicaSet"): Scale(),
-    ("apps", "StatefulSet"): Scale(),
-}
 
 
 def is_builtin_group(group: str) -> bool:
@@ -97,20 +93,22 @@ class Registry:
 
 
 def _builtin() -> Iterator[Served]:
-    for kind in builtin_kinds():
-        info, shape = builtin_resource(kind), builtin_shape(kind)
-        if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED or info is None:
+    for resource in served_resources():
+        kind = resource.info.kind
+        if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED:
             continue
-        assert shape is not None
         yield Served(
             kind=kind,
-            plural=info.plural,
-            singular=kind.kind.lower(),
-            namespaced=info.namespaced,
-            status=info.status_subresource,
-            scale=_SCALES.get((kind.group, kind.kind)),
-            verbs=("create",) if kind.kind in REVIEWS else VERBS,
-            shape=shape,
+            plural=resource.info.plural,
+            singular=resource.singular,
+            namespaced=resource.info.namespaced,
+            short_names=resource.short_names,
+            categories=resource.categories,
+            status=resource.info.status_subresource,
+            scale=Scale() if resource.subresource("scale") is not None else None,
+            verbs=tuple(sorted(resource.verbs)),
+            returns_deleted=resource.returns_deleted,
+            shape=typed_shape(kind) or UNKNOWN,
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,

@@ -64,6 +64,7 @@ class Served:
     status: bool = False  # the subresource
     scale: Scale | None = None
     verbs: tuple[str, ...] = VERBS
+    returns_deleted: bool = False  # a deletion is answered with the object, not with a Status
     shape: Shape = UNKNOWN
     strategy: Strategy = PLAIN
     list_kind: str = ""

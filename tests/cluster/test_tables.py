@@ -1,0 +1,143 @@
+"""Columns and cells of `kubectl get`, beside those of the real API server for the same objects.
+
+The server answers a write with a Table too, also in a dry run: so each case is one request, and nothing is stored but a few objects whose
+status is written.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ruleop.kinds import Kind
+from ruleop.localcluster.tables.builtin import cells, columns, conditions
+from ruleop.localcluster.tables.custom import custom_cells, custom_columns
+from ruleop.schema.builtin_types import served_resources
+from ruleop.schema.crds import parse_crd
+from tests.cluster.printed import COLUMNS, CUSTOM, MORE, STATUSES
+from tests.cluster.server import CRDS
+from tests.cluster.test_at_rest import OBJECTS, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cluster.server import Client
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+# This kind is not stored.
+LISTED = [each for each in served_resources() if "list" in each.verbs and each.info.kind.kind != "ComponentStatus"]
+NAMESPACE = "tables"
+
+
+@pytest.fixture(scope="module")
+def surroundings(server: Client) -> None:
+    server.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    for name in ("default", "app"):
+        server.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": name}})
+
+
+@pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.info.kind))
+def test_the_columns_of_each_kind_and_the_rows_of_the_objects_that_are_there(server: Client, resource: Any) -> None:
+    kind = resource.info.kind
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+    asked = time.time()
+    table = server.get(f"{root}/{resource.info.plural}?includeObject=Object", accept=TABLE)
+    assert header(table) == [(each.name, each.type, each.format, each.priority) for each in columns(kind)]
+    for row in table["rows"] or ():
+        same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)
+
+
+@pytest.mark.usefixtures("surroundings")
+@pytest.mark.parametrize("obj", [*OBJECTS, *MORE], ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
+def test_the_rows_of_objects(server: Client, obj: dict[str, Any]) -> None:
+    kind = Kind.of(obj)
+    asked = time.time()
+    table = server.send("POST", f"{path(kind)}?dryRun=All&includeObject=Object", renamed(obj), accept=TABLE)
+    (row,) = table["rows"]
+    same_cells(row["cells"], lambda now: cells(kind, row["object"], now), asked)
+
+
+@pytest.mark.usefixtures("surroundings")
+@pytest.mark.parametrize("kind", STATUSES, ids=str)
+def test_the_rows_of_statuses(server: Client, kind: Kind) -> None:
+    for number, (obj, statuses) in enumerate(STATUSES[kind]):
+        name = f"{obj['metadata']['name']}-{number}"
+        named = {**obj, "metadata": {**obj["metadata"], "name": name}}
+        stored = server.post(path(kind), {"apiVersion": kind.api_version, "kind": kind.kind, **named})
+        for status in statuses:
+            asked = time.time()
+            table = server.send(
+                "PUT",
+                f"{path(kind)}/{name}/status?dryRun=All&includeObject=Object",
+                {**stored, "status": status},
+                accept=TABLE,
+            )
+            (row,) = table["rows"]
+            same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)
+            assert conditions(kind, row["object"]) == [
+                {key: value for key, value in each.items() if value is not None} for each in row.get("conditions") or ()
+            ]
+        server.delete(f"{path(kind)}/{name}?gracePeriodSeconds=0")
+
+
+@pytest.mark.parametrize("declared", [COLUMNS, []], ids=["columns", "no columns"])
+def test_custom_kinds(server: Client, declared: list[dict[str, Any]]) -> None:
+    group = "columns.example.com" if declared else "plain.example.com"
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"printables.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": "Printable", "plural": "printables"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    "additionalPrinterColumns": declared,
+                }
+            ],
+        },
+    }
+    path = server.define(definition)
+    try:
+        wanted = parse_crd(definition).versions[0].printer_columns
+        for body in CUSTOM:
+            obj = {"apiVersion": f"{group}/v1", "kind": "Printable", **body}
+            asked = time.time()
+            table = server.send("POST", f"{path}?dryRun=All&includeObject=Object", obj, accept=TABLE)
+            assert header(table) == [
+                (each.name, each.type, each.format, each.priority) for each in custom_columns(wanted)
+            ]
+            descriptions = [each["description"] for each in table["columnDefinitions"][1:]]
+            assert not declared or descriptions == [each.description for each in custom_columns(wanted)[1:]]
+            (row,) = table["rows"]
+            same_cells(row["cells"], lambda now, row=row: custom_cells(wanted, row["object"], now), asked)
+    finally:
+        server.delete(f"{CRDS}/printables.{group}")
+
+
+def path(kind: Kind) -> str:
+    return path_of(kind).replace("/namespaces/default/", f"/namespaces/{NAMESPACE}/")
+
+
+def renamed(obj: dict[str, Any]) -> dict[str, Any]:
+    """Under a name that no other test uses; the name of a CRD is fixed."""
+    name = "printed" if obj["metadata"].get("name") == "rich" else obj["metadata"].get("name")
+    return {**obj, "metadata": {**obj["metadata"], "name": name}}
+
+
+def header(table: dict[str, Any]) -> list[tuple[str, str, str, int]]:
+    return [(each["name"], each["type"], each["format"], each["priority"]) for each in table["columnDefinitions"]]
+
+
+def same_cells(real: list[Any], made: Callable[[float], list[Any]], asked: float) -> None:
+    """The cells are equal at a time between the request and now: ages change every second."""
+    tried = [asked + quarters / 4 for quarters in range(-4, int(4 * (time.time() - asked)) + 8)]
+    if real not in [made(now) for now in tried]:
+        assert made(asked) == real

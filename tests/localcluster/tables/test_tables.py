@@ -1,0 +1,221 @@
+"""Cells of `kubectl get`: what people read there. `tests/cluster/test_tables.py` compares all kinds with the real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ruleop.kinds import Kind
+from ruleop.localcluster.tables.builtin import cells, columns, conditions
+from ruleop.localcluster.tables.custom import custom_cells, custom_columns
+from ruleop.localcluster.tables.json_path import first, parse
+from ruleop.localcluster.tables.text import human_duration, label_selector, seconds_of
+from ruleop.schema.builtin_types import served_resources
+from ruleop.schema.crds import PrinterColumn
+
+CREATED = "2026-01-01T00:00:00Z"
+NOW = seconds_of(CREATED) + 100
+POD = Kind("", "v1", "Pod")
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "p", "creationTimestamp": CREATED},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "<invalid>"),
+        (-1.5, "0s"),
+        (0, "0s"),
+        (119.9, "119s"),
+        (120, "2m"),
+        (200, "3m20s"),
+        (10 * MINUTE + 59, "10m"),
+        (3 * HOUR, "3h"),
+        (5 * HOUR + 3 * MINUTE, "5h3m"),
+        (8 * HOUR + 3 * MINUTE, "8h"),
+        (47 * HOUR, "47h"),
+        (5 * DAY + 2 * HOUR, "5d2h"),
+        (7 * DAY, "7d"),
+        (100 * DAY, "100d"),
+        (2 * 365 * DAY, "2y"),
+        (3 * 365 * DAY + 40 * DAY, "3y40d"),
+        (9 * 365 * DAY + 40 * DAY, "9y"),
+    ],
+)
+def test_durations_have_two_or_three_figures(seconds: float, text: str):
+    assert human_duration(seconds) == text
+
+
+def test_a_selector_is_sorted_by_key():
+    assert (
+        label_selector(
+            {
+                "matchLabels": {"b": "1", "d": "2"},
+                "matchExpressions": [
+                    {"key": "c", "operator": "In", "values": ["y", "x"]},
+                    {"key": "a", "operator": "Exists"},
+                    {"key": "e", "operator": "DoesNotExist"},
+                    {"key": "f", "operator": "NotIn", "values": ["z"]},
+                ],
+            }
+        )
+        == "a,b=1,c in (x,y),d=2,!e,f notin (z)"
+    )
+    assert label_selector(None) == label_selector({}) == ""
+
+
+@pytest.mark.parametrize("resource", served_resources(), ids=lambda resource: str(resource.info.kind))
+def test_each_kind_has_a_cell_for_each_column_also_of_an_empty_object(resource: Any):
+    kind = resource.info.kind
+    obj: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {"priorityLevelConfiguration": {"name": "p"}}}
+    count = len(columns(kind))
+    # The address of a Service has its age in a column that is not declared, in Kubernetes too.
+    assert len(cells(kind, obj, NOW)) == (count + 1 if kind.kind == "IPAddress" else count)
+    assert next(each.name for each in columns(kind) if each.format == "name") in ("Name", "Attacher")
+
+
+def test_the_wide_columns_are_after_the_others():
+    assert [each.name for each in columns(POD) if not each.priority] == ["Name", "Ready", "Status", "Restarts", "Age"]
+    assert [each.name for each in columns(POD) if each.priority] == ["IP", "Node", "Nominated Node", "Readiness Gates"]
+    assert columns(POD)[0].as_json() == {
+        "name": "Name",
+        "type": "string",
+        "format": "name",
+        "description": "",
+        "priority": 0,
+    }
+
+
+def test_a_pod_that_crashes_shows_why_and_how_often():
+    crashed = {
+        "name": "app",
+        "ready": False,
+        "restartCount": 4,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "finishedAt": CREATED}},
+    }
+    row = cells(POD, pod(phase="Running", containerStatuses=[crashed]), NOW)
+    assert row[:5] == ["p", "0/1", "CrashLoopBackOff", "4 (100s ago)", "100s"]
+
+
+def test_a_pod_that_is_deleted_is_terminating():
+    deleted = pod(phase="Running")
+    deleted["metadata"]["deletionTimestamp"] = CREATED
+    assert cells(POD, deleted, NOW)[2] == "Terminating"
+    deleted["status"]["phase"] = "Failed"
+    assert cells(POD, deleted, NOW)[2] == "Failed"
+    deleted["status"]["reason"] = "NodeLost"
+    assert cells(POD, deleted, NOW)[2] == "Unknown"
+
+
+def test_only_rows_of_ended_pods_have_conditions():
+    (ended,) = conditions(POD, pod(phase="Succeeded"))
+    assert (ended["type"], ended["reason"]) == ("Completed", "Succeeded")
+    assert conditions(POD, pod(phase="Running")) == []
+    assert conditions(Kind("", "v1", "Namespace"), pod(phase="Failed")) == []
+
+
+@pytest.mark.parametrize(
+    "kind", [Kind("batch", "v1", "Job"), Kind("", "v1", "PersistentVolumeClaim"), Kind("", "v1", "PersistentVolume")]
+)
+def test_other_kinds_are_terminating_too(kind: Kind):
+    deleted = {"metadata": {"name": "n", "deletionTimestamp": CREATED}, "status": {"phase": "Bound"}}
+    assert "Terminating" in cells(kind, deleted, NOW)
+
+
+def test_a_claim_in_use_that_is_deleted():
+    claim = {"metadata": {"name": "c", "deletionTimestamp": CREATED}, "status": {"allocation": {}, "reservedFor": [{}]}}
+    assert cells(Kind("resource.k8s.io", "v1", "ResourceClaim"), claim, NOW)[1] == "deleted,allocated,reserved"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text"),
+    [
+        ([], "Unknown"),
+        ([{"type": "Available", "status": "True", "reason": "Passed"}], "True"),
+        ([{"type": "Available", "status": "False", "reason": "Missing"}], "False (Missing)"),
+    ],
+)
+def test_whether_an_api_service_is_available(conditions: list[dict[str, str]], text: str):
+    service = {
+        "metadata": {"name": "v"},
+        "spec": {"service": {"namespace": "n", "name": "s"}},
+        "status": {"conditions": conditions},
+    }
+    assert cells(Kind("apiregistration.k8s.io", "v1", "APIService"), service, NOW)[1:3] == ["n/s", text]
+
+
+ITEMS = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 5, "x.y": True}, {"name": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (".items[0].name", "a"),
+        ("$.items[-1].name", "c"),
+        (".items[7].name", None),
+        (".items[*].size", 1),
+        (".items[?(@.size>1)].name", "b"),
+        (".items[?(@.size>=5)].name", "b"),
+        (".items[?(@.size<2)].name", "a"),
+        (".items[?(@.size<=1)].name", "a"),
+        (".items[?(@.size!=1)].name", "b"),
+        ('.items[?(@.name == "c")].name', "c"),
+        (".items[?(@.name==1)].name", None),
+        (r".items[?(@.x\.y)].name", "b"),
+        (r".items[1]['x\.y']", True),
+        (".items.name", None),
+        ("", ITEMS),
+    ],
+)
+def test_paths_of_columns(path: str, value: Any):
+    parsed = parse(path)
+    assert parsed is not None
+    found = first(parsed, ITEMS)
+    assert (None if found is None else found[0]) == value
+
+
+@pytest.mark.parametrize(
+    "path", ["items", ".items[", ".items[0:2]", "..name", ".items['a','b']", ".items[?(@.size==x)]", ".a b["]
+)
+def test_other_paths_are_not_supported_and_their_columns_empty(path: str):
+    assert parse(path) is None
+    assert custom_cells([PrinterColumn("C", "string", path)], {"metadata": {"name": "n"}}, NOW) == ["n", None]
+
+
+def test_a_custom_kind_without_columns_shows_its_age():
+    assert [each.name for each in custom_columns(())] == ["Name", "Age"]
+    assert custom_cells((), {"metadata": {"name": "n", "creationTimestamp": CREATED}}, NOW) == ["n", "100s"]
+
+
+@pytest.mark.parametrize(
+    ("of_type", "value", "cell"),
+    [
+        ("string", {"b": 1, "a": [True]}, '{"a":[true],"b":1}'),
+        ("string", 3, "3"),
+        ("string", 2.0, "2"),
+        ("string", 1e-05, "1e-05"),
+        ("string", False, "false"),
+        ("integer", 2.7, 2),
+        ("integer", 1e30, -(2**63)),
+        ("integer", "2", None),
+        ("integer", True, None),
+        ("number", 2.5, 2.5),
+        ("boolean", "true", None),
+        ("date", "soon", "<invalid>"),
+        ("date", CREATED, "100s"),
+        ("date", 5, None),
+    ],
+)
+def test_a_cell_has_the_type_of_its_column(of_type: str, value: Any, cell: Any):
+    column = PrinterColumn("C", of_type, ".spec.value")
+    obj = {"metadata": {"name": "n"}, "spec": {"value": value}}
+    assert custom_cells([column], obj, NOW)[1] == cell
