@@ -26,6 +26,7 @@ from ruleop.localcluster.errors import (
     invalid_named,
     not_found,
 )
+from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.store.store import Name, Resource, Stored, stored, unstored
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ class Writer:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
         new, found = self._checked(served, new, options)
-        new = strategy.create(strategy.default(new))
+        new = strategy.create(strategy.default(_completed(served, new)))
+        if strategy.admit is not None:
+            new = strategy.admit(new, self.store)
         self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
@@ -135,7 +138,12 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
-        new = served.strategy.default(new)
+        strategy = served.strategy
+        if strategy.prepare is not None and subresource != "status":
+            new = strategy.prepare(new, old.obj)
+        new = strategy.default(_completed(served, new))
+        if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
+            new = strategy.admit(new, self.store)
         if served.strategy.update is not None and subresource != "status":
             new = served.strategy.update(new, old.obj)
         if new["metadata"] != before:
@@ -288,6 +296,12 @@ class Writer:
         """The object with its managedFields after this write."""
         del served, old, subresource, options  # written by the wing `objects`
         return new
+
+
+def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
+        return obj
+    return complete(obj, served.shape)
 
 
 def _suffix() -> str:
