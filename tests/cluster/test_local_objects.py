@@ -1,0 +1,252 @@
+"""The functions of the API server in memory over objects are held to the real API server.
+
+A story is a sequence of writes to one object by several managers: created, applied, replaced and patched in every way. At each step, the
+stored object and its managedFields have to be those that our functions make of the object before and the request; where the real server
+refuses with a conflict, ours has the same causes.
+
+    RULEOP_OBJECTS_EXAMPLES=500 pytest ... tests/cluster/test_local_objects.py     other stories each time, and that many for each kind
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+
+from ruleop.kinds import Kind
+from ruleop.localcluster.objects.apply import ApplyConflictError, apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.merge import same
+from ruleop.schema.crds import parse_crd
+from ruleop.schema.table import builtin_shape
+from tests.cluster import everything, objects
+from tests.cluster.server import APPLY, MERGE, Client, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.objects import Subject
+
+JSON = Any
+EXAMPLES = int(os.environ.get("RULEOP_OBJECTS_EXAMPLES", "0"))
+STORIES = settings(
+    max_examples=EXAMPLES or 25,
+    derandomize=not EXAMPLES,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.EVERYTHING]
+# Set when the object is stored, after its fields are tracked.
+ALLOCATED = frozenset(
+    {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
+)
+TYPE_DEPENDENT = ("f:externalTrafficPolicy", "f:allocateLoadBalancerNodePorts")
+OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class Step:
+    verb: str  # apply, put, merge
+    manager: str
+    force: bool
+    body: JSON
+
+
+@st.composite
+def stories(draw: Any, subject: Subject) -> list[Step]:
+    managers = st.sampled_from(["kubectl", "one", "two"])
+    verbs = st.sampled_from(["apply", "apply", "apply", "put", "merge"])
+    first = Step(draw(st.sampled_from(["apply", "put"])), draw(managers), False, draw(subject.whole))
+    steps = [first]
+    for _ in range(draw(st.integers(2, 8))):
+        verb = draw(verbs)
+        body = draw(subject.whole) if verb == "put" else draw(st.one_of(subject.whole, subject.share))
+        steps.append(Step(verb, draw(managers), draw(st.booleans()), body))
+    return steps
+
+
+@pytest.fixture(scope="module")
+def with_everything(server: Client) -> Iterator[Client]:
+    server.define(everything.CRD)
+    yield server
+    server.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{everything.PLURAL}.{everything.GROUP}")
+
+
+def tracking_of(subject: Subject) -> Tracking:
+    kind = Kind.parse(subject.api_version, subject.kind)
+    if subject is objects.EVERYTHING:
+        shape = parse_crd(everything.CRD).shape(everything.VERSION)
+    else:
+        shape = builtin_shape(kind)
+    assert shape is not None
+    ignored = ignored_fields(kind.group, kind.kind, has_status=subject is not objects.EVERYTHING and kind.kind != "ConfigMap")
+    return Tracking(subject.api_version, shape, ignored=ignored)
+
+
+def plain(obj: JSON) -> JSON:
+    """The object without what only the server sets."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in OF_SERVER}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+
+
+def managed(obj: JSON) -> JSON:
+    """The entries, without fields of a Service that come and go with its type after they are tracked."""
+    entries = json.loads(json.dumps(obj["metadata"].get("managedFields")))
+    for entry in (entries or ()) if obj["kind"] == "Service" else ():
+        for name in TYPE_DEPENDENT:
+            entry["fieldsV1"].get("f:spec", {}).pop(name, None)
+    return entries
+
+
+@dataclass
+class Story:
+    """One object on the real server, and what ours makes of each step."""
+
+    server: Client
+    subject: Subject
+    tracking: Tracking
+    name: str
+    live: JSON = None
+    writes: int = 0
+
+    def path(self, **query: str) -> str:
+        return f"{self.subject.path}/{self.name}?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+    def take(self, step: Step) -> None:
+        body = self.subject.named(step.body, self.name)
+        stored = self.stored(step, body) if step.verb == "apply" else None
+        try:
+            answer = self.send(step, body)
+        except RefusedError as error:
+            note(f"refused: {error}")
+            if error.code == 409:
+                self.check_conflict(step, body, error)
+            return
+        self.writes += 1
+        if step.verb == "apply":
+            assert not isinstance(stored, Exception), stored
+            self.check_applied(step, body, stored, answer)
+        else:
+            self.check_tracked(step, body, answer)
+        self.live = answer
+
+    def send(self, step: Step, body: JSON) -> JSON:
+        query = {"fieldManager": step.manager}
+        if step.verb == "apply":
+            return self.server.send("PATCH", self.path(**query, force=str(step.force).lower()), body, APPLY)
+        if self.live is None:
+            return self.server.send("POST", f"{self.subject.path}?fieldManager={step.manager}", body)
+        if step.verb == "put":
+            body["metadata"]["resourceVersion"] = self.live["metadata"]["resourceVersion"]
+            return self.server.send("PUT", self.path(**query), body)
+        return self.server.send("PATCH", self.path(**query), body, MERGE)
+
+    def now(self, answer: JSON) -> str:
+        times: list[str] = [entry.get("time", "") for entry in managed(answer) or ()]
+        return max(times, default="")
+
+    def check_applied(self, step: Step, body: JSON, stored: JSON, answer: JSON) -> None:
+        ours = apply(self.live, body, self.tracking, manager=step.manager, force=step.force, now=self.now(answer))
+        assert_same(plain(self.as_sent(stored, step, body)), plain(self.as_sent(answer, step, body)))
+        result = {**stored, "metadata": {**stored["metadata"], "managedFields": managed(ours)}}
+        if self.live is not None:
+            result = keep_unchanged(without_counts(self.live), without_counts(result))
+        assert_same(managed(result), managed(answer))
+        if self.live is not None:
+            unchanged = self.live["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]
+            # The server stores an empty map in the metadata of a custom resource, drops it when it is read, and writes the next time.
+            assert unchanged == same(without_counts(self.live), result) or self.subject is objects.EVERYTHING
+
+    def stored(self, step: Step, body: JSON) -> JSON:
+        """What the server makes of the object that ours applies, or an error."""
+        try:
+            obj = apply(self.live, body, self.tracking, manager=step.manager, force=step.force, now="2026-01-01T00:00:00Z")
+            metadata = plain(obj)["metadata"]
+            if self.live is None:
+                new = {**obj, "metadata": {**metadata, "name": f"{self.name}-stored"}}
+                answer = self.server.send("POST", f"{self.subject.path}?dryRun=All", new)
+                return {**answer, "metadata": {**answer["metadata"], "name": self.name}}
+            metadata["resourceVersion"] = self.live["metadata"]["resourceVersion"]
+            return self.server.send("PUT", self.path(dryRun="All"), {**obj, "metadata": metadata})
+        except (RefusedError, ApplyConflictError) as error:
+            return error
+
+    def as_sent(self, obj: JSON, step: Step, body: JSON) -> JSON:
+        """The object without the fields that the server has just filled in when it stored it."""
+        if self.subject.kind != "Service":
+            return obj
+        live = {} if self.live is None or step.verb == "put" else self.live["spec"]
+        sent = {**live, **(body.get("spec") or {})}
+        spec = {name: value for name, value in obj["spec"].items() if name in sent or name not in ALLOCATED}
+        allocated = {port.get("nodePort") for port in sent.get("ports") or ()}
+        if "ports" in spec:
+            spec["ports"] = [
+                {name: value for name, value in port.items() if name != "nodePort" or value in allocated}
+                for port in spec["ports"]
+            ]
+        return {**obj, "spec": spec}
+
+    def check_tracked(self, step: Step, body: JSON, answer: JSON) -> None:
+        new = self.as_sent(answer, step, body)
+        new = {**new, "metadata": {name: value for name, value in new["metadata"].items() if name != "managedFields"}}
+        ours = track_update(self.live, new, self.tracking, manager=step.manager, now=self.now(answer))
+        assert_same(managed(ours), managed(answer))
+
+    def check_conflict(self, step: Step, body: JSON, error: RefusedError) -> None:
+        with pytest.raises(ApplyConflictError) as caught:
+            apply(self.live, body, self.tracking, manager=step.manager, now="2026-01-01T00:00:00Z")
+        assert frozenset(conflict.field for conflict in caught.value.conflicts) == error.causes
+        assert sorted(str(caught.value).split("\n")) == sorted(error.message.split("\n"))
+
+
+def without_counts(obj: JSON) -> JSON:
+    return {**plain(obj), "metadata": {**plain(obj)["metadata"], "managedFields": managed(obj)}}
+
+
+def differences(ours: JSON, real: JSON, path: str = "") -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(real, dict):
+        for name in sorted({*ours, *real}):
+            yield from differences(ours.get(name, "-"), real.get(name, "-"), f"{path}/{name}")
+    elif isinstance(ours, list) and isinstance(real, list) and len(ours) == len(real):
+        for index, (one, other) in enumerate(zip(ours, real, strict=True)):
+            yield from differences(one, other, f"{path}/{index}")
+    elif ours != real:
+        yield f"{path}: {json.dumps(ours)}, but on the server {json.dumps(real)}"
+
+
+def assert_same(ours: JSON, real: JSON) -> None:
+    found = list(differences(ours, real))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.kind)
+def test_each_write_has_the_same_result(with_everything: Client, subject: Subject) -> None:
+    tracking = tracking_of(subject)
+    writes = 0
+
+    @STORIES
+    @given(stories(subject))
+    def run(steps: list[Step]) -> None:
+        nonlocal writes
+        story = Story(with_everything, subject, tracking, f"story-{next(NUMBERS)}")
+        try:
+            for step in steps:
+                note(f"{step.verb} by {step.manager}{' forced' if step.force else ''}: {json.dumps(step.body)}")
+                story.take(step)
+        finally:
+            writes += story.writes
+            if story.live is not None:
+                with_everything.delete(f"{subject.path}/{story.name}")
+
+    run()
+    assert writes > STORIES.max_examples * 2
