@@ -22,7 +22,7 @@ from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from ruleop.schema.openapi import Schema
     from ruleop.schema.shape import Shape
@@ -47,6 +47,7 @@ class ServedResource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
+    returns_deleted: bool = False  # DELETE answers with the object, not with a Status
 
     def subresource(self, name: str) -> Subresource | None:
         return next((each for each in self.subresources if each.name == name), None)
@@ -110,6 +111,7 @@ def _read_resource(row: Mapping[str, Any]) -> ServedResource:
         short_names=tuple(row.get("shortNames", ())),
         categories=tuple(row.get("categories", ())),
         subresources=subresources,
+        returns_deleted=row.get("returnsDeleted", False),
     )
 
 
@@ -121,7 +123,8 @@ def build_types(documents: Mapping[str, Object], discovery: Iterable[Object]) ->
     for _, document in sorted(documents.items()):
         for name, schema in ((document.get("components") or {}).get("schemas") or {}).items():
             types.setdefault(name, _without_prose(schema))
-    rows = [row for group_list in discovery for group in group_list["items"] for row in _resource_rows(group)]
+    deletes = _types_returned_by_delete(documents)
+    rows = [row for group_list in discovery for group in group_list["items"] for row in _resource_rows(group, deletes)]
     lines = [
         b'{"resources":[',
         b",\n".join(orjson.dumps(row) for row in rows),
@@ -132,7 +135,21 @@ def build_types(documents: Mapping[str, Object], discovery: Iterable[Object]) ->
     return b"\n".join(lines)
 
 
-def _resource_rows(group: Object) -> list[dict[str, Any]]:
+def _types_returned_by_delete(documents: Mapping[str, Object]) -> set[tuple[str, str]]:
+    """API version and plural of the resources whose deletion answers with the object."""
+    found = set()
+    for document in documents.values():
+        for path, item in (document.get("paths") or {}).items():
+            operation = item.get("delete") or {}
+            if path.endswith("/{name}") and operation.get("x-kubernetes-action") == "delete":
+                kind = operation["x-kubernetes-group-version-kind"]
+                content = operation["responses"]["200"]["content"]["application/json"]
+                if not content["schema"]["$ref"].endswith(".Status"):
+                    found.add((Kind(kind["group"], kind["version"], "").api_version, path.split("/")[-2]))
+    return found
+
+
+def _resource_rows(group: Object, deletes: Container[tuple[str, str]]) -> list[dict[str, Any]]:
     name = group["metadata"].get("name", "")
     rows = []
     for version in group["versions"]:
@@ -155,6 +172,7 @@ def _resource_rows(group: Object) -> list[dict[str, Any]]:
                 "shortNames": resource.get("shortNames"),
                 "categories": resource.get("categories"),
                 "subresources": subresources,
+                "returnsDeleted": (own, resource["resource"]) in deletes or None,
             }
             rows.append({key: value for key, value in row.items() if value not in (None, [])})
     return rows

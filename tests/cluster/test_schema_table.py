@@ -54,7 +54,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
 
 def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
-    path = server.define(_renamed("shapes.example.com"))
+    path = server.define(renamed("shapes.example.com"))
     served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(
         Kind("shapes.example.com", "v1", everything.KIND)
     )
@@ -65,7 +65,7 @@ def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     assert list(_differences(ours, served, "")) == []
 
 
-def _renamed(group: str) -> dict[str, Any]:
+def renamed(group: str) -> dict[str, Any]:
     """The same kind in another group, to be there once however the tests are ordered."""
     return {
         **everything.CRD,
