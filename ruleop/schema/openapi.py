@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from ruleop.kinds import Kind, Object
 from ruleop.schema.derived_fields import DERIVED
+from ruleop.schema.optional_fields import OPTIONAL_FIELDS
 from ruleop.schema.server_defaults import SERVER_DEFAULTS
 from ruleop.schema.shape import EMPTY, UNKNOWN, Shape
 from ruleop.schema.unique_fields import UNIQUE
@@ -126,6 +127,10 @@ class ShapeBuilder:
             outer, self._is_builtin = self._is_builtin, name.startswith(_BUILTIN_PREFIXES)
             self._fill(self._built[key], target, map_type=map_type, retain_keys=retain_keys)
             self._is_builtin = outer
+            self._built[key].name = name
+            if name in OPTIONAL_FIELDS:
+                required = self._built[key].required
+                self._built[key].required = tuple(each for each in required if each not in OPTIONAL_FIELDS[name])
             if name in SERVER_DEFAULTS:
                 self._built[key].defaults = {**self._built[key].defaults, **SERVER_DEFAULTS[name]}
             if name in DERIVED:
@@ -139,6 +144,7 @@ class ShapeBuilder:
             shape.type, shape.format = "scalar", "int-or-string"
         elif declared in ("string", "integer", "number", "boolean"):
             shape.type, shape.scalar, shape.format = "scalar", declared, schema.get("format", "")
+            shape.enum = tuple(schema.get("enum") or ())
         elif declared == "array":
             self._fill_list(shape, schema)
         elif declared == "object" or "properties" in schema or "additionalProperties" in schema:
@@ -156,6 +162,7 @@ class ShapeBuilder:
             fields |= {"apiVersion": text, "kind": text, "metadata": self.named(OBJECT_META)}
         shape.fields = fields
         shape.defaults = self._defaults(schema) or EMPTY
+        shape.required = tuple(schema.get("required") or ())
         others = schema.get("additionalProperties")
         shape.drops_empty = self._is_builtin and others is not None
         if isinstance(others, Mapping):
@@ -173,6 +180,8 @@ class ShapeBuilder:
         items = schema.get("items")
         item_schema: Schema = items if isinstance(items, Mapping) else {}
         shape.items = self.of(item_schema, retain_keys="retainKeys" in strategy)
+        shape.patch_merge = "merge" in strategy
+        shape.patch_key = schema.get("x-kubernetes-patch-merge-key") or ""
         list_type = schema.get("x-kubernetes-list-type")
         keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         if list_type is None and "merge" in strategy:

@@ -1,8 +1,9 @@
 """How the objects of a kind merge: which lists are sets, which are maps and by which keys, which maps are atomic, and
 which defaults the server fills in.
 
-A `Shape` does not validate; the API server does. Where nothing is declared, maps are granular and lists atomic, as the
-server treats a custom resource without declarations.
+Where nothing is declared, maps are granular and lists atomic, as the server treats a custom resource without
+declarations. Merges do not read `name`, `required`, `enum` and `patch_*`, and the packaged table of the operator does
+not have them: they are for checks, and for strategic merge patches (`ruleop.schema.builtin_types`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Shape:
     (JSONSchemaProps does), so it cannot be a frozen dataclass, and compares by identity."""
 
     type: Literal["object", "list", "scalar", "any"] = "any"
+    name: str = ""  # of the type, where it has one: io.k8s.api.core.v1.Container
     # of objects
     fields: Mapping[str, Shape] = field(default_factory=lambda: EMPTY)  # the declared properties
     values: Shape | None = None  # additionalProperties: an open map, such as labels
@@ -42,6 +44,7 @@ class Shape:
     defaults: Mapping[str, Any] = field(
         default_factory=lambda: EMPTY
     )  # the value of a missing property: {"scope": "*"}
+    required: tuple[str, ...] = ()  # the properties without which the server rejects the object
     derived: str = ""  # the key of the type in `ruleop.schema.derived_fields.DERIVED`, if it is there
     # of lists
     items: Shape | None = None
@@ -49,6 +52,10 @@ class Shape:
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=lambda: EMPTY)  # {"protocol": "TCP"}
     unique: tuple[Unique, ...] = ()  # other fields that identify an item, most telling first
+    # A strategic merge patch merges the list, by the field `patch_key` of its items or as a set where that is empty;
+    # else it replaces the list. Ports are keyed by two fields and patched by one.
+    patch_merge: bool = False
+    patch_key: str = ""
     # of lists and open maps
     drops_empty: bool = (
         False  # empty and missing are the same: the server stores the kind in Go types that cannot differ
@@ -57,6 +64,7 @@ class Shape:
     scalar: Literal["", "string", "integer", "number", "boolean"] = (
         ""  # "" where several are allowed: a quantity, an int-or-string
     )
+    enum: tuple[str, ...] = ()  # the only values that the server accepts; an optional field may be empty as well
     format: str = ""  # "quantity", "int-or-string", "date-time", "byte", "int32", "int64", "double", ""
 
 

@@ -24,10 +24,11 @@ from ruleop.schema.shape import UNKNOWN, Shape, Unique
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_ATTRIBUTES = (
+MERGE_ATTRIBUTES = (
     "type", "preserve_unknown", "atomic", "retain_keys", "defaults", "derived", "drops_empty", "list_type", "keys",
     "key_defaults", "unique", "scalar", "format",
 )  # fmt: skip
+"""The attributes of a shape that merges depend on. The others are in `ruleop.schema.builtin_types`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def build_table(documents: Mapping[str, Object], discovery: Iterable[Object]) ->
         kind = resource.kind
         reader = readers.get(f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}")
         rows.append((resource, (reader.shape(kind) if reader else None) or UNKNOWN))
-    nodes, numbers = _minimised_nodes([shape for _, shape in rows])
+    nodes, numbers = minimised_nodes([shape for _, shape in rows])
     kinds = [
         {
             "apiVersion": resource.kind.api_version,
@@ -177,11 +178,11 @@ def _children(shape: Shape) -> Iterator[tuple[str, Shape]]:
 
 def _attributes(shape: Shape) -> dict[str, Any]:
     """The attributes of a shape itself that differ from the defaults."""
-    plain = {name: getattr(shape, name) for name in _ATTRIBUTES}
+    plain = {name: getattr(shape, name) for name in MERGE_ATTRIBUTES}
     return {name: value for name, value in plain.items() if value != getattr(UNKNOWN, name)}
 
 
-def _minimised_nodes(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
+def minimised_nodes(roots: list[Shape]) -> tuple[list[dict[str, Any]], list[int]]:
     """One node per class of equal shapes, numbered in the order of a walk from the roots, and the number of each
     root."""
     visited: dict[int, Shape] = {}

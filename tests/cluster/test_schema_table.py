@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib.resources
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kinds import Kind
+from ruleop.schema.builtin_types import build_types
 from ruleop.schema.crds import parse_crd
 from ruleop.schema.openapi import OpenApi
-from ruleop.schema.table import build_table
+from ruleop.schema.table import MERGE_ATTRIBUTES, build_table
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tests.cluster.server import Client
 
 
-def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path: Path) -> None:
-    """Kubernetes' own kinds, as the package knows them, against discovery and OpenAPI documents of the release that the tests are pinned to."""
+def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path: Path) -> None:
+    """Kubernetes' own kinds, as the package has them, against discovery and OpenAPI documents of the release that the tests are pinned to."""
     custom = {crd["spec"]["group"] for crd in server.get(CRDS)["items"]}
     index = server.get("/openapi/v3")["paths"]
     served = {path: entry["serverRelativeURL"] for path, entry in index.items() if _group(path) not in custom}
@@ -32,8 +32,9 @@ def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path:
     for groups in discovery.values():
         groups["items"] = [group for group in groups["items"] if group["metadata"].get("name") not in custom]
 
-    packaged = importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes()
-    now = build_table(documents, list(discovery.values()))
+    files = {"builtin.json": build_table, "builtin_types.json": build_types}
+    packaged = {name: importlib.resources.files("ruleop.schema").joinpath(name).read_bytes() for name in files}
+    now = {name: build(documents, list(discovery.values())) for name, build in files.items()}
     if now == packaged:
         return
     answers = {
@@ -43,17 +44,17 @@ def test_the_packaged_table_equals_the_servers_schemas(server: Client, tmp_path:
     }
     for name, answer in answers.items():
         (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
-    before, after = set(packaged.splitlines()), set(now.splitlines())
+    before, after = ({line for data in each.values() for line in data.splitlines()} for each in (packaged, now))
     raise AssertionError(
-        f"ruleop/schema/builtin.json is not what Kubernetes {orjson.loads(now)['kubernetes']} serves: {len(after - before)} lines are new and "
-        f"{len(before - after)} are gone. Make it anew from the server's answers, and read the diff:\n"
+        f"{' and '.join(files)} in ruleop/schema are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
+        f"{len(after - before)} lines are new and {len(before - after)} are gone. Make them anew from the server's answers, and read the diff:\n"
         f"    python tests/schema/generate_builtin.py {tmp_path}"
     )
 
 
 def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
-    path = server.define(_renamed("shapes.example.com"))
+    path = server.define(renamed("shapes.example.com"))
     served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(
         Kind("shapes.example.com", "v1", everything.KIND)
     )
@@ -64,7 +65,7 @@ def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
     assert list(_differences(ours, served, "")) == []
 
 
-def _renamed(group: str) -> dict[str, Any]:
+def renamed(group: str) -> dict[str, Any]:
     """The same kind in another group, to be there once however the tests are ordered."""
     return {
         **everything.CRD,
@@ -81,13 +82,13 @@ def _differences(ours: Shape | None, theirs: Shape | None, path: str) -> list[st
     if ours is None or theirs is None:
         return [] if ours is theirs else [f"{path}: {ours} here, {theirs} there"]
     found = []
-    for attribute in fields(ours):
-        mine, served = getattr(ours, attribute.name), getattr(theirs, attribute.name)
-        if attribute.name in ("values", "items"):
+    for attribute in (*MERGE_ATTRIBUTES, "values", "items", "fields"):
+        mine, served = getattr(ours, attribute), getattr(theirs, attribute)
+        if attribute in ("values", "items"):
             found += _differences(mine, served, f"{path}[]")
-        elif attribute.name == "fields":
+        elif attribute == "fields":
             for name in sorted({*mine, *served}):
                 found += _differences(mine.get(name), served.get(name), f"{path}.{name}")
         elif mine != served:
-            found.append(f"{path}: {attribute.name} is {mine!r} here, {served!r} there")
+            found.append(f"{path}: {attribute} is {mine!r} here, {served!r} there")
     return found

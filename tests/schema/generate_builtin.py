@@ -1,4 +1,4 @@
-"""Writes ruleop/schema/builtin.json anew from a dump of a real API server.
+"""Writes ruleop/schema/builtin.json and builtin_types.json anew from a dump of a real API server.
 
     python tests/schema/generate_builtin.py /tmp/openapi-v3
 
@@ -9,17 +9,18 @@ discovery of /api and /apis as discovery-api.json and discovery-apis.json.
 from __future__ import annotations
 
 import sys
-from pathlib import FieldPath
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from ruleop.schema.builtin_types import build_types
 from ruleop.schema.table import build_table
 
-ROOT = FieldPath(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 
 
-def load_dump(folder: FieldPath) -> tuple[dict[str, Any], list[Any]]:
+def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
     """The documents by their path below /openapi/v3, and discovery."""
     index = orjson.loads((folder / "index.json").read_bytes())
     documents = {}
@@ -31,9 +32,11 @@ def load_dump(folder: FieldPath) -> tuple[dict[str, Any], list[Any]]:
 
 
 def main() -> None:
-    target = ROOT / "ruleop" / "schema" / "builtin.json"
-    target.write_bytes(build_table(*load_dump(FieldPath(sys.argv[1]))))
-    sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
+    dump = load_dump(Path(sys.argv[1]))
+    for name, build in (("builtin.json", build_table), ("builtin_types.json", build_types)):
+        target = ROOT / "ruleop" / "schema" / name
+        target.write_bytes(build(*dump))
+        sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""Objects and lists in the forms that clients ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.store.store import Stored
+
+_META: Final = "meta.k8s.io/v1"
+
+
+def as_served(served: Served, obj: Object) -> Object:
+    """The object in the version in which it is asked for."""
+    version = served.kind.api_version
+    return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
+
+
+def object_bytes(served: Served, found: Stored, form: str) -> bytes:
+    if form == "Table":
+        return orjson.dumps(table(served, [found.obj], str(found.version), "Metadata"))
+    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+        return orjson.dumps(partial(found.obj))
+    if found.obj["apiVersion"] != served.kind.api_version:
+        return orjson.dumps(as_served(served, found.obj))
+    return found.data
+
+
+def partial(obj: Object) -> dict[str, Any]:
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}
+
+
+def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: str, include: str) -> bytes:
+    if form == "Table":
+        document = table(served, [each.obj for each in found], metadata["resourceVersion"], include)
+        document["metadata"] = metadata
+        return orjson.dumps(document)
+    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+        items = [partial(each.obj) for each in found]
+        return orjson.dumps(
+            {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
+        )
+    head = orjson.dumps({"kind": served.list_kind, "apiVersion": served.kind.api_version, "metadata": metadata})
+    return b"".join((head[:-1], b',"items":[', b",".join(_items(served, found)), b"]}"))
+
+
+def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
+    """Items of built-in kinds have no kind and apiVersion, as the real server's."""
+    if served.is_custom:
+        return (object_bytes(served, each, "") for each in found)
+    return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
+
+
+def table(served: Served, objects: Iterable[Object], version: str, include: str) -> dict[str, Any]:
+    """The rows of `kubectl get`."""
+    rows = []
+    for obj in objects:
+        row: dict[str, Any] = {"cells": [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")]}
+        if include == "Object":
+            row["object"] = as_served(served, obj)
+        elif include != "None":
+            row["object"] = partial(obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": _META,
+        "metadata": {"resourceVersion": version},
+        "columnDefinitions": [
+            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
+            {"name": "Created At", "type": "date", "format": "", "description": "", "priority": 0},
+        ],
+        "rows": rows,
+    }

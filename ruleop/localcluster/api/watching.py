@@ -1,0 +1,122 @@
+"""Watches: the events of a resource from a version on, as the real server's watch cache brings them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.api.forms import object_bytes
+from ruleop.localcluster.errors import Rejected, expired
+from ruleop.localcluster.store.store import TooOldError, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.localcluster.api.selection import Selection
+    from ruleop.localcluster.http.message import Sink
+    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.store.store import Event, Store, Stored
+
+BOOKMARK_PERIOD: Final = 60.0  # seconds
+DEFAULT_TIMEOUT: Final = 1800
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    version: str = ""
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    form: str = ""
+
+
+class Watch:
+    """One watch. `start` is called when its connection is ready."""
+
+    def __init__(
+        self,
+        store: Store,
+        served: Served,
+        namespace: str,
+        selection: Selection | None,
+        options: WatchOptions,
+    ) -> None:
+        self.store, self.served, self.namespace = store, served, namespace
+        self.selection, self.options = selection, options
+        self._sink: Sink
+        self._timers: list[asyncio.TimerHandle] = []
+        self._stop_listening: Callable[[], None] = lambda: None
+
+    def start(self, sink: Sink) -> Callable[[], None]:
+        self._sink = sink
+        try:
+            self._begin()
+        except Rejected as error:
+            self._send("ERROR", orjson.dumps(error.document()))
+            sink.end()
+            return lambda: None
+        self._stop_listening = self.store.listen(self.served.resource, self._event)
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(self.options.timeout, sink.end))
+        if self.options.bookmarks:
+            self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
+        return self.stop
+
+    def stop(self) -> None:
+        self._stop_listening()
+        for timer in self._timers:
+            timer.cancel()
+
+    def _begin(self) -> None:
+        """Sends what is older than the watch's connection."""
+        version = int(self.options.version or 0)
+        if self.options.initial_events or (self.options.initial_events is None and not version):
+            for each in self.store.all(self.served.resource, self.namespace):
+                if self.selection is None or self.selection(each.obj):
+                    self._send_object("ADDED", each)
+            if self.options.initial_events and self.options.bookmarks:
+                self._bookmark({INITIAL_EVENTS_END: "true"})
+            return
+        if not version:
+            return
+        try:
+            for event in self.store.since(self.served.resource, version):
+                self._event(event)
+        except TooOldError:
+            oldest = self.store.known_since(self.served.resource)
+            raise expired(f"too old resource version: {version} ({oldest})") from None
+
+    def _event(self, event: Event) -> None:
+        if self.namespace and event.new.name.namespace != self.namespace:
+            return
+        before = event.old is not None and self._selects(event.old)
+        after = not event.deleted and self._selects(event.new)
+        if after:
+            self._send_object("MODIFIED" if before else "ADDED", event.new)
+        elif before:
+            assert event.old is not None
+            self._send_object("DELETED", event.new if event.deleted else stored(event.old.obj, event.version))
+
+    def _selects(self, found: Stored) -> bool:
+        return self.selection is None or self.selection(found.obj)
+
+    def _send_object(self, type_: str, found: Stored) -> None:
+        self._send(type_, object_bytes(self.served, found, self.options.form))
+
+    def _send(self, type_: str, data: bytes) -> None:
+        self._sink.send(b'{"type":"%b","object":%b}\n' % (type_.encode(), data))
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> None:
+        metadata: dict[str, Any] = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
+        if annotations:
+            metadata["annotations"] = annotations
+        obj = {"kind": self.served.kind.kind, "apiVersion": self.served.kind.api_version, "metadata": metadata}
+        self._send("BOOKMARK", orjson.dumps(obj))
+
+    def _bookmark_again(self) -> None:
+        self._bookmark()
+        self._timers.append(asyncio.get_running_loop().call_later(BOOKMARK_PERIOD, self._bookmark_again))

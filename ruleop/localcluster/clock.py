@@ -1,0 +1,18 @@
+"""The time as Kubernetes writes it."""
+
+from __future__ import annotations
+
+import time
+
+
+def now() -> str:
+    return timestamp(time.time())
+
+
+def timestamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def micro_now() -> str:
+    seconds = time.time()
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1e6):06d}Z"

@@ -1,0 +1,1 @@
+"""The controllers that make objects live: workloads, volumes, garbage collection, namespaces."""

@@ -1,0 +1,153 @@
+"""Errors as the API server answers them: Status objects with a reason, a code, details and causes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.kinds import Kind
+
+
+class Cause(NamedTuple):
+    """One reason of an error, with the field that it concerns."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+    def document(self) -> dict[str, Any]:
+        found = {"reason": self.reason, "message": self.message}
+        return {**found, "field": self.field} if self.field else found
+
+
+class Rejected(Exception):  # noqa: N818 - named for what happened to the request
+    """A request that is not carried out."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.message = code, reason, message
+        self.details, self.headers = dict(details or {}), dict(headers or {})
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": self.details,
+            "code": self.code,
+        }
+        return {name: value for name, value in found.items() if value or name == "metadata"}
+
+
+def _details(group: str, plural: str, name: str) -> dict[str, Any]:
+    found = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in found.items() if value}
+
+
+def _title(group: str, plural: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def bad_request(message: str) -> Rejected:
+    return Rejected(400, "BadRequest", message)
+
+
+def unknown_path() -> Rejected:
+    return Rejected(404, "NotFound", "the server could not find the requested resource")
+
+
+def not_found(group: str, plural: str, name: str) -> Rejected:
+    return Rejected(404, "NotFound", f'{_title(group, plural)} "{name}" not found', _details(group, plural, name))
+
+
+def already_exists(group: str, plural: str, name: str) -> Rejected:
+    return Rejected(
+        409, "AlreadyExists", f'{_title(group, plural)} "{name}" already exists', _details(group, plural, name)
+    )
+
+
+def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
+    return Rejected(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {_title(group, plural)} "{name}": {message}',
+        _details(group, plural, name),
+    )
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def apply_conflict(causes: Iterable[Cause], message: str) -> Rejected:
+    """The conflicts of a server-side apply. Its message is the whole sentence."""
+    return Rejected(409, "Conflict", message, {"causes": [each.document() for each in causes]})
+
+
+def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable[Cause] = ()) -> Rejected:
+    details = _details(group, plural, name)
+    found = [each.document() for each in causes]
+    return Rejected(
+        403,
+        "Forbidden",
+        f'{_title(group, plural)} "{name}" is forbidden: {message}',
+        {**details, "causes": found} if found else details,
+    )
+
+
+def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Rejected:
+    found = list(causes)
+    sentences = [f"{each.field}: {each.message}" if each.field else each.message for each in found]
+    text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    details = {"name": name, "group": kind.group, "kind": kind.kind, "causes": [each.document() for each in found]}
+    return Rejected(
+        422,
+        "Invalid",
+        f'{title} "{name}" is invalid: {text}',
+        {key: value for key, value in details.items() if value},
+    )
+
+
+def unsupported_media_type(message: str) -> Rejected:
+    return Rejected(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(message: str) -> Rejected:
+    return Rejected(406, "NotAcceptable", message)
+
+
+def method_not_allowed() -> Rejected:
+    return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def expired(message: str) -> Rejected:
+    return Rejected(410, "Expired", message)
+
+
+def gone(message: str) -> Rejected:
+    return Rejected(410, "Gone", message)
+
+
+def too_large_version(asked: int, current: int) -> Rejected:
+    return Rejected(
+        504,
+        "Timeout",
+        f"Too large resource version: {asked}, current: {current}",
+        {
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        },
+        {"Retry-After": "1"},
+    )

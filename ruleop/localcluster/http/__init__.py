@@ -1,0 +1,1 @@
+"""An HTTP/1.1 server on asyncio and llhttp: requests in, answers and streams out."""

@@ -1,0 +1,216 @@
+"""Serves a handler over HTTP/1.1, on loopback only.
+
+A connection's requests are answered one after another, in their order. The handler is called on the loop and must not
+block it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ipaddress
+import logging
+from collections import deque
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import httptools
+
+from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.localcluster.http.message import Answer, Handler
+
+MAX_BODY: Final = 16 * 1024 * 1024
+MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
+MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then it has to start anew
+
+_LOG = logging.getLogger(__name__)
+
+
+class Server:
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.connections: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, port: int = 0, host: str = "127.0.0.1") -> int:
+        """Listens, and returns the port."""
+        if not ipaddress.ip_address(host).is_loopback:
+            raise ValueError(f"{host} is not a loopback address")
+        self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port)
+        found: int = self._server.sockets[0].getsockname()[1]
+        return found
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for connection in tuple(self.connections):
+                connection.abort()
+            await self._server.wait_closed()
+            self._server = None
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.transport: asyncio.Transport
+        self.is_behind = False
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._waiting: deque[Request] = deque()
+        self._busy = False
+        self._stop: Callable[[], None] | None = None  # of the stream that is being sent
+        self._url, self._headers, self._body = b"", dict[str, str](), list[bytes]()
+        self._size = 0
+
+    # -- asyncio -------------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.server.connections.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.server.connections.discard(self)
+        self._stop_stream()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(HTTPStatus.NOT_IMPLEMENTED, "this server does not switch protocols: it has no processes")
+        except (httptools.HttpParserError, ValueError, OverflowError) as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"the request is not valid HTTP: {error}")
+
+    def pause_writing(self) -> None:
+        self.is_behind = True
+
+    def resume_writing(self) -> None:
+        self.is_behind = False
+
+    # -- the parser ----------------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._url, self._headers, self._body, self._size = b"", {}, [], 0
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if "100-continue" in self._headers.get("expect", "").lower():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > MAX_BODY:
+            raise ValueError(f"a body of more than {MAX_BODY:,} bytes")
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        path, _, query = self._url.partition(b"?")
+        request = Request(
+            self._parser.get_method().decode("ascii"),
+            unquote(path.decode("latin-1")),
+            dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {},
+            self._headers,
+            b"".join(self._body),
+        )
+        if len(self._waiting) >= MAX_WAITING:
+            raise ValueError("too many requests in advance")
+        self._waiting.append(request)
+        self._next()
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        while self._waiting and not self._busy and not self.transport.is_closing():
+            request = self._waiting.popleft()
+            self._busy = True
+            try:
+                answer = self.server.handler(request)
+            except Exception:  # noqa: BLE001 - one request must not end the server; the log has the traceback
+                _LOG.exception("the handler of %s %s failed", request.method, request.path)
+                self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug of the server: its log has the traceback")
+                return
+            self._answer(request, answer)
+
+    def _answer(self, request: Request, answer: Answer) -> None:
+        if isinstance(answer, Response):
+            close = request.headers.get("connection", "").lower() == "close"
+            self.transport.write(_head(answer, close=close) + answer.body)
+            if close:
+                self.transport.close()
+            self._done()
+        elif isinstance(answer, Stream):
+            self.transport.write(_stream_head(answer))
+            self._stop = answer.start(self)
+            if self.transport.is_closing() or not self._busy:  # it ended at once
+                self._stop_stream()
+        elif isinstance(answer, Later):
+            loop = asyncio.get_running_loop()
+            loop.call_later(answer.seconds, lambda: self._answer_later(request, answer))
+        elif isinstance(answer, Disconnect):
+            self.transport.abort()
+
+    def _answer_later(self, request: Request, answer: Later) -> None:
+        if not self.transport.is_closing():
+            self._answer(request, answer.answer())
+
+    def _done(self) -> None:
+        self._busy = False
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self.transport.write(_head(Response(status, message.encode(), "text/plain"), close=True) + message.encode())
+        self.transport.close()
+
+    # -- a stream ------------------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self.is_behind and self.transport.get_write_buffer_size() > MAX_UNSENT:
+            self.abort()
+            return
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def end(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(b"0\r\n\r\n")
+        self._stop_stream()
+        self._done()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def _stop_stream(self) -> None:
+        if self._stop is not None:
+            stop, self._stop = self._stop, None
+            stop()
+
+
+@functools.cache
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+
+
+def _head(response: Response, *, close: bool = False) -> bytes:
+    lines = [f"Content-Type: {response.content_type}", f"Content-Length: {len(response.body)}"]
+    lines += [f"{name}: {value}" for name, value in response.headers.items()]
+    if close:
+        lines.append("Connection: close")
+    return _status_line(response.status) + "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def _stream_head(stream: Stream) -> bytes:
+    return (
+        _status_line(HTTPStatus.OK)
+        + f"Content-Type: {stream.content_type}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    )

@@ -1,0 +1,122 @@
+"""Custom resources: served as soon as their CustomResourceDefinition is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.clock import now
+from ruleop.localcluster.kinds.served import Scale, Served
+from ruleop.localcluster.store.store import Resource
+from ruleop.schema.crds import crd_shape, parse_crd
+from ruleop.schema.schema_findings import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.kinds.registry import Registry
+    from ruleop.localcluster.store.store import Event, Store
+
+CRDS: Final = Resource("apiextensions.k8s.io", "customresourcedefinitions")
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def follow(store: Store, registry: Registry) -> None:
+    """Serves what the stored definitions define, now and from now on."""
+
+    def changed(event: Event) -> None:
+        resource = resource_of(event.new.obj)
+        if event.deleted:
+            registry.stop_serving(resource)
+        else:
+            registry.serve(resource, _served(event.new.obj))
+
+    for each in store.all(CRDS):
+        registry.serve(resource_of(each.obj), _served(each.obj))
+    store.listen(CRDS, changed)
+
+
+def resource_of(crd: Object) -> Resource:
+    return Resource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+
+
+def _served(document: Object) -> Iterator[Served]:
+    try:
+        crd = parse_crd(document)
+    except SchemaError:  # checked when it is written
+        return
+    storage = next((each.name for each in crd.versions if each.storage), "")
+    scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
+    for version in crd.versions:
+        info = crd.resource(version.name)
+        if info is None:
+            continue
+        yield Served(
+            kind=info.kind,
+            plural=crd.plural,
+            singular=crd.singular,
+            namespaced=crd.namespaced,
+            short_names=crd.short_names,
+            categories=crd.categories,
+            status=version.status_subresource,
+            scale=_scale(scales.get(version.name)),
+            shape=crd_shape(version.schema),
+            list_kind=crd.list_kind,
+            storage_version=storage,
+            is_custom=True,
+            schema=version.schema,
+            columns=version.printer_columns,
+        )
+
+
+def _scale(scale: Any) -> Scale | None:
+    if not isinstance(scale, dict):
+        return None
+    return Scale(
+        scale.get("specReplicasPath", "").lstrip("."),
+        scale.get("statusReplicasPath", "").lstrip("."),
+        (scale.get("labelSelectorPath") or "").lstrip("."),
+    )
+
+
+def defaulted(document: dict[str, Any]) -> dict[str, Any]:
+    """The definition with the names that the server fills in."""
+    spec = dict(document.get("spec") or {})
+    names = dict(spec.get("names") or {})
+    kind = names.get("kind")
+    if isinstance(kind, str):
+        names.setdefault("singular", kind.lower())
+        names.setdefault("listKind", f"{kind}List")
+    spec["names"] = names
+    spec.setdefault("conversion", {"strategy": "None"})
+    return {**document, "spec": spec}
+
+
+def accepted(document: dict[str, Any]) -> dict[str, Any]:
+    """The definition with the status of one whose names are accepted and that is served."""
+    spec, status = document["spec"], document.get("status") or {}
+    known = {each["type"]: each for each in status.get("conditions") or []}
+    conditions = [
+        known.get(
+            type_,
+            {"type": type_, "status": "True", "lastTransitionTime": now(), "reason": reason, "message": message},
+        )
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    extra = [each for each in status.get("conditions") or [] if each["type"] not in ("NamesAccepted", "Established")]
+    versions = list(status.get("storedVersions") or [])
+    versions += [
+        each["name"] for each in spec.get("versions") or [] if each.get("storage") and each["name"] not in versions
+    ]
+    return {
+        **document,
+        "status": {
+            **status,
+            "conditions": [*conditions, *extra],
+            "acceptedNames": spec.get("names") or {},
+            "storedVersions": versions,
+        },
+    }

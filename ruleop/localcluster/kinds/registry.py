@@ -1,0 +1,112 @@
+"""The resources that are served: those of the built-in kinds, and those of the CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.localcluster.kinds.builtin import STRATEGIES
+from ruleop.localcluster.kinds.served import PLAIN, VERBS, Scale, Served
+from ruleop.schema.table import builtin_kinds, builtin_resource, builtin_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.localcluster.store.store import Resource
+
+GROUP_VERSIONS: Final = (
+    ("", "v1"),
+    ("apps", "v1"),
+    ("events.k8s.io", "v1"),
+    ("authentication.k8s.io", "v1"),
+    ("authorization.k8s.io", "v1"),
+    ("autoscaling", "v2"),
+    ("batch", "v1"),
+    ("networking.k8s.io", "v1"),
+    ("policy", "v1"),
+    ("rbac.authorization.k8s.io", "v1"),
+    ("storage.k8s.io", "v1"),
+    ("admissionregistration.k8s.io", "v1"),
+    ("apiextensions.k8s.io", "v1"),
+    ("scheduling.k8s.io", "v1"),
+    ("coordination.k8s.io", "v1"),
+    ("discovery.k8s.io", "v1"),
+)
+"""In the order in which discovery names them."""
+
+REVIEWS: Final = frozenset(
+    {
+        "TokenReview",
+        "SelfSubjectReview",
+        "SubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+    }
+)
+"""Kinds that are asked, not stored."""
+
+_NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
+_SCALES: Final = {
+    ("apps", "Deployment"): Scale(),
+    ("apps", "ReplicaSet"): Scale(),
+    ("apps", "StatefulSet"): Scale(),
+}
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Served] = {}
+        self._custom: dict[Resource, tuple[Served, ...]] = {}
+        for served in _builtin():
+            self._by_path[served.kind.group, served.kind.version, served.plural] = served
+
+    def get(self, group: str, version: str, plural: str) -> Served | None:
+        return self._by_path.get((group, version, plural))
+
+    def of(self, resource: Resource) -> Served | None:
+        """The resource in the version in which its objects are stored."""
+        found = [each for each in self.all() if each.resource == resource]
+        return next((each for each in found if each.kind.version == each.storage_version), found[0] if found else None)
+
+    def all(self) -> Iterator[Served]:
+        return iter(tuple(self._by_path.values()))
+
+    def group_versions(self) -> list[tuple[str, str]]:
+        """The served group versions, the built-in ones first."""
+        custom = {(each.kind.group, each.kind.version): None for versions in self._custom.values() for each in versions}
+        return [*GROUP_VERSIONS, *(each for each in custom if each not in GROUP_VERSIONS)]
+
+    def in_group_version(self, group: str, version: str) -> list[Served]:
+        return [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
+
+    def serve(self, resource: Resource, versions: Iterable[Served]) -> None:
+        """Serves the versions of a custom resource, instead of those that were served so far."""
+        self.stop_serving(resource)
+        self._custom[resource] = tuple(versions)
+        for each in self._custom[resource]:
+            self._by_path[each.kind.group, each.kind.version, each.plural] = each
+
+    def stop_serving(self, resource: Resource) -> None:
+        for each in self._custom.pop(resource, ()):
+            del self._by_path[each.kind.group, each.kind.version, each.plural]
+
+
+def _builtin() -> Iterator[Served]:
+    for kind in builtin_kinds():
+        info, shape = builtin_resource(kind), builtin_shape(kind)
+        if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED or info is None:
+            continue
+        assert shape is not None
+        yield Served(
+            kind=kind,
+            plural=info.plural,
+            singular=kind.kind.lower(),
+            namespaced=info.namespaced,
+            status=info.status_subresource,
+            scale=_SCALES.get((kind.group, kind.kind)),
+            verbs=("create",) if kind.kind in REVIEWS else VERBS,
+            shape=shape,
+            strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
+            list_kind=f"{kind.kind}List",
+            storage_version=kind.version,
+        )

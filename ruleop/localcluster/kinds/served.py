@@ -1,0 +1,83 @@
+"""How one version of a resource is served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.store.store import Resource
+from ruleop.schema.shape import UNKNOWN, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ruleop.kinds import Kind, Object
+    from ruleop.localcluster.errors import Cause
+    from ruleop.schema.crds import PrinterColumn
+    from ruleop.schema.openapi import Schema
+
+VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a kind keeps what its scale subresource shows."""
+
+    replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    selector: str = "status.selector"
+
+
+def _same(obj: dict[str, Any]) -> dict[str, Any]:
+    return obj
+
+
+def _accept(_new: Object, _old: Object | None) -> list[Cause]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What the server does to the objects of a kind beyond what it does to all."""
+
+    default: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object with the server's defaults
+    create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
+    update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
+    validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
+    has_generation: bool = False
+    grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
+    finalizers: tuple[str, ...] = ()  # that the server adds at creation
+    unconditional_update: bool = True  # an update need not name the resourceVersion
+
+
+PLAIN: Final = Strategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    kind: Kind
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    status: bool = False  # the subresource
+    scale: Scale | None = None
+    verbs: tuple[str, ...] = VERBS
+    shape: Shape = UNKNOWN
+    strategy: Strategy = PLAIN
+    list_kind: str = ""
+    storage_version: str = ""
+    # of custom resources
+    is_custom: bool = False
+    schema: Schema = field(default_factory=dict)
+    columns: tuple[PrinterColumn, ...] = ()
+    selectable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def resource(self) -> Resource:
+        return Resource(self.kind.group, self.plural)
+
+    @property
+    def title(self) -> str:
+        return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural

@@ -1,0 +1,214 @@
+"""The objects of all resources, with one counter of versions, as etcd has one.
+
+Everything happens in one thread, so a write and the events that it causes are one step: listeners are called before the
+write returns, and see the versions in order. Objects are frozen; a write stores a new one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ruleop.kinds import Object
+
+KEPT_EVENTS: Final = 20_000
+"""Events of one resource that a watch can still be resumed from."""
+
+_FIRST_FIELDS: Final = ("kind", "apiVersion", "metadata")
+
+
+class Name(NamedTuple):
+    """The place of an object within its resource."""
+
+    namespace: str
+    name: str
+
+
+class Resource(NamedTuple):
+    """What is stored together: the versions of a kind show the same objects."""
+
+    group: str
+    plural: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One version of an object, and its JSON."""
+
+    obj: Object
+    version: int
+    data: bytes
+
+    @property
+    def name(self) -> Name:
+        metadata = self.obj["metadata"]
+        return Name(metadata.get("namespace", ""), metadata["name"])
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.obj["metadata"]["uid"]
+        return uid
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One write: `old` is None for a creation, `new` has the last version of an object that is gone if `deleted`."""
+
+    version: int
+    old: Stored | None
+    new: Stored
+    deleted: bool = False
+
+
+class TooOldError(Exception):
+    """The events after this version are no longer known."""
+
+
+@dataclass(slots=True)
+class _Table:
+    objects: dict[Name, Stored] = field(default_factory=dict)
+    names: list[Name] = field(default_factory=list)  # sorted
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    known_since: int = 0  # the events after this version are in `events`
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+
+
+class Store:
+    def __init__(self, version: int = 1) -> None:
+        self.version = version
+        self._tables: dict[Resource, _Table] = {}
+        self._listeners: list[Callable[[Resource, Event], None]] = []
+
+    def resources(self) -> Iterator[Resource]:
+        return (resource for resource, table in self._tables.items() if table.objects)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def get(self, resource: Resource, name: Name) -> Stored | None:
+        table = self._tables.get(resource)
+        return table.objects.get(name) if table is not None else None
+
+    def all(self, resource: Resource, namespace: str = "", after: Name | None = None) -> Iterator[Stored]:
+        """The objects in the order of their names, of all namespaces if none is given."""
+        table = self._tables.get(resource)
+        if table is None:
+            return
+        names = table.names
+        start = bisect_left(names, Name(namespace, "")) if namespace else 0
+        if after is not None:
+            start = max(start, bisect_left(names, Name(after.namespace, after.name + "\0")))
+        for name in islice(names, start, None):
+            if namespace and name.namespace != namespace:
+                return
+            yield table.objects[name]
+
+    def at(self, resource: Resource, version: int, namespace: str, after: Name) -> list[Stored]:
+        """The objects after a name as they were at a version, for the next page of a list. Raises TooOldError."""
+        found = {each.name: each for each in self.all(resource, namespace, after)}
+        for event in reversed(list(self.since(resource, version))):
+            name = event.new.name
+            if (namespace and name.namespace != namespace) or name <= after:
+                continue
+            if event.old is None:
+                found.pop(name, None)
+            else:
+                found[name] = event.old
+        return [found[name] for name in sorted(found)]
+
+    def since(self, resource: Resource, version: int) -> list[Event]:
+        """The events after a version. Raises TooOldError."""
+        table = self._table(resource)
+        if version < table.known_since:
+            raise TooOldError
+        found: list[Event] = []
+        for event in reversed(table.events):
+            if event.version <= version:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+    def known_since(self, resource: Resource) -> int:
+        return self._table(resource).known_since
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def put(self, resource: Resource, obj: Object) -> Stored:
+        """Stores a new object, or a new version of one."""
+        table = self._table(resource)
+        self.version += 1
+        new = stored(obj, self.version)
+        name = new.name
+        old = table.objects.get(name)
+        if old is None:
+            insort(table.names, name)
+        table.objects[name] = new
+        self._publish(resource, table, Event(self.version, old, new))
+        return new
+
+    def delete(self, resource: Resource, name: Name) -> Stored:
+        """Removes an object. Returns its last version, whose resourceVersion is that of the deletion."""
+        table = self._table(resource)
+        old = table.objects.pop(name)
+        del table.names[bisect_left(table.names, name)]
+        self.version += 1
+        last = stored(old.obj, self.version)
+        self._publish(resource, table, Event(self.version, old, last, deleted=True))
+        return last
+
+    def compact(self) -> None:
+        """Forgets all events: watches that resume from an earlier version are told that it is too old."""
+        for table in self._tables.values():
+            table.events.clear()
+            table.known_since = self.version
+
+    def load(self, resource: Resource, obj: Object) -> None:
+        """Adds an object of an earlier run as it is."""
+        table = self._table(resource)
+        found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        table.objects[found.name] = found
+        insort(table.names, found.name)
+        table.known_since = self.version
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def listen(self, resource: Resource, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls the listener with each event of the resource from now on. Returns a function that ends this."""
+        listeners = self._table(resource).listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    def listen_to_all(self, listener: Callable[[Resource, Event], None]) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _publish(self, resource: Resource, table: _Table, event: Event) -> None:
+        if len(table.events) == KEPT_EVENTS:
+            table.known_since = table.events[0].version
+        table.events.append(event)
+        for listener in tuple(table.listeners):
+            listener(event)
+        for each in tuple(self._listeners):
+            each(resource, event)
+
+    def _table(self, resource: Resource) -> _Table:
+        table = self._tables.get(resource)
+        if table is None:
+            table = self._tables[resource] = _Table(known_since=0)
+        return table
+
+
+def stored(obj: Object, version: int) -> Stored:
+    """The object with this resourceVersion."""
+    metadata = {**obj["metadata"], "resourceVersion": str(version)}
+    fields: dict[str, Any] = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": metadata}
+    fields.update((name, value) for name, value in obj.items() if name not in _FIRST_FIELDS)
+    return Stored(fields, version, orjson.dumps(fields))
