@@ -9,6 +9,7 @@ refuses with a conflict, ours has the same causes.
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import os
@@ -21,15 +22,18 @@ from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.objects.apply import ApplyConflictError, apply, keep_unchanged, track_update
+from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.merge import same
 from ruleop.schema.crds import parse_crd
-from ruleop.schema.table import builtin_shape
+from ruleop.schema.builtin_types import typed_shape
 from tests.cluster import everything, objects
 from tests.cluster.server import APPLY, MERGE, Client, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from random import Random
 
     from tests.cluster.objects import Subject
 
@@ -50,13 +54,21 @@ ALLOCATED = frozenset(
     {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
 )
 TYPE_DEPENDENT = ("f:externalTrafficPolicy", "f:allocateLoadBalancerNodePorts")
+# By what items are merged, in either way.
+KEYS = ("name", "containerPort", "port", "protocol", "uid", "mountPath", "devicePath", "ip", "topologyKey", "key", "host")
+MEDIA = {
+    "merge": MERGE,
+    "put": MERGE,
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
 OF_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
 class Step:
-    verb: str  # apply, put, merge
+    verb: str  # apply, put, merge, strategic, json
     manager: str
     force: bool
     body: JSON
@@ -65,14 +77,83 @@ class Step:
 @st.composite
 def stories(draw: Any, subject: Subject) -> list[Step]:
     managers = st.sampled_from(["kubectl", "one", "two"])
-    verbs = st.sampled_from(["apply", "apply", "apply", "put", "merge"])
+    others = ["json"] if subject is objects.EVERYTHING else ["json", "strategic", "strategic"]
+    verbs = st.sampled_from(["apply", "apply", "apply", "put", "merge", *others])
     first = Step(draw(st.sampled_from(["apply", "put"])), draw(managers), False, draw(subject.whole))
     steps = [first]
     for _ in range(draw(st.integers(2, 8))):
         verb = draw(verbs)
         body = draw(subject.whole) if verb == "put" else draw(st.one_of(subject.whole, subject.share))
+        if verb == "json":
+            body = draw(st.randoms(use_true_random=False))
+        elif verb in ("merge", "strategic"):
+            body = with_nulls(body, draw(st.randoms(use_true_random=False)), directives=verb == "strategic")
         steps.append(Step(verb, draw(managers), draw(st.booleans()), body))
     return steps
+
+
+def with_nulls(patch: JSON, chance: Random, *, directives: bool, level: int = 0) -> JSON:
+    """A patch that removes some of what it would set, and has directives of a strategic merge patch."""
+    if isinstance(patch, list):
+        items = [with_nulls(item, chance, directives=directives, level=level + 1) for item in patch]
+        keyed = directives and items and all(isinstance(item, dict) for item in items)
+        if keyed and chance.random() < 0.15:
+            items[0] = {**{name: items[0][name] for name in KEYS if name in items[0]}, "$patch": "delete"}
+        if keyed and chance.random() < 0.05:
+            items.append({"$patch": "replace"})
+        return items
+    if not isinstance(patch, dict):
+        return patch
+    found = {}
+    for name, value in patch.items():
+        if level and chance.random() < 0.08 and name not in KEYS:
+            found[name] = None
+            continue
+        found[name] = with_nulls(value, chance, directives=directives, level=level + 1)
+        if directives and isinstance(value, list) and chance.random() < 0.2:
+            found["$setElementOrder/" + name] = [
+                {key: item[key] for key in KEYS if key in item} if isinstance(item, dict) else item
+                for item in (value if chance.random() < 0.5 else value[::-1])
+            ]
+        if directives and name == "finalizers" and chance.random() < 0.3:
+            found["$deleteFromPrimitiveList/finalizers"], found[name] = value[:1], value[1:]
+            found.pop("$setElementOrder/finalizers", None)
+    if directives and level > 1 and chance.random() < 0.03:
+        found["$patch"] = chance.choice(["replace", "delete", "bogus"])
+    if directives and level > 1 and chance.random() < 0.05:
+        found["$retainKeys"] = [name for name in found if chance.random() < 0.9]
+    return found
+
+
+def operations(live: JSON, chance: Random) -> list[JSON]:
+    """A JSON patch for an object, which may fail."""
+    paths = list(paths_of(plain(live))) or [("/metadata/labels", {"a": "x"})]
+    made = []
+    for _ in range(chance.randint(1, 4)):
+        path, value = chance.choice(paths)
+        match chance.choice(["add", "remove", "replace", "test", "move", "copy", "end"]):
+            case "test":
+                made.append({"op": "test", "path": path, "value": chance.choice([value, value, "other", None])})
+            case "remove":
+                made.append({"op": "remove", "path": chance.choice([path, path, path + "x"])})
+            case "move" | "copy" as verb:
+                made.append({"op": verb, "from": path, "path": chance.choice(paths)[0] + chance.choice(["", "", "/0", "/-"])})
+            case "end":
+                made.append({"op": "add", "path": path + chance.choice(["/-", "/0", "/x", "/-1", "/99"]), "value": value})
+            case verb:
+                made.append({"op": verb, "path": path, "value": chance.choice([value, chance.choice(paths)[1]])})
+    return made
+
+
+def paths_of(value: JSON, path: str = "") -> Iterator[tuple[str, JSON]]:
+    members = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    for name, member in members:
+        if name in ("apiVersion", "kind", "name", "namespace", "uid", "ownerReferences") and path.count("/") < 2:
+            continue
+        below = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
+        if path:
+            yield below, member
+        yield from paths_of(member, below)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +168,7 @@ def tracking_of(subject: Subject) -> Tracking:
     if subject is objects.EVERYTHING:
         shape = parse_crd(everything.CRD).shape(everything.VERSION)
     else:
-        shape = builtin_shape(kind)
+        shape = typed_shape(kind)
     assert shape is not None
     ignored = ignored_fields(kind.group, kind.kind, has_status=subject is not objects.EVERYTHING and kind.kind != "ConfigMap")
     return Tracking(subject.api_version, shape, ignored=ignored)
@@ -123,22 +204,66 @@ class Story:
         return f"{self.subject.path}/{self.name}?" + "&".join(f"{name}={value}" for name, value in query.items())
 
     def take(self, step: Step) -> None:
-        body = self.subject.named(step.body, self.name)
-        stored = self.stored(step, body) if step.verb == "apply" else None
+        if step.verb == "json":
+            if self.live is None:
+                return
+            body = operations(self.live, step.body)
+            note(json.dumps(body))
+        else:
+            body = self.subject.named(step.body, self.name)
+        ours = self.made(step, body)
+        stored = None if ours is None or isinstance(ours, Exception) else self.stored(ours)
         try:
             answer = self.send(step, body)
         except RefusedError as error:
             note(f"refused: {error}")
-            if error.code == 409:
-                self.check_conflict(step, body, error)
+            self.check_refusal(step, ours, error)
+            return
+        except http.client.RemoteDisconnected:  # a directive in a place where the server does not expect it, and it panics
+            assert step.verb == "strategic"
             return
         self.writes += 1
-        if step.verb == "apply":
+        if ours is not None:
+            assert not isinstance(ours, Exception), ours
             assert not isinstance(stored, Exception), stored
+            assert_same(plain(self.as_sent(stored, step, body)), plain(self.as_sent(answer, step, body)))
+        if step.verb == "apply":
             self.check_applied(step, body, stored, answer)
         else:
             self.check_tracked(step, body, answer)
         self.live = answer
+
+    def made(self, step: Step, body: JSON) -> JSON:
+        """What ours makes of a request, or an error; None for a whole object."""
+        try:
+            match step.verb:
+                case "apply":
+                    return apply(
+                        self.live, body, self.tracking, manager=step.manager, force=step.force, now="2026-01-01T00:00:00Z"
+                    )
+                case _ if self.live is None:
+                    return None
+                case "merge":
+                    return merge_patch(self.live, body)
+                case "strategic":
+                    return strategic_merge_patch(self.live, body, self.tracking.shape)
+                case "json":
+                    return json_patch(self.live, body)
+        except (ApplyConflictError, Rejected) as error:
+            return error
+
+    def check_refusal(self, step: Step, ours: JSON, error: RefusedError) -> None:
+        if step.verb == "apply" and error.code == 409:
+            assert isinstance(ours, ApplyConflictError)
+            assert frozenset(conflict.field for conflict in ours.conflicts) == error.causes
+            assert sorted(str(ours).split("\n")) == sorted(error.message.split("\n"))
+        elif isinstance(ours, Rejected):
+            # Of several mistakes in a strategic merge patch, the server names any.
+            assert ours.code == error.code or step.verb == "strategic"
+            assert same_mistake(ours.message, error.message)
+        else:  # the object is made, and invalid
+            assert error.code in (400, 422), error
+            assert error.message != "the server rejected our request due to an error in our request", ours
 
     def send(self, step: Step, body: JSON) -> JSON:
         query = {"fieldManager": step.manager}
@@ -149,7 +274,7 @@ class Story:
         if step.verb == "put":
             body["metadata"]["resourceVersion"] = self.live["metadata"]["resourceVersion"]
             return self.server.send("PUT", self.path(**query), body)
-        return self.server.send("PATCH", self.path(**query), body, MERGE)
+        return self.server.send("PATCH", self.path(**query), body, MEDIA[step.verb])
 
     def now(self, answer: JSON) -> str:
         times: list[str] = [entry.get("time", "") for entry in managed(answer) or ()]
@@ -157,7 +282,6 @@ class Story:
 
     def check_applied(self, step: Step, body: JSON, stored: JSON, answer: JSON) -> None:
         ours = apply(self.live, body, self.tracking, manager=step.manager, force=step.force, now=self.now(answer))
-        assert_same(plain(self.as_sent(stored, step, body)), plain(self.as_sent(answer, step, body)))
         result = {**stored, "metadata": {**stored["metadata"], "managedFields": managed(ours)}}
         if self.live is not None:
             result = keep_unchanged(without_counts(self.live), without_counts(result))
@@ -167,18 +291,17 @@ class Story:
             # The server stores an empty map in the metadata of a custom resource, drops it when it is read, and writes the next time.
             assert unchanged == same(without_counts(self.live), result) or self.subject is objects.EVERYTHING
 
-    def stored(self, step: Step, body: JSON) -> JSON:
-        """What the server makes of the object that ours applies, or an error."""
+    def stored(self, obj: JSON) -> JSON:
+        """What the server makes of an object that it is sent as a whole, or an error."""
+        metadata = plain(obj)["metadata"] if "metadata" in obj else {}
         try:
-            obj = apply(self.live, body, self.tracking, manager=step.manager, force=step.force, now="2026-01-01T00:00:00Z")
-            metadata = plain(obj)["metadata"]
             if self.live is None:
                 new = {**obj, "metadata": {**metadata, "name": f"{self.name}-stored"}}
                 answer = self.server.send("POST", f"{self.subject.path}?dryRun=All", new)
                 return {**answer, "metadata": {**answer["metadata"], "name": self.name}}
             metadata["resourceVersion"] = self.live["metadata"]["resourceVersion"]
             return self.server.send("PUT", self.path(dryRun="All"), {**obj, "metadata": metadata})
-        except (RefusedError, ApplyConflictError) as error:
+        except RefusedError as error:
             return error
 
     def as_sent(self, obj: JSON, step: Step, body: JSON) -> JSON:
@@ -186,7 +309,8 @@ class Story:
         if self.subject.kind != "Service":
             return obj
         live = {} if self.live is None or step.verb == "put" else self.live["spec"]
-        sent = {**live, **(body.get("spec") or {})}
+        sent = live if step.verb == "json" else {**live, **(body.get("spec") or {})}
+        sent = {name: value for name, value in sent.items() if value is not None}
         spec = {name: value for name, value in obj["spec"].items() if name in sent or name not in ALLOCATED}
         allocated = {port.get("nodePort") for port in sent.get("ports") or ()}
         if "ports" in spec:
@@ -202,11 +326,19 @@ class Story:
         ours = track_update(self.live, new, self.tracking, manager=step.manager, now=self.now(answer))
         assert_same(managed(ours), managed(answer))
 
-    def check_conflict(self, step: Step, body: JSON, error: RefusedError) -> None:
-        with pytest.raises(ApplyConflictError) as caught:
-            apply(self.live, body, self.tracking, manager=step.manager, now="2026-01-01T00:00:00Z")
-        assert frozenset(conflict.field for conflict in caught.value.conflicts) == error.causes
-        assert sorted(str(caught.value).split("\n")) == sorted(error.message.split("\n"))
+
+MISTAKES = (
+    "the server rejected our request",
+    "unknown patch type",
+    "invalid patch format of retainKeys",
+    "no elements in any of the given slices",
+    "The order in patch list",
+    "list element types are not identical",
+)
+
+
+def same_mistake(ours: str, real: str) -> bool:
+    return ours == real or (ours.startswith(MISTAKES) and real.startswith(MISTAKES))
 
 
 def without_counts(obj: JSON) -> JSON:
@@ -241,7 +373,7 @@ def test_each_write_has_the_same_result(with_everything: Client, subject: Subjec
         story = Story(with_everything, subject, tracking, f"story-{next(NUMBERS)}")
         try:
             for step in steps:
-                note(f"{step.verb} by {step.manager}{' forced' if step.force else ''}: {json.dumps(step.body)}")
+                note(f"{step.verb} by {step.manager}{' forced' if step.force else ''}: {json.dumps(step.body, default=str)}")
                 story.take(step)
         finally:
             writes += story.writes

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from ruleop.schema.shape import Shape
 
 _MISSING: Final = object()
-# Defaults of required fields are not part of a shape.
-_REQUIRED_STRUCTS: Final = frozenset(
-    {"jobTemplate", "names", "pool", "priorityLevelConfiguration", "scaleTargetRef", "source", "spec", "template"}
-)
-_REQUIRED_LISTS: Final = frozenset({"containers", "drivers", "validationActions"})
 _ADDED, _REMOVED, _MODIFIED = 1, 2, 4
 
 
@@ -100,7 +95,7 @@ def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
 
 def zero_object(shape: Shape) -> Object:
     """The fields that an object of a built-in kind has even when it is empty, because their Go types cannot be absent.
-    They are the default `{}` of the server's documents. A custom resource has none."""
+    A custom resource has none. The shape is that of `ruleop.schema.builtin_types`."""
     if "metadata" not in shape.defaults:
         return {}
     return _zero(shape)
@@ -109,10 +104,11 @@ def zero_object(shape: Shape) -> Object:
 def _zero(shape: Shape) -> dict[str, JSON]:
     found: dict[str, JSON] = {}
     for name, inner in shape.fields.items():
-        is_struct = shape.defaults.get(name) == {} or name in _REQUIRED_STRUCTS
-        if is_struct and inner.type == "object" and inner.values is None:
+        required = name in shape.required
+        if inner.type == "object" and inner.values is None and (required or shape.defaults.get(name) == {}):
+            # Some are pointers, and null instead of empty; their maps are atomic, so that this is the same.
             found[name] = _zero(inner)
-        elif name in _REQUIRED_LISTS and inner.type == "list":
+        elif inner.type == "list" and required:
             found[name] = None
     return found
 
