@@ -15,24 +15,28 @@ import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.objects.apply import ApplyConflictError, apply, keep_unchanged, track_update
 from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.objects.apply import ApplyConflictError, apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.config_checks import check_config
+from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
+from ruleop.localcluster.objects.selectors import field_selector, label_selector
 from ruleop.merge import same
-from ruleop.schema.crds import parse_crd
 from ruleop.schema.builtin_types import typed_shape
+from ruleop.schema.crds import parse_crd
 from tests.cluster import everything, objects
 from tests.cluster.server import APPLY, MERGE, Client, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from tests.cluster.objects import Subject
@@ -50,12 +54,22 @@ STORIES = settings(
 )
 SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.EVERYTHING]
 # Set when the object is stored, after its fields are tracked.
-ALLOCATED = frozenset(
-    {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
-)
+ALLOCATED = frozenset({"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"})
 TYPE_DEPENDENT = ("f:externalTrafficPolicy", "f:allocateLoadBalancerNodePorts")
 # By what items are merged, in either way.
-KEYS = ("name", "containerPort", "port", "protocol", "uid", "mountPath", "devicePath", "ip", "topologyKey", "key", "host")
+KEYS = (
+    "name",
+    "containerPort",
+    "port",
+    "protocol",
+    "uid",
+    "mountPath",
+    "devicePath",
+    "ip",
+    "topologyKey",
+    "key",
+    "host",
+)
 MEDIA = {
     "merge": MERGE,
     "put": MERGE,
@@ -137,9 +151,13 @@ def operations(live: JSON, chance: Random) -> list[JSON]:
             case "remove":
                 made.append({"op": "remove", "path": chance.choice([path, path, path + "x"])})
             case "move" | "copy" as verb:
-                made.append({"op": verb, "from": path, "path": chance.choice(paths)[0] + chance.choice(["", "", "/0", "/-"])})
+                made.append(
+                    {"op": verb, "from": path, "path": chance.choice(paths)[0] + chance.choice(["", "", "/0", "/-"])}
+                )
             case "end":
-                made.append({"op": "add", "path": path + chance.choice(["/-", "/0", "/x", "/-1", "/99"]), "value": value})
+                made.append(
+                    {"op": "add", "path": path + chance.choice(["/-", "/0", "/x", "/-1", "/99"]), "value": value}
+                )
             case verb:
                 made.append({"op": verb, "path": path, "value": chance.choice([value, chance.choice(paths)[1]])})
     return made
@@ -170,7 +188,9 @@ def tracking_of(subject: Subject) -> Tracking:
     else:
         shape = typed_shape(kind)
     assert shape is not None
-    ignored = ignored_fields(kind.group, kind.kind, has_status=subject is not objects.EVERYTHING and kind.kind != "ConfigMap")
+    ignored = ignored_fields(
+        kind.group, kind.kind, has_status=subject is not objects.EVERYTHING and kind.kind != "ConfigMap"
+    )
     return Tracking(subject.api_version, shape, ignored=ignored)
 
 
@@ -219,7 +239,9 @@ class Story:
             note(f"refused: {error}")
             self.check_refusal(step, ours, error)
             return
-        except http.client.RemoteDisconnected:  # a directive in a place where the server does not expect it, and it panics
+        except (
+            http.client.RemoteDisconnected
+        ):  # a directive in a place where the server does not expect it, and it panics
             assert step.verb == "strategic"
             return
         self.writes += 1
@@ -239,7 +261,12 @@ class Story:
             match step.verb:
                 case "apply":
                     return apply(
-                        self.live, body, self.tracking, manager=step.manager, force=step.force, now="2026-01-01T00:00:00Z"
+                        self.live,
+                        body,
+                        self.tracking,
+                        manager=step.manager,
+                        force=step.force,
+                        now="2026-01-01T00:00:00Z",
                     )
                 case _ if self.live is None:
                     return None
@@ -373,7 +400,9 @@ def test_each_write_has_the_same_result(with_everything: Client, subject: Subjec
         story = Story(with_everything, subject, tracking, f"story-{next(NUMBERS)}")
         try:
             for step in steps:
-                note(f"{step.verb} by {step.manager}{' forced' if step.force else ''}: {json.dumps(step.body, default=str)}")
+                note(
+                    f"{step.verb} by {step.manager}{' forced' if step.force else ''}: {json.dumps(step.body, default=str)}"
+                )
                 story.take(step)
         finally:
             writes += story.writes
@@ -382,3 +411,205 @@ def test_each_write_has_the_same_result(with_everything: Client, subject: Subjec
 
     run()
     assert writes > STORIES.max_examples * 2
+
+
+# Requests that are refused
+
+
+DEPLOYMENTS, CONFIG_MAPS = objects.DEPLOYMENT.path, objects.CONFIG_MAP.path
+POD = "spec.template.spec"
+APP = f"{POD}.containers.0"
+MISFITS: list[tuple[str, JSON]] = [
+    ("spec.replicas", "x"),
+    ("spec.replicas", 1.5),
+    ("spec.replicas", True),
+    ("spec.replicas", []),
+    ("spec.replicas", 2**40),
+    ("spec", 1),
+    ("spec", []),
+    ("metadata.labels", {"a": 1}),
+    ("metadata.labels", "x"),
+    ("metadata.finalizers", [1]),
+    ("metadata.ownerReferences", {"a": 1}),
+    ("metadata.creationTimestamp", "x"),
+    ("metadata.creationTimestamp", 1),
+    ("spec.paused", "true"),
+    ("spec.selector", "x"),
+    ("spec.strategy", {"rollingUpdate": {"maxSurge": {}}}),
+    ("spec.template.metadata.annotations", {"a": True}),
+    (f"{POD}.containers", {}),
+    (f"{POD}.containers", ["x"]),
+    (f"{APP}.name", 1),
+    (f"{APP}.command", "x"),
+    (f"{APP}.command", [1]),
+    (f"{APP}.ports", [{"containerPort": "80"}]),
+    (f"{APP}.livenessProbe", {"httpGet": {"port": 1.5}}),
+    (f"{APP}.resources", {"limits": {"cpu": "x"}}),
+    (f"{APP}.resources", {"limits": {"cpu": []}}),
+    (f"{APP}.foo", 1),
+    ("spec.Replicas", 1),
+    ("metadata.foo", 1),
+    ("foo", {"a": 1}),
+]
+UNAPPLICABLE: list[tuple[str, JSON]] = [
+    ("spec.replicas", "x"),
+    ("spec.paused", "x"),
+    ("spec", 1),
+    ("metadata.labels", {"a": 1}),
+    ("metadata.finalizers", ["example.com/a", "example.com/a"]),
+    ("metadata.finalizers", [{}]),
+    ("metadata.finalizers", [None]),
+    (f"{POD}.containers", {}),
+    (f"{POD}.containers", [1]),
+    (f"{POD}.containers", [None]),
+    (f"{APP}.name", 1),
+    (f"{APP}.foo", 1),
+    (f"{APP}.command", [1]),
+    (f"{APP}.ports", [{"containerPort": 80}, {"containerPort": 80}]),
+    (f"{APP}.ports", [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80}]),
+    (f"{APP}.env", [{"name": "a"}, {"name": "a"}]),
+]
+
+
+def misfit(path: str, value: JSON) -> JSON:
+    found: JSON = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "misfit"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "app", "image": "app"}]},
+            },
+        },
+    }
+    *parents, last = path.split(".")
+    target = found
+    for name in parents:
+        target = target[int(name)] if name.isdecimal() else target.setdefault(name, {})
+    target[last] = value
+    return found
+
+
+@pytest.mark.parametrize(("path", "value"), MISFITS, ids=str)
+def test_what_cannot_be_decoded_is_refused_in_the_same_words(server: Client, path: str, value: JSON) -> None:
+    body = misfit(path, value)
+    with pytest.raises(RefusedError) as refused:
+        server.send("POST", f"{DEPLOYMENTS}?dryRun=All&fieldValidation=Strict", body)
+    kind = Kind("apps", "v1", "Deployment")
+    shape = typed_shape(kind)
+    assert shape is not None
+    try:
+        decoded = decode(body, shape)
+        problem = strict_problem([unknown_field(name) for name in decoded.unknown])
+    except DecodingError as error:
+        problem = str(error)
+    ours = in_body(kind, problem)
+    assert (ours.code, ours.message) == (refused.value.code, refused.value.message)
+
+
+@pytest.mark.parametrize(("path", "value"), UNAPPLICABLE, ids=str)
+def test_what_cannot_be_applied_is_refused_in_the_same_words(server: Client, path: str, value: JSON) -> None:
+    body = misfit(path, value)
+    with pytest.raises(RefusedError) as refused:
+        server.send("PATCH", f"{DEPLOYMENTS}/misfit?dryRun=All&fieldManager=x&force=true", body, APPLY)
+    kind = Kind("apps", "v1", "Deployment")
+    shape = typed_shape(kind)
+    assert shape is not None
+    with pytest.raises(Rejected) as ours:
+        check_config(body, shape, kind)
+    assert (ours.value.code, ours.value.message) == (refused.value.code, refused.value.message)
+
+
+LABEL_SELECTORS = [
+    *(
+        "a=b",
+        "a==b",
+        "a!=b",
+        "a",
+        "!a",
+        "! a",
+        "a,b",
+        "a=",
+        "a in (b)",
+        "a in ()",
+        "a in (,b)",
+        "a in (b,)",
+        "a in (b,,c)",
+    ),
+    *("a notin (x, y)", "in", "in in (in)", "a=in", "a>1", "a<1,b>2", "", " ", "example.com/a=b"),
+    *(
+        "a in (b",
+        "a in b",
+        "a in (b c)",
+        "a in (=",
+        "a in (b=",
+        "!a=b",
+        "!",
+        "!=a",
+        "a,,b",
+        ",a",
+        "a=b,",
+        "a>x",
+        "a gt 1",
+        "a=b c",
+    ),
+    *("/a=b", "a/b/c=d", "A.b_c/x", "a=$%", "a in (x,$)", "-a", "a b", "()", "=b", "a=(", "a" * 70, "a=" + "b" * 70),
+]
+ANY, POD_KIND = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Pod")
+FIELD_SELECTORS = [
+    *(
+        (CONFIG_MAPS, ANY, f"metadata.name{text}")
+        for text in ("=p", "==p", "!=p", "", "=", "=a\\,b", "=a=b", "=a\\x", "=a\\")
+    ),
+    *(
+        (CONFIG_MAPS, ANY, text)
+        for text in ("", ",", "foo=bar", "data.a=1", "metadata.labels=x", "metadata.namespace=x")
+    ),
+    ("/api/v1/pods", POD_KIND, "spec.nodeName=a,status.phase!=Running"),
+    ("/api/v1/pods", POD_KIND, "foo=a"),
+    (
+        "/api/v1/pods",
+        POD_KIND,
+        "status.podIPs=1,spec.hostNetwork=true,spec.serviceAccountName=x,status.nominatedNodeName=x",
+    ),
+    ("/api/v1/events", Kind("", "v1", "Event"), "involvedObject.name=a,involvedObject.uid=x,reason=b,type=c,source=d"),
+    ("/api/v1/events", Kind("", "v1", "Event"), "regarding.name=a"),
+    ("/apis/events.k8s.io/v1/events", Kind("events.k8s.io", "v1", "Event"), "regarding.name=x,reportingController=y"),
+    ("/api/v1/nodes", Kind("", "v1", "Node"), "spec.unschedulable=true"),
+    ("/api/v1/namespaces", Kind("", "v1", "Namespace"), "status.phase=Active"),
+    ("/api/v1/secrets", Kind("", "v1", "Secret"), "type=Opaque"),
+    ("/api/v1/services", Kind("", "v1", "Service"), "spec.clusterIP=None,spec.type=ClusterIP"),
+    ("/api/v1/replicationcontrollers", Kind("", "v1", "ReplicationController"), "status.replicas=1"),
+    ("/apis/apps/v1/replicasets", Kind("apps", "v1", "ReplicaSet"), "status.replicas=1"),
+    ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "status.successful=1"),
+    ("/apis/batch/v1/jobs", Kind("batch", "v1", "Job"), "foo=1"),
+]
+
+
+@pytest.mark.parametrize("text", LABEL_SELECTORS)
+def test_label_selectors_are_read_in_the_same_way(server: Client, text: str) -> None:
+    assert answer_to(label_selector, text) == refusal_of(server, f"{CONFIG_MAPS}?labelSelector={quote(text)}")
+
+
+@pytest.mark.parametrize(("path", "kind", "text"), FIELD_SELECTORS)
+def test_field_selectors_are_read_in_the_same_way(server: Client, path: str, kind: Kind, text: str) -> None:
+    ours = answer_to(lambda text: field_selector(text, kind), text)
+    assert ours == refusal_of(server, f"{path}?fieldSelector={quote(text)}")
+
+
+def answer_to(parse: Callable[[str], object], text: str) -> tuple[int, str]:
+    try:
+        parse(text)
+    except Rejected as error:
+        return error.code, error.message
+    return 200, ""
+
+
+def refusal_of(server: Client, path: str) -> tuple[int, str]:
+    try:
+        server.get(path)
+    except RefusedError as error:
+        return error.code, error.message
+    return 200, ""

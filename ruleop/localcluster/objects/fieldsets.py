@@ -154,7 +154,7 @@ def item_element(item: JSON, shape: Shape) -> str:
     defaults = shape.key_defaults
     names, values = [], []
     for name in keys:
-        value = item.get(name, defaults.get(name))
+        value = item[name] if name in item else defaults.get(name, _zero_key(name, shape))
         if value is not None or name in item:
             names.append(name)
             values.append(value)
@@ -165,6 +165,14 @@ def item_element(item: JSON, shape: Shape) -> str:
             " (and doesn't have default values for any key fields)"
         )
     return _key_element(tuple(names), tuple(values))
+
+
+def _zero_key(name: str, shape: Shape) -> JSON:
+    """The value of a missing key of a built-in type, which has no fields that are missing."""
+    items = shape.items
+    if not shape.drops_empty or items is None or name not in items.required:
+        return None
+    return 0 if items.fields[name].scalar == "integer" else ""
 
 
 def _member_element(item: JSON) -> str:
