@@ -23,22 +23,22 @@ from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.objects.apply import ApplyConflictError, apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.apply import LAST_APPLIED, ApplyConflictError, apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.selectors import field_selector, label_selector
 from ruleop.merge import same
 from ruleop.schema.builtin_types import typed_shape
-from ruleop.schema.crds import parse_crd
 from tests.cluster import everything, objects
 from tests.cluster.server import APPLY, MERGE, Client, RefusedError
+from tests.localcluster.objects.kinds import tracking_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
+    from ruleop.localcluster.objects.managed import Tracking
     from tests.cluster.objects import Subject
 
 JSON = Any
@@ -179,19 +179,6 @@ def with_everything(server: Client) -> Iterator[Client]:
     server.define(everything.CRD)
     yield server
     server.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{everything.PLURAL}.{everything.GROUP}")
-
-
-def tracking_of(subject: Subject) -> Tracking:
-    kind = Kind.parse(subject.api_version, subject.kind)
-    if subject is objects.EVERYTHING:
-        shape = parse_crd(everything.CRD).shape(everything.VERSION)
-    else:
-        shape = typed_shape(kind)
-    assert shape is not None
-    ignored = ignored_fields(
-        kind.group, kind.kind, has_status=subject is not objects.EVERYTHING and kind.kind != "ConfigMap"
-    )
-    return Tracking(subject.api_version, shape, ignored=ignored)
 
 
 def plain(obj: JSON) -> JSON:
@@ -613,3 +600,116 @@ def refusal_of(server: Client, path: str) -> tuple[int, str]:
     except RefusedError as error:
         return error.code, error.message
     return 200, ""
+
+
+# Single cases
+
+
+def config_map(name: str, **data: str) -> JSON:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_more_than_ten_updaters_are_joined(server: Client) -> None:
+    tracking = tracking_of(objects.CONFIG_MAP)
+    live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=m0", config_map("crowd", a="0"))
+    ours: JSON = live
+    for number in range(1, 14):
+        patch = {"data": {f"k{number}": "x"}}
+        live = server.send("PATCH", f"{CONFIG_MAPS}/crowd?fieldManager=m{number}", patch, MERGE)
+        ours = track_update(
+            ours,
+            merge_patch(ours, patch),
+            tracking,
+            manager=f"m{number}",
+            now=max(entry["time"] for entry in managed(live)),
+        )
+        assert_same(managed(ours), managed(live))
+    server.delete(f"{CONFIG_MAPS}/crowd")
+
+
+def test_managers_are_reset(server: Client) -> None:
+    tracking = tracking_of(objects.CONFIG_MAP)
+    for reset in ([], [{}]):
+        live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=one", config_map("reset", a="0"))
+        patch = {"metadata": {"managedFields": reset}}
+        answer = server.send("PATCH", f"{CONFIG_MAPS}/reset?fieldManager=two", patch, MERGE)
+        ours = track_update(live, merge_patch(live, patch), tracking, manager="two", now="2026-01-01T00:00:00Z")
+        assert managed(ours) == managed(answer) is None
+        patch = {"data": {"b": "1"}}
+        again = server.send("PATCH", f"{CONFIG_MAPS}/reset?fieldManager=two", patch, MERGE)
+        ours = track_update(ours, merge_patch(ours, patch), tracking, manager="two", now="2026-01-01T00:00:00Z")
+        assert managed(ours) == managed(again) is None
+        server.delete(f"{CONFIG_MAPS}/reset")
+
+
+def test_a_client_may_write_managed_fields(server: Client) -> None:
+    """As kubectl does when it takes over from its client-side apply."""
+    tracking = tracking_of(objects.CONFIG_MAP)
+    live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=one", config_map("written", a="0", b="1"))
+    entry = {**managed(live)[0], "operation": "Apply", "manager": "kubectl"}
+    patch = [
+        {"op": "replace", "path": "/metadata/managedFields", "value": [entry]},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+    ]
+    answer = server.send("PATCH", f"{CONFIG_MAPS}/written?fieldManager=kubectl", patch, MEDIA["json"])
+    ours = track_update(live, json_patch(live, patch), tracking, manager="kubectl", now="2026-01-01T00:00:00Z")
+    assert_same(managed(ours), managed(answer))
+    server.delete(f"{CONFIG_MAPS}/written")
+
+
+def test_kubectl_takes_over_from_its_client_side_apply(server: Client) -> None:
+    tracking = tracking_of(objects.CONFIG_MAP)
+    body = config_map("csa", a="1", b="1")
+    annotated = {**body, "metadata": {"name": "csa", "annotations": {LAST_APPLIED: json.dumps(body)}}}
+    live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=kubectl-client-side-apply", annotated)
+    live = server.merge(f"{CONFIG_MAPS}/csa", {"data": {"b": "2"}}, "editor")
+    path = f"{CONFIG_MAPS}/csa?fieldManager=kubectl"
+    with pytest.raises(RefusedError) as refused:
+        server.send("PATCH", path, config_map("csa", a="3", b="3"), APPLY)
+    with pytest.raises(ApplyConflictError) as ours:
+        apply(live, config_map("csa", a="3", b="3"), tracking, manager="kubectl", now="2026-01-01T00:00:00Z")
+    assert str(ours.value) == refused.value.message
+    answer = server.send("PATCH", path, config_map("csa", a="3", b="2"), APPLY)
+    applied = apply(live, config_map("csa", a="3", b="2"), tracking, manager="kubectl", now="2026-01-01T00:00:00Z")
+    assert_same(plain(applied), plain(answer))
+    assert_same(without_times(applied), without_times(answer))
+    server.delete(f"{CONFIG_MAPS}/csa")
+
+
+def test_the_status_has_entries_of_its_own(server: Client) -> None:
+    main, status = tracking_of(objects.DEPLOYMENT), tracking_of(objects.DEPLOYMENT, "status")
+    live = server.send("POST", f"{DEPLOYMENTS}?fieldManager=one", misfit("metadata.name", "with-status"))
+    path = f"{DEPLOYMENTS}/with-status"
+    condition = {"type": "Available", "status": "True", "reason": "x", "message": "y"}
+    patch = {"metadata": {"labels": {"a": "b"}}, "status": {"observedGeneration": 1, "conditions": [condition]}}
+    for tracking, address, manager in (
+        (main, path, "one"),
+        (status, f"{path}/status", "two"),
+        (status, f"{path}/status", "three"),
+    ):
+        answer = server.send("PATCH", f"{address}?fieldManager={manager}", patch, MERGE)
+        new = {**answer, "metadata": {**answer["metadata"], "managedFields": managed(live)}}
+        ours = track_update(live, new, tracking, manager=manager, now="2026-01-01T00:00:00Z")
+        assert_same(without_times(ours), without_times(answer))
+        live = answer
+    config = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "with-status"},
+        "status": {"conditions": [{**condition, "reason": "z"}]},
+    }
+    with pytest.raises(RefusedError) as refused:
+        server.send("PATCH", f"{path}/status?fieldManager=four", config, APPLY)
+    with pytest.raises(ApplyConflictError) as conflict:
+        apply(live, config, status, manager="four", now="2026-01-01T00:00:00Z")
+    assert str(conflict.value) == refused.value.message
+    answer = server.apply(f"{path}/status", config, "four")
+    applied = apply(live, config, status, manager="four", now="2026-01-01T00:00:00Z", force=True)
+    assert_same(without_times(applied), without_times(answer))
+    server.delete(path)
+
+
+def without_times(obj: JSON) -> JSON:
+    """The entries in an order that does not depend on the second in which they were written."""
+    entries = [{name: value for name, value in entry.items() if name != "time"} for entry in managed(obj) or ()]
+    return sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))

@@ -229,7 +229,7 @@ def cap(managers: Managers) -> Managers:
     updaters = [manager for manager in managers if manager.operation == UPDATE]
     if len(updaters) <= MAX_UPDATE_MANAGERS:
         return managers
-    updaters.sort(key=lambda manager: (managers[manager].time, manager.api_version, manager.name, manager.subresource))
+    updaters.sort(key=lambda manager: (managers[manager].time, manager.name, manager.api_version, manager.subresource))
     capped, count = dict(managers), len(updaters)
     first: dict[str, Manager] = {}
     for manager in updaters:
