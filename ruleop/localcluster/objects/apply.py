@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.errors import RuleopError
+from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldPath, FieldSet, contains, path_text, paths
 from ruleop.localcluster.objects.managed import (
@@ -42,10 +42,6 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _MAX_ANNOTATIONS: Final = 256 * 1024
 
 
-class BadApplyError(RuleopError):
-    """A configuration that cannot be applied at all: 400 BadRequest."""
-
-
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A field that another manager owns, with another value."""
@@ -61,17 +57,17 @@ class Conflict:
     def message(self) -> str:
         return f"conflict with {self.manager}"
 
-    def as_cause(self) -> dict[str, str]:
-        """The cause in the server's Status."""
-        return {"reason": "FieldManagerConflict", "message": self.message, "field": self.field}
+    def as_cause(self) -> Cause:
+        return Cause("FieldManagerConflict", self.message, self.field)
 
 
-class ApplyConflictError(RuleopError):
+class ApplyConflictError(Rejected):
     """409 Conflict, with a cause for each field."""
 
     def __init__(self, conflicts: tuple[Conflict, ...]) -> None:
         self.conflicts = conflicts
-        super().__init__(_conflict_message(conflicts))
+        causes = [conflict.as_cause().document() for conflict in conflicts]
+        super().__init__(409, "Conflict", _conflict_message(conflicts), {"causes": causes})
 
 
 def apply(
@@ -80,7 +76,7 @@ def apply(
     """The object with the configuration applied, and its managedFields. If nothing changes, it is `live` itself.
 
     `now` is the time of new entries, as `managed.timestamp` writes it. The configuration has to be checked before
-    (`validation.typed_errors`). Raises ApplyConflictError, BadApplyError.
+    (`validation.typed_errors`). Raises Rejected; a conflict is an ApplyConflictError.
     """
     _check_config(config, tracking)
     if live is None:
@@ -141,12 +137,12 @@ def _without_time(entry: dict[str, JSON]) -> dict[str, JSON]:
 def _check_config(config: Object, tracking: Tracking) -> None:
     version = config.get("apiVersion")
     if version != tracking.api_version:
-        raise BadApplyError(
+        raise bad_request(
             "Incorrect version specified in apply patch. "
             f"Specified patch version: {version}, expected: {tracking.api_version}"
         )
     if (config.get("metadata") or {}).get("managedFields") is not None:
-        raise BadApplyError("metadata.managedFields must be nil")
+        raise bad_request("metadata.managedFields must be nil")
 
 
 def _applied(

@@ -14,15 +14,14 @@ from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_te
 from ruleop.localcluster.objects.go_text import go_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kinds import JSON, Kind, Object
     from ruleop.schema.shape import Shape
 
 
 def check_config(config: Object, shape: Shape, kind: Kind) -> None:
     """Raises Rejected with all problems."""
-    problems = list(_problems(config, shape, ""))
+    problems: list[str] = []
+    _check(config, shape, "", problems)
     if not problems:
         return
     metadata = config.get("metadata")
@@ -32,50 +31,54 @@ def check_config(config: Object, shape: Shape, kind: Kind) -> None:
     raise Rejected(500, "", f"failed to create typed patch object ({title}): {text}")
 
 
-def _problems(value: JSON, shape: Shape | None, path: str) -> Iterator[str]:
-    if value is None or shape is None or shape.type == "any":
+def _check(value: JSON, shape: Shape, path: str, problems: list[str]) -> None:
+    if value is None or shape.type == "any":
         return
     if shape.type == "scalar":
         if problem := _scalar_problem(value, shape):
-            yield f"{path}: {problem}"
+            problems.append(f"{path}: {problem}")
     elif shape.type == "object":
-        yield from _map_problems(value, shape, path)
+        _check_map(value, shape, path, problems)
     else:
-        yield from _list_problems(value, shape, path)
+        _check_list(value, shape, path, problems)
 
 
-def _map_problems(value: JSON, shape: Shape, path: str) -> Iterator[str]:
+def _check_map(value: JSON, shape: Shape, path: str, problems: list[str]) -> None:
     if type(value) is not dict:
-        yield f"{path}: expected map, got {_go_value(value)}"
+        problems.append(f"{path}: expected map, got {_go_value(value)}")
         return
+    declared, others = shape.fields, shape.values
     for name, member in value.items():
-        inner = shape.fields.get(name, shape.values)
-        if inner is None and not shape.preserve_unknown:
-            yield f"{path}.{name}: field not declared in schema"
-        elif member is not None and not (type(member) is str and inner is not None and inner.scalar == "string"):
-            yield from _problems(member, inner, f"{path}.{name}")
+        inner = declared.get(name, others)
+        if inner is None:
+            if not shape.preserve_unknown:
+                problems.append(f"{path}.{name}: field not declared in schema")
+        elif member is not None and (type(member) is not str or inner.scalar != "string"):
+            _check(member, inner, f"{path}.{name}", problems)
 
 
-def _list_problems(value: JSON, shape: Shape, path: str) -> Iterator[str]:
+def _check_list(value: JSON, shape: Shape, path: str, problems: list[str]) -> None:
     if type(value) is not list:
-        yield f"{path}: expected list, got {_go_value(value)}"
+        problems.append(f"{path}: expected list, got {_go_value(value)}")
         return
+    items = shape.items
     if shape.list_type == "atomic":
         for index, item in enumerate(value):
-            yield from _problems(item, shape.items, f"{path}[{index}]")
+            if items is not None:
+                _check(item, items, f"{path}[{index}]", problems)
         return
     seen = set()
     for index, item in enumerate(value):
         try:
             element = item_element(item, shape)
         except InvalidFieldsError as error:
-            yield f"{path}: element {index}: {error}"
+            problems.append(f"{path}: element {index}: {error}")
             return
-        name = element_text(element)
         if element in seen:
-            yield f"{path}: duplicate entries for key {name}"
+            problems.append(f"{path}: duplicate entries for key {element_text(element)}")
         seen.add(element)
-        yield from _problems(item, shape.items, f"{path}{name}")
+        if items is not None and (type(item) is not str or items.scalar != "string"):
+            _check(item, items, path + element_text(element), problems)
 
 
 def _scalar_problem(value: JSON, shape: Shape) -> str:

@@ -50,10 +50,9 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
 def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     """The fields in both sets."""
     found = {}
-    for element, node in a.items():
-        other = b.get(element)
-        if other is not None and element != SELF:
-            both = _intersection(node, other)
+    for element in a.keys() & b.keys():
+        if element != SELF:
+            both = _intersection(a[element], b[element])
             if both is not None:
                 found[element] = both
     return found
@@ -95,6 +94,7 @@ def path_text(path: FieldPath) -> str:
     return "".join(map(element_text, path))
 
 
+@lru_cache(maxsize=4096)
 def element_text(element: str) -> str:
     kind, rest = element[0], element[2:]
     if kind == "f":
@@ -235,15 +235,16 @@ def _union_members(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def _difference_members(a: FieldSet, b: FieldSet) -> FieldSet:
-    kept = {}
-    for element, node in a.items():
-        other = b.get(element)
-        if other is None:
-            kept[element] = node
-        elif element != SELF:
-            inner = _difference(node, other)
-            if inner is not None:
-                kept[element] = inner
+    common = a.keys() & b.keys()
+    if not common:
+        return a
+    kept = dict(a)
+    for element in common:
+        inner = None if element == SELF else _difference(a[element], b[element])
+        if inner is None:
+            del kept[element]
+        else:
+            kept[element] = inner
     return kept
 
 

@@ -49,28 +49,38 @@ def compare(old: Object, new: Object, shape: Shape) -> Comparison:
 
 
 def merge(live: JSON, config: JSON, shape: Shape | None) -> JSON:
-    """The live value with what is configured. Nothing is removed."""
+    """The live value with what is configured. Nothing is removed. Parts that do not change are the live ones, which a
+    comparison then skips."""
     if live is config:
-        return config
+        return live
     kind = type(config)
     if kind is dict:
         if type(live) is not dict or not live or _is_atomic_map(shape):
-            return config
-        if not config:
-            return live
-        declared, others = (shape.fields, shape.values) if shape is not None else ({}, None)
-        merged = dict(live)
-        for name, value in config.items():
-            if name in live:
-                merged[name] = merge(live[name], value, declared.get(name, others))
-            else:
-                merged[name] = value
-        return merged
+            return live if same(live, config) else config
+        return _merge_maps(live, config, shape)
     if kind is list and shape is not None and shape.list_type != "atomic" and type(live) is list and live:
         return _merge_items(live, config, shape) if config else live
-    if config is None and (shape is None or shape.type != "scalar") and not _is_leaf(live, shape):
+    if config is None and not _is_leaf(live, shape):
         return live
-    return config
+    return live if same(live, config) else config
+
+
+def _merge_maps(live: dict[str, JSON], config: dict[str, JSON], shape: Shape | None) -> dict[str, JSON]:
+    declared, others = (shape.fields, shape.values) if shape is not None else ({}, None)
+    merged = live
+    for name, value in config.items():
+        before = live.get(name, _MISSING)
+        if before is _MISSING:
+            after = value
+        elif type(value) is str and value == before:
+            continue
+        else:
+            after = merge(before, value, declared.get(name, others))
+        if after is not before:
+            if merged is live:
+                merged = dict(live)
+            merged[name] = after
+    return merged
 
 
 def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
@@ -272,9 +282,11 @@ def _merge_items(live: list[JSON], config: list[JSON], shape: Shape) -> list[JSO
     for element, item in zip(elements, live, strict=True):
         if element in desired and element not in repeated:
             desired[element] = merge(item, desired[element], shape.items)
-    return in_apply_order(
+    merged = in_apply_order(
         [(element if element in desired else None, item) for element, item in zip(elements, live, strict=True)], desired
     )
+    unchanged = len(merged) == len(live) and all(a is b for a, b in zip(merged, live, strict=True))
+    return live if unchanged else merged
 
 
 def _remove_from_map(value: dict[str, JSON], fields: FieldSet, shape: Shape | None) -> dict[str, JSON]:
