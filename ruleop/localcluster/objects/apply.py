@@ -269,8 +269,8 @@ def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: Entry, t
 
 
 def _reconciled(managers: Managers, tracking: Tracking) -> Managers:
-    """The managers by today's schema: whoever owned a field below what is atomic now owns the whole. Entries of
-    versions that are not served any more are left as they are, and dropped with the next change."""
+    """The managers by today's schema: the owner of a field below a map or list that has become atomic owns the whole of
+    it. Entries of versions that are not served any more are left as they are, and dropped with the next change."""
     after: Managers = {}
     for manager, entry in managers.items():
         shape = tracking.shape_in(entry.api_version)

@@ -4,7 +4,7 @@ A set is the JSON of `fieldsV1` itself, so that an entry of managedFields is a s
 
     {"f:spec": {"f:replicas": {}, "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}}}}
 
-A member without members below it is `{}`; a member with some has the key `"."`. The top is no member of anything, and
+A member without members below it is `{}`; a member with some has the key `"."`. The root is not a member itself, and
 `{}` there is the empty set. Sets are frozen: operations share parts of their arguments.
 """
 
