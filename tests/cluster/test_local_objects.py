@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 JSON = Any
 EXAMPLES = int(os.environ.get("RULEOP_OBJECTS_EXAMPLES", "0"))
 STORIES = settings(
-    max_examples=EXAMPLES or 25,
+    max_examples=EXAMPLES or 60,
     derandomize=not EXAMPLES,
     database=None,
     deadline=None,
@@ -191,8 +191,11 @@ def managed(obj: JSON) -> JSON:
     """The entries, without fields of a Service that come and go with its type after they are tracked."""
     entries = json.loads(json.dumps(obj["metadata"].get("managedFields")))
     for entry in (entries or ()) if obj["kind"] == "Service" else ():
+        spec = entry["fieldsV1"].get("f:spec", {})
         for name in TYPE_DEPENDENT:
-            entry["fieldsV1"].get("f:spec", {}).pop(name, None)
+            spec.pop(name, None)
+        for port in spec.get("f:ports", {}).values():
+            port.pop("f:nodePort", None)
     return entries
 
 
