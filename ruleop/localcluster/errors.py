@@ -90,9 +90,11 @@ def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def apply_conflict(causes: Iterable[Cause], message: str) -> Rejected:
-    """The conflicts of a server-side apply. Its message is the whole sentence."""
-    return Rejected(409, "Conflict", message, {"causes": [each.document() for each in causes]})
+def invalid_options(kind: str, field: str, message: str) -> Rejected:
+    """The options of a request are not valid."""
+    cause = Cause("FieldValueRequired", message, field)
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.document()]}
+    return Rejected(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {field}: {message}', details)
 
 
 def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable[Cause] = ()) -> Rejected:

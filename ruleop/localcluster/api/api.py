@@ -14,7 +14,7 @@ from ruleop.localcluster.api.accept import form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.patching import patched
+from ruleop.localcluster.api.patching import APPLY, configuration, patched
 from ruleop.localcluster.api.reviews import review
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
@@ -24,6 +24,7 @@ from ruleop.localcluster.errors import (
     Rejected,
     bad_request,
     expired,
+    invalid_options,
     method_not_allowed,
     not_found,
     too_large_version,
@@ -134,7 +135,7 @@ class Api:
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, form_of(request.headers.get("accept", ""))
-        selection = selection_of(query)
+        selection = selection_of(query, served)
         version = str(self.store.version)
         asked = _number(query, "resourceVersion")
         if asked > self.store.version:
@@ -186,7 +187,7 @@ class Api:
             timeout=float(_number(query, "timeoutSeconds") or DEFAULT_TIMEOUT),
             form=form_of(request.headers.get("accept", "")).name,
         )
-        watch = Watch(self.store, served, route.namespace, selection_of(query), options)
+        watch = Watch(self.store, served, route.namespace, selection_of(query, served), options)
         return Stream(watch.start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
@@ -196,7 +197,7 @@ class Api:
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
-        selection = selection_of(request.query)
+        selection = selection_of(request.query, served)
         found = [
             each
             for each in self.store.all(served.resource, route.namespace)
@@ -248,9 +249,19 @@ class Api:
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
         media = request.headers.get("content-type", "").partition(";")[0].strip()
+        if media == APPLY:
+            return self._apply(request, route, served, options)
         old = self._find(route, served)
-        new = patched(served, old.obj, media, _body(request))
+        new = dict(patched(served, old.obj, media, _body(request)))
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
+
+    def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
+        if not request.query.get("fieldManager"):
+            message = "Required value: is required for apply patch"
+            raise invalid_options("PatchOptions", "fieldManager", message)
+        config = self._in_storage(configuration(_body(request)), route, served)
+        found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)
+        return self._written(request, served, found, 201 if made else 200)
 
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
@@ -302,7 +313,9 @@ class Api:
 
     def _parsed(self, request: Request, route: Route, served: Served) -> dict[str, Any]:
         """The object of a request, in the version in which it is stored."""
-        obj = _body(request)
+        return self._in_storage(_body(request), route, served)
+
+    def _in_storage(self, obj: Any, route: Route, served: Served) -> dict[str, Any]:
         if not isinstance(obj, dict):
             raise bad_request("the body of the request must be an object")
         kind = served.kind
