@@ -52,6 +52,7 @@ controlplane:  ## build the control plane for the tests (about ten minutes the f
 
 test-cluster: $(STAMP) controlplane  ## the tests that need a real API server
 	$(call step,the tests against a real control plane,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
+	$(call step,the contract of an API server against the real one,$(BIN)/pytest -q --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --contract-server=real tests/contract)
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause
 from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
+from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.served import Strategy
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.schema_findings import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +30,6 @@ def _pod_grace(pod: Object) -> int:
     return seconds if isinstance(seconds, int) else 30
 
 
-def _validate_crd(new: Object, _old: Object | None) -> list[Cause]:
-    return [Cause("FieldValueInvalid", each.message, format_path(each.path)) for each in check_crd(new)]
-
-
 _SPEC = Strategy(has_generation=True)
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
@@ -45,7 +39,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         default=defaulted,
         create=accepted,
         update=lambda new, _old: accepted(new),
-        validate=_validate_crd,
+        validate=definition_causes,
         has_generation=True,
         finalizers=(CLEANUP,),
     ),

@@ -9,7 +9,7 @@ from ruleop.localcluster.store.store import Resource
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Cause
@@ -46,7 +46,7 @@ class Strategy:
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
-    finalizers: tuple[str, ...] = ()  # that the server adds at creation
+    finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
 
@@ -71,9 +71,10 @@ class Served:
     storage_version: str = ""
     # of custom resources
     is_custom: bool = False
+    ends: bool = False  # its definition is being deleted
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
-    selectable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    selectable: tuple[str, ...] = ()  # fields for selectors
 
     @property
     def resource(self) -> Resource:
