@@ -14,7 +14,6 @@ import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -169,7 +168,7 @@ class Manager:
 
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
-        self.host = urlsplit(session.server).netloc
+        self.host = session.server.rpartition("://")[2]
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
