@@ -6,7 +6,7 @@ and does not make the operator unready: only the children that need it wait.
 
 Requests are served by threads, so `/healthz` is answered while the event loop is busy, and reports a blocked loop by
 its answer: a restart does not depend on how patient a probe is. The operator's state is read on the event loop, where
-it does not change while it is read; metrics are formatted and compressed in the thread.
+it does not change while it is read; metrics are counted, formatted and compressed in the thread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import structlog
-from prometheus_client import make_wsgi_app
 
+from ruleop.engine.telemetry.exposition import Exposition
 from ruleop.engine.telemetry.http_server import HttpServer
 from ruleop.engine.telemetry.loop_watchdog import call_on_loop
 from ruleop.errors import RuleopError
@@ -51,7 +51,7 @@ class Probes:
         self.checks = checks
         self.loop_watchdog = loop_watchdog
         self._loop = asyncio.get_running_loop()
-        self._metrics = make_wsgi_app(metrics.registry)
+        self._metrics = Exposition(metrics.registry)
         self._servers: list[HttpServer] = []
 
     async def serve(self, *, health: str, metrics: str) -> None:
