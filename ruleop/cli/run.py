@@ -20,6 +20,7 @@ from ruleop.engine.telemetry import logging as logs
 from ruleop.errors import RuleopError
 from ruleop.kube.leader.lease import Timing
 from ruleop.names import is_label
+from ruleop.printable import printable_lines
 from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     try:
         project = load(Folder(folder), env_files)
     except ProjectErrors as errors:
-        click.echo(str(errors), err=True)
+        click.echo(printable_lines(str(errors)), err=True)
         return UNUSABLE if is_unreadable(errors) else NO
     options = Options(
         kubeconfig=str(flags["kubeconfig"]),
@@ -217,6 +218,6 @@ async def _run(project: Project, root: Path, options: Options) -> int:
     try:
         in_order = await manager.run()
     except RuleopError as error:
-        print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
+        print(printable_lines(f"ruleop: {error}"), file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE
     return DONE if in_order else NO
