@@ -75,6 +75,13 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     metavar="ADDRESS",
     help="Address of /metrics; 0 disables it.",
 )
+@_flag("--metrics-cert", default="", metavar="FILE", help="Certificate of /metrics (PEM), read again when it changes.")
+@_flag("--metrics-key", default="", metavar="FILE", help="Key of that certificate (PEM).")
+@_flag(
+    "--metrics-auth",
+    is_flag=True,
+    help="Serve /metrics only to users whom the cluster permits it, by their token. Needs --metrics-cert.",
+)
 @_flag(
     "--health-probe-bind-address",
     default=":8081",
@@ -134,6 +141,8 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         name=_name(str(flags["name"])),
         operator_namespace=_operator_namespace(str(flags["operator_namespace"])),
         metrics_address=str(flags["metrics_bind_address"]),
+        metrics_certificate=_certificate(flags),
+        metrics_auth=_metrics_auth(flags),
         health_address=str(flags["health_probe_bind_address"]),
         leader_elect=bool(flags["leader_elect"]),
         lease=_timing(flags),
@@ -179,6 +188,21 @@ def _namespace(name: str, origin: str) -> str:
 
 def _operator_namespace(text: str) -> str:
     return _namespace(text, "--operator-namespace") if text else ""
+
+
+def _certificate(flags: Mapping[str, object]) -> tuple[Path, Path] | None:
+    certificate, key = str(flags["metrics_cert"]), str(flags["metrics_key"])
+    if bool(certificate) != bool(key):
+        message = "a certificate and its key are both needed"
+        raise click.BadParameter(message, param_hint="--metrics-key" if certificate else "--metrics-cert")
+    return (Path(certificate), Path(key)) if certificate else None
+
+
+def _metrics_auth(flags: Mapping[str, object]) -> bool:
+    if flags["metrics_auth"] and not flags["metrics_cert"]:
+        message = "needs --metrics-cert and --metrics-key: without TLS, anybody on the way could read the tokens"
+        raise click.BadParameter(message, param_hint="--metrics-auth")
+    return bool(flags["metrics_auth"])
 
 
 def _seconds(flags: Mapping[str, object], flag: str) -> float:
