@@ -48,14 +48,13 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that the chunk completes. Raises LineTooLongError."""
-        end = chunk.find(b"\n")
-        self._size += len(chunk) if end < 0 else end
+        lines = chunk.split(b"\n")
+        self._size += len(lines[0])
         if self._size > LONGEST_LINE:
             raise LineTooLongError
-        if end < 0:
+        if len(lines) == 1:
             self._partial.append(chunk)
             return []
-        lines = chunk.split(b"\n")
         if self._partial:
             self._partial.append(lines[0])
             lines[0] = b"".join(self._partial)
