@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from ruleop.errors import RuleopError
+from ruleop.printable import printable_lines
 from ruleop.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -156,12 +157,12 @@ def program() -> None:
 
 def _print_error(text: str) -> None:
     with contextlib.suppress(OSError):  # stderr is closed; the exit status remains
-        click.echo(text, err=True)
+        click.echo(printable_lines(text), err=True)
 
 
 def _internal_error(error: Exception, args: list[str]) -> int:
     if os.environ.get(DEBUG) or "--debug" in args:
-        traceback.print_exception(error)
+        _print_error("".join(traceback.format_exception(error)).rstrip())
     else:
         _print_error(
             f"ruleop: internal error ({type(error).__name__}); your project is not the cause. "

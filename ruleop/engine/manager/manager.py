@@ -14,7 +14,6 @@ import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -42,7 +41,9 @@ from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop
+from ruleop.engine.telemetry.authorization import Authorizer, review
+from ruleop.engine.telemetry.certificates import ServerCertificate
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
@@ -116,7 +117,7 @@ class Manager:
         stack.callback(self._create_task(self.loop_watchdog.run(), "loop_watchdog").cancel)
         probes = Probes(self.checks, self.metrics, self.loop_watchdog)
         stack.push_async_callback(probes.stop)
-        await probes.serve(health=self.options.health_address, metrics=self.options.metrics_address)
+        await self._serve(probes)
         await self.retry(self._connect)
         if self.options.leader_elect and not self.options.dry_run:
             # Released after everything that writes has stopped: no two processes may write.
@@ -148,6 +149,21 @@ class Manager:
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
 
+    async def _serve(self, probes: Probes) -> None:
+        options, loop = self.options, asyncio.get_running_loop()
+        authorizer = (
+            Authorizer(lambda token: run_on_loop(loop, review(self.client, "/metrics", token)))
+            if options.metrics_auth
+            else None
+        )
+        certificate = ServerCertificate(*options.metrics_certificate) if options.metrics_certificate else None
+        await probes.serve(
+            health=options.health_address,
+            metrics=options.metrics_address,
+            certificate=certificate,
+            authorizer=authorizer,
+        )
+
     def _credentials(self) -> Credentials:
         """Each event loop needs its own."""
         return find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
@@ -170,7 +186,7 @@ class Manager:
 
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
-        self.host = urlsplit(session.server).netloc
+        self.host = session.server.rpartition("://")[2]
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)

@@ -18,6 +18,7 @@ import orjson
 import structlog
 
 from ruleop.errors import RuleopError
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -116,11 +117,11 @@ def _redacted(value: Any) -> Any:
 def _escape(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
         if name == "exception":
-            event[name] = "\n".join(f"    {_printable(line)}" for line in value.split("\n"))
+            event[name] = "\n".join(f"    {printable(line)}" for line in value.split("\n"))
         elif isinstance(value, str):
-            event[name] = _printable(value)
+            event[name] = printable(value)
         elif isinstance(value, list):
-            event[name] = ", ".join(_printable(str(each)) for each in value)
+            event[name] = ", ".join(printable(str(each)) for each in value)
     return event
 
 
@@ -140,11 +141,3 @@ def _as_json(event: Any, **_: Any) -> str:
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         pass
     return json.dumps(event, default=repr)
-
-
-def _printable(text: str) -> str:
-    return (
-        text
-        if text.isprintable()
-        else "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    )
