@@ -76,7 +76,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)
 
-# Stopped or finished, it resumes from .fuzz/; FRESH=1 restarts it. WORKERS is that of the tests unless it is a number.
+# Stopped or finished, it resumes from .fuzz/; FRESH=1 restarts it. WORKERS=auto means two.
 MINUTES ?= 5
 SEED    ?= 1
 FUZZ    := --minutes $(MINUTES) --seed $(SEED) --workers $(patsubst auto,2,$(WORKERS)) $(if $(FRESH),--fresh)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import re
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bench.fuzz.one_pass import Reading
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / ".fuzz"
-REPLAYED: Final = Limits(seconds=120, mib=4096)
+REPLAYED: Final = Limits(seconds=120, enough=math.inf, mib=4096)
 HEAD: Final = f"{'seconds':>8} {'units':>10} {'MiB':>7} {'KiB':>7} {'text':>6}"
 
 

@@ -90,11 +90,18 @@ def _altered(value: Any) -> Any:
     return [_altered(item) for item in value] if isinstance(value, list) else value
 
 
-def _lists(change: Callable[[list[Any]], list[Any]]) -> Callable[[Any], Any]:
+def _lists(change: Callable[[list[Any]], list[Any]], *, inner: bool = True) -> Callable[[Any], Any]:
+    """Changes lists of several items, because a single container has to stay. `inner`: also lists inside lists; where
+    that is false, no change can multiply itself."""
+
     def changed(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: changed(member) for name, member in value.items()}
-        return change([changed(item) for item in value]) if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        if len(value) < 2:
+            return [changed(item) for item in value]
+        return change([changed(item) for item in value] if inner else value)
 
     return changed
 
@@ -112,8 +119,8 @@ CHANGES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "rotated": _lists(lambda items: items[1:] + items[:1]),
     "without every second": _lists(lambda items: items[::2]),
     "without the first": _lists(lambda items: items[1:]),
-    "doubled": _lists(lambda items: items + [_altered(item) for item in items]),
-    "repeated": _lists(lambda items: items + items),
+    "doubled": _lists(lambda items: items + [_altered(item) for item in items], inner=False),
+    "repeated": _lists(lambda items: items + items, inner=False),
     "altered": _altered,
     "half": _half,
 }

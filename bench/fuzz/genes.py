@@ -373,7 +373,8 @@ def case_of(gene: Gene) -> Case:
 
 
 def _files(gene: Gene) -> dict[str, str]:
-    writer, files = Writer(), {}
+    writer = Writer()
+    files: dict[str, str] = {}
     watch: dict[str, Any] = {"group": "example.com", "version": "v1", "kind": "App"}
     if gene["let"]:
         watch["let"] = {f"l{index}": _templated(writer.text(node)) for index, node in enumerate(gene["let"])}

@@ -42,7 +42,8 @@ def blocks_of(text: str) -> tuple[str, ...]:
 _LEAVES: Final[dict[str, tuple[str, ...]]] = {
     "T": (
         "spec.text", "spec.text", "spec.word", "spec.pattern", "metadata.name", "'a'", "' '", "','", "''", "'name'",
-        "'v'", "'[a-z]*'", "'(a|b)+'", "'%s'", "'x' * 1000", "metadata.annotations.note", "spec.table.name5",
+        "'v'", "'[a-z]*'", "'(a|b)+'", "'%s'", "'x' * 1000", "(metadata.annotations.note | default('n'))",
+        "(spec.table.name5 | default('v'))", "spec.text", "spec.word",
     ),
     "N": ("0", "1", "2", "7", "100", "spec.number", "spec.many | length", "spec.text | length"),
     "B": ("true", "false", "spec.flag", "spec.missing is defined"),
@@ -116,14 +117,15 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         (<B> | ternary(<T>, <T>))
         <M>[<T>]
         <M>[<T>] | default(<T>)
+        <M>[<T>] | default(<T>)
         <M>.get(<T>, <T>)
-        <M>.missing
         <M>.missing | default(<T>)
+        <M>.name5 | default(<T>)
         spec.missing
-        spec[<T>]
+        spec[<T>] | default(<T>)
         <I>.name
         <I>.value
-        <I>.missing
+        <I>.missing | default(<T>)
         <I> | condition(<T>)
         <O> | map(attribute='name') | join(<T>)
         <O> | map(attribute=<T>) | join

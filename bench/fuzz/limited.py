@@ -6,12 +6,16 @@ process, which is a finding. A process reports before each pass, so that what en
 
 from __future__ import annotations
 
+import faulthandler
+import math
 import os
+import re
 import resource
 import select
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,16 +28,23 @@ from bench.fuzz.one_pass import MEBIBYTE, Passes, Reading, Samples, UnusableErro
 GRACE: Final = 3.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
 
-Measure = Callable[[Case, Callable[[Reading], None]], Reading]
+_PLACE: Final = re.compile(rb'File "[^"]*/ruleop/(?!bench/)([^"]*)\.py", line \d+,? in (\S+)')
+"""A line of a traceback by faulthandler, of a function of ruleop."""
+
+PASSES: Final = 4
 
 
 @dataclass(frozen=True)
 class Limits:
-    seconds: int = 2  # of CPU, for all passes of a case
+    seconds: int = 2  # of CPU, for each pass
+    enough: float = 1.0  # seconds of a pass after which the others are not measured
     mib: int = 1024  # beyond what this process has mapped
 
 
-def passes(case: Case, announce: Callable[[Reading], None]) -> Reading:
+Measure = Callable[[Case, Limits, Callable[[Reading], None]], Reading]
+
+
+def passes(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
     """The measurement of the search."""
     samples, found = Samples(), Reading()
 
@@ -50,7 +61,7 @@ def passes(case: Case, announce: Callable[[Reading], None]) -> Reading:
             tell(found)
 
     signal.signal(signal.SIGPROF, sample)
-    work = Passes(case, tell)
+    work = Passes(case, tell, enough=limits.enough)
     signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
     reading = work.run()
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -75,7 +86,7 @@ class Process:
 
     @property
     def late(self) -> bool:
-        return time.monotonic() - self.started > GRACE * (self.limits.seconds + 1)
+        return time.monotonic() - self.started > GRACE * PASSES * (self.limits.seconds + 1)
 
     def read(self) -> bool:
         """Reads what there is. Whether the process has ended."""
@@ -90,10 +101,12 @@ class Process:
         """The reading; None if the case cannot be used. Waits for the end of the process."""
         os.close(self.reader)
         _, status, usage = os.wait4(self.id, 0)
-        lines = [line for line in self.text.split(b"\n") if line]
+        lines = [line for line in self.text.split(b"\n") if line == b"null" or line.startswith(b"{")]
         if lines and lines[-1] == b"null":
             return None
         reading = Reading(**orjson.loads(lines[-1])) if lines else Reading()
+        if place := _PLACE.search(self.text):
+            reading.hot = f"{place[1].decode()}:{place[2].decode()}"
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             limit = {signal.SIGXCPU: "CPU limit", signal.SIGKILL: "time limit"}.get(number)  # type: ignore[call-overload]
@@ -111,20 +124,31 @@ def _measure(case: Case, limits: Limits, measure: Measure, writer: int) -> None:
     status = 1
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 2))
         mapped = int(open("/proc/self/statm", encoding="ascii").read().split()[0]) * resource.getpagesize()  # noqa: SIM115, PTH123
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, resource.RLIM_INFINITY))
         allowed = mapped + limits.mib * MEBIBYTE
         resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
 
+        begun = ""
+
         def announce(reading: Reading) -> None:
+            nonlocal begun
+            if reading.running != begun:
+                begun, until = reading.running, math.ceil(time.process_time()) + limits.seconds
+                resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
             os.write(writer, orjson.dumps(reading.as_json()) + b"\n")
 
+        # The place of a long call into C, in which no Python code runs that could take samples, or of a crash.
+        faulthandler.enable(writer, all_threads=False)
+        faulthandler.register(signal.SIGXCPU, writer, all_threads=False, chain=True)
         try:
-            announce(measure(case, announce))
+            announce(measure(case, limits, announce))
         except UnusableError:
             os.write(writer, b"\nnull\n")
-        except MemoryError:  # beside the passes: as the children are stored, or the case is read
-            os.write(writer, b"\nnull\n")
+        except Exception as error:  # noqa: BLE001 - an internal error beside the passes: when the rule is loaded
+            place = "".join(traceback.format_tb(error.__traceback__)[-1:]).strip().encode()
+            announce(Reading(failed=f"{type(error).__name__}: {str(error)[:200]}"))
+            os.write(writer, place + b"\n")
         status = 0
     except BaseException as error:  # noqa: BLE001 - nothing may return into the copied search
         os.write(2, f"bench.fuzz: {type(error).__name__}: {error}\n".encode())

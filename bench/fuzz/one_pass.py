@@ -9,6 +9,7 @@ plan as text is measured too, which `ruleop plan` prints and the operator does n
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections import Counter
 from contextlib import suppress
@@ -77,13 +78,17 @@ def load(case: Case) -> Project:
 
 
 class Passes:
-    """All passes over one case. `announce` is called with the reading so far whenever a pass begins."""
+    """All passes over one case. `announce` is called with the reading so far whenever a pass begins. After a pass of
+    `enough` seconds there are no more."""
 
-    def __init__(self, case: Case, announce: Callable[[Reading], None] = lambda _: None) -> None:
-        self.case, self.announce, self.reading = case, announce, Reading()
+    def __init__(
+        self, case: Case, announce: Callable[[Reading], None] = lambda _: None, *, enough: float = math.inf
+    ) -> None:
+        self.case, self.announce, self.enough, self.reading = case, announce, enough, Reading()
         project = load(case)
         self.resource: dict[str, Any] = case.resource()
-        if (bytes_ := size(self.resource)) > MAX_RESOURCE:
+        bytes_ = size(self.resource)
+        if max(bytes_, size(case.changed(self.resource))) > MAX_RESOURCE:
             raise UnusableError("the custom resource is too large")
         self.reading.kib = bytes_ / 1024
         rule = choose_rule(project.rules, self.resource)
@@ -92,28 +97,35 @@ class Passes:
         self.kinds = OfflineKinds(project)
         self.log = PassLog(self.kinds, ControllerMetrics(Metrics(), "fuzz"), "fuzz")
         self.history, self.cluster, self.clock = History.NONE, Cluster(), 0.0
+        self.planned: Plan | None = None
 
     def run(self) -> Reading:
-        self.one("create")
+        for phase in self._prepared():
+            self.one(phase)
+            if self.reading.seconds > self.enough or self.reading.failed:
+                break
+        return self.reading
+
+    def _prepared(self) -> Iterator[str]:
+        """The passes, each after the cluster was changed for it."""
+        yield "create"
         self.resource = self.case.changed(self.resource)
         change = CHANGES[self.case.others]
         self.cluster = self.cluster.changed(change)
-        self.one("edit")
-        if self.case.others != "none":
+        yield "edit"
+        if self.case.others == "none":
+            return
+        self.cluster, before = self.cluster.changed(change), self.history
+        yield "drift"
+        if self.planned is not None and (drift := dict(_conflicts(self.planned))):
+            self.history = replace(before, drift=drift)
             self.cluster = self.cluster.changed(change)
-            before = self.history
-            planned = self.one("drift")
-            if planned is not None and (drift := dict(_conflicts(planned))):
-                self.history = replace(before, drift=drift)
-                self.cluster = self.cluster.changed(change)
-                self.one("conflict")
-        return self.reading
+            yield "conflict"
 
-    def one(self, phase: str) -> Plan | None:
-        planned = self.measured(phase, self._pass)
+    def one(self, phase: str) -> None:
+        planned = self.planned = self.measured(phase, self._pass)
         if self.case.shown and planned is not None and not self.reading.failed:
             self.measured(f"text of {phase}", lambda: self._shown(planned))
-        return planned
 
     def measured(self, phase: str, work: Callable[[], Plan]) -> Plan | None:
         """Measures a pass, or a plan as text."""

@@ -32,7 +32,7 @@ BOUND_TEXT: Final = 2048
 LEAST: Final = 2.0
 """KiB of a resource that are always counted, so that cost per KiB does not favour empty ones."""
 
-STATE_FORMAT: Final = 2
+STATE_FORMAT: Final = 3
 SAVED_EVERY: Final = 20.0
 MAX_GROWING: Final = 64
 
@@ -61,7 +61,7 @@ _GROWN: Final = ("seconds per KiB", "seconds", "MiB per KiB", "MiB")
 def over(reading: Reading) -> str:
     """Which bound the reading exceeds; empty if none."""
     if reading.failed:
-        return reading.failed
+        return reading.failed.partition(":")[0]
     if reading.seconds > BOUND_SECONDS:
         return "seconds"
     if reading.mib > BOUND_MIB:
@@ -168,10 +168,10 @@ class Search:
         return self.genetics.mutated(parent.gene, self._parent().gene)
 
     def _parent(self) -> Entry:
-        """An elite; less often one that was tried often, or that is a finding already."""
+        """An elite; less often one that was tried often, is a finding already, or ended early by an error."""
         cells = list(self.state.cells.values())
         found = [self._elite(self.genetics.chance.choice(cells)) for _ in range(3)]
-        return min(found, key=lambda each: (each.tried + 1) * (20 if over(each.reading) else 1))
+        return min(found, key=_reluctance)
 
     def _elite(self, cell: dict[str, Entry]) -> Entry:
         return cell[self.genetics.chance.choice(list(cell))]
@@ -218,10 +218,15 @@ def _is_better(score: Callable[[Reading], float], entry: Entry, known: Entry | N
     return known is None or score(entry.reading) > score(known.reading) * 1.1
 
 
+def _reluctance(entry: Entry) -> int:
+    failed = "Failed" in entry.reading.ended or entry.reading.ended.startswith("Invalid")
+    return (entry.tried + 1) * (20 if over(entry.reading) else 1) * (4 if failed else 1)
+
+
 def _severity(reading: Reading) -> float:
     """How far beyond the bounds it is for its size."""
     worst = max(reading.seconds / BOUND_SECONDS, reading.mib / BOUND_MIB, reading.longest / BOUND_TEXT)
-    return worst / (LEAST + reading.kib) ** 0.5
+    return float(worst / (LEAST + reading.kib) ** 0.5)
 
 
 def ordered(state: State) -> Iterator[tuple[str, Entry]]:

@@ -22,7 +22,7 @@ def _counting() -> None:
         _Total.spent += _since_refill()
         refill(meter, *args, **kwargs)
 
-    budget.Meter.refill = counted  # type: ignore[method-assign]
+    budget.Meter.refill = counted  # type: ignore[method-assign, assignment]
 
 
 def _since_refill() -> int:

@@ -23,7 +23,7 @@ LIMITS = Limits(seconds=30)
 PLANTED = "many"  # of which every item costs
 
 
-def planted(case: Case, announce: Callable[[Reading], None]) -> Reading:
+def planted(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
     """A cost that only grows with the length of one list."""
     length = len(value_of(case.spec[PLANTED])) if PLANTED in case.spec else 0
     return Reading(seconds=length / 10_000, kib=1.0, hot="planted" if length else "other", ended="no actions")
@@ -33,7 +33,7 @@ def instantly(search: Search, runs: int) -> None:
     """Runs candidates in this process."""
     for _ in range(runs):
         gene = search.candidate()
-        search.take(gene, search.measure(case_of(gene), lambda _: None))
+        search.take(gene, search.measure(case_of(gene), LIMITS, lambda _: None))
 
 
 def seeded(seed: int) -> Random:
@@ -82,7 +82,7 @@ def test_a_finding_is_minimised() -> None:
         each for each in iter(chance.random, None) if PLANTED in case_of(each).spec and len(each["children"]) > 1
     )
     gene["spec"][PLANTED] = ["['a'] * n", 20_000, 1]
-    entry = Entry(gene, planted(case_of(gene), lambda _: None))
+    entry = Entry(gene, planted(case_of(gene), LIMITS, lambda _: None))
     assert over(entry.reading) == "seconds"
     small = minimised(entry, 60.0, planted)
     assert PLANTED in case_of(small.gene).spec
@@ -158,7 +158,7 @@ def test_a_rejected_rule_and_a_resource_that_is_too_large_do_not_count() -> None
 
 
 def test_a_process_over_its_memory_limit_is_reported() -> None:
-    def grows(case: Case, announce: Callable[[Reading], None]) -> Reading:
+    def grows(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
         announce(Reading(running="edit", kib=3.0))
         found = Reading(kib=3.0)
         try:
@@ -173,14 +173,14 @@ def test_a_process_over_its_memory_limit_is_reported() -> None:
 
 
 def test_a_process_over_its_time_limit_is_reported_with_the_pass_that_it_was_in() -> None:
-    def stops(case: Case, announce: Callable[[Reading], None]) -> Reading:
-        announce(Reading(running="edit", hot="merge/lists:merged", phases={"create": 0.0}))
+    def stops(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
+        announce(Reading(running="edit", hot="", phases={"create": 0.0}))
         os.kill(os.getpid(), signal.SIGXCPU)
         return Reading()
 
     reading = run(simple("a: b"), LIMITS, stops)
     assert reading is not None
-    assert (over(reading), reading.where, reading.hot) == ("CPU limit", "edit", "merge/lists:merged")
+    assert (over(reading), reading.where) == ("CPU limit", "edit")
 
 
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
