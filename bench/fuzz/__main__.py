@@ -63,16 +63,17 @@ def _search(arguments: argparse.Namespace) -> int:
     if arguments.fresh:
         path.unlink(missing_ok=True)
     state = State.load(path, arguments.seed)
-    seconds = arguments.minutes * 60
+    seconds, minimising = arguments.minutes * 60, arguments.minutes * 60 * arguments.minimise
     try:
         Search(state, path).run(
-            Options(seconds * (1 - arguments.minimise), arguments.workers),
+            Options(seconds - minimising, arguments.workers),
             lambda found: print(_progress(found), flush=True),
         )
     except KeyboardInterrupt:
         print("stopped; the next run resumes")
+        minimising = 0.0
     print(_progress(state))
-    _write_cases(state, folder / "cases", seconds * arguments.minimise)
+    _write_cases(state, folder / "cases", minimising)
     return 0
 
 
