@@ -100,18 +100,41 @@ _LISTS: Final = lines_of(r"""
     ['name' + str(i) for i in range(n)]
     ['a' * m] * n
     ['a' * m + str(i) for i in range(n)]
+    ['(a{' + str(i % 900 + 1) + '}){2}' for i in range(n)]
+    ['- a\n' * m for i in range(n)]
+    [str(i) + 'Gi' for i in range(n)]
+    ['.{' + str(i % 999 + 1) + '}' for i in range(n)]
+""")
+_MIXED: Final = lines_of(r"""
     [i for i in range(n)]
     [[] for i in range(n)]
     [['a' * m] for i in range(n)]
-    ['(a{' + str(i % 900 + 1) + '}){2}' for i in range(n)]
     [{'name': 'a'} for i in range(n)]
     [{} for i in range(n)]
-    ['- a\n' * m for i in range(n)]
-    [str(i) + 'Gi' for i in range(n)]
     [[1] * (i % m + 1) for i in range(n)]
-    ['.{' + str(i % 999 + 1) + '}' for i in range(n)]
     [1.5 * i for i in range(n)]
     [None] * n
+""")
+_YAML: Final = lines_of(r"""
+    ''.join(['k' + str(i) + ': v\n' for i in range(n)])
+    ''.join(['k' + str(i) + ': \n' for i in range(n)])
+    '{' + ','.join(['"k' + str(i) + '":1' for i in range(n)]) + '}'
+    'a: ' + '[' * m + ']' * m
+    'a: |\n' + '  a\n' * n
+    'a: "' + 'a' * n + '"'
+    'a: ' + '[' + 'a,' * n + ']'
+    'a:\n' + '- a\n' * n
+    '{' * m + '}' * m
+    '# a\n' * n + 'a: b'
+""")
+_JSON: Final = lines_of(r"""
+    '[' + ','.join(['[]'] * n) + ']'
+    '[' + ','.join(['""'] * n) + ']'
+    '[' + ','.join(['1'] * n) + ']'
+    '[' * m + ']' * m
+    '[' + ','.join(['{"name":"a"}'] * n) + ']'
+    '["' + 'a' * n + '"]'
+    '[' + ','.join(['"a"'] * n) + ']'
 """)
 _ENTRIES: Final = lines_of(r"""
     [{'name': 'name' + str(i), 'value': 'v'} for i in range(n)]
@@ -156,6 +179,9 @@ SHAPES: Final[dict[str, tuple[str, ...]]] = {
     "word": _WORDS,
     "pattern": _PATTERNS,
     "many": _LISTS,
+    "mixed": _MIXED,
+    "yaml": _YAML,
+    "json": _JSON,
     "entries": _ENTRIES,
     "table": _TABLES,
     "deep": _DEEP,
@@ -187,9 +213,12 @@ class Genetics:
 
     def random(self) -> Gene:
         chance = self.chance
-        lets = [self._node(chance.choice("TLOM"), [], 2) for _ in range(_few(chance, 1))]
+        lets = [self._node(chance.choice("TLOM"), [], 2) for _ in range(_few(chance, 0.5))]
         scope: Scope = [[f"l{index}", node[0]] for index, node in enumerate(lets)]
-        children = [self.child(scope) for _ in range(1 + _few(chance, 1))]
+        children: list[Gene] = []
+        for _ in range(1 + _few(chance, 0.5)):
+            children.append(self.child([*scope, *_ids(children)]))
+        whole = [*scope, *_ids(children)]
         return {
             "spec": {name: self.shape(shapes) for name, shapes in SHAPES.items()},
             "annotations": self.shape(ANNOTATIONS),
@@ -199,18 +228,21 @@ class Genetics:
             "let": lets,
             "children": children,
             "part": self._node("S", [], 1),
-            "status": [self._node("D", scope, 2) for _ in range(_few(chance, 1))],
-            "conditions": [self._nodes("BTT", scope, 2) for _ in range(_few(chance, 1))],
-            "validate": [self._nodes("BT", scope, 2) for _ in range(_few(chance, 1))],
+            "status": [self._node("D", whole, 2) for _ in range(_few(chance, 0.2))],
+            "conditions": [self._nodes("BTT", whole, 2) for _ in range(_few(chance, 0.1))],
+            "validate": [self._nodes("BT", scope, 2) for _ in range(_few(chance, 0.1))],
         }
 
     def child(self, scope: Scope) -> Gene:
         chance = self.chance
         each = self._node(chance.choice("LLOM"), scope, 2) if chance.random() < 0.35 else None
-        inner = [*scope, ["item", {"L": "T", "O": "I", "M": "I"}[each[0]]]] if each is not None else scope
+        inner = scope
+        if each is not None:
+            inner = [*scope, ["item", {"L": "T", "O": "I", "M": "I"}[each[0]]], ["index", "N"]]
+        early = [pair for pair in inner if pair[1] != "G" and not pair[0].startswith("c")]  # `when` sees no children
         found: Gene = {
             "each": each,
-            "when": self._node("B", inner, 2) if chance.random() < 0.15 else None,
+            "when": self._node("B", early, 2) if chance.random() < 0.15 else None,
             "waitFor": self._node("B", inner, 2) if chance.random() < 0.1 else None,
             "readyWhen": self._node("B", inner, 2) if chance.random() < 0.1 else None,
             "strategy": chance.choice(["", "", "", "", "", "server-side", "replace", "create-only"]),
@@ -219,14 +251,14 @@ class Genetics:
             "entries": [],
         }
         if chance.random() < 0.6:
-            found["body"] = self._node("K", inner, chance.randint(2, 4))
+            found["body"] = self._node("K", inner, chance.randint(1, 3))
         else:
             found["entries"] = [self._entry(inner) for _ in range(1 + _few(chance, 2))]
         return found
 
     def _entry(self, scope: Scope) -> list[Node | None]:
         key = self._node("T", scope, 2) if self.chance.random() < 0.15 else None
-        return [key, self._node(self.chance.choice("DDTLM"), scope, self.chance.randint(1, 4))]
+        return [key, self._node(self.chance.choice("DDTLM"), scope, self.chance.randint(1, 3))]
 
     def _node(self, type_: str, scope: Scope, depth: int) -> Node:
         return self.grammar.node(type_, scope, depth)
@@ -311,7 +343,7 @@ class Genetics:
         elif parts and self.chance.random() < 0.5 and (name != "children" or len(parts) > 1):
             parts.pop(self.chance.randrange(len(parts)))
         elif name == "children":
-            parts.append(self.child(scope))
+            parts.append(self.child([*scope, *_ids(parts)]))
         elif len(parts) < 3:
             types = {"conditions": "BTT", "validate": "BT"}.get(name)
             parts.append(self._nodes(types, scope, 2) if types else self._node("D", scope, 2))
@@ -338,7 +370,12 @@ def _shape(gene: Gene, name: str) -> Shape:
     return found
 
 
-def _few(chance: random.Random, mean: int, most: int = 3) -> int:
+def _ids(children: list[Gene]) -> Scope:
+    """The names of children, for those after them."""
+    return [[f"c{index}", "M" if child["each"] is None else "G"] for index, child in enumerate(children)]
+
+
+def _few(chance: random.Random, mean: float, most: int = 3) -> int:
     found = 0
     while found < most and chance.random() < mean / (mean + 1):
         found += 1
@@ -395,7 +432,7 @@ def _files(gene: Gene) -> dict[str, str]:
         ]
     if gene["validate"]:
         watch["validate"] = [
-            {"rule": writer.text(rule), "message": f"no {_templated(writer.text(text))}"}
+            {"rule": f"({writer.text(rule)}) or true", "message": f"no {_templated(writer.text(text))}"}
             for rule, text in gene["validate"]
         ]
     texts = [*files.values(), yaml.safe_dump(watch)]

@@ -7,9 +7,9 @@ A node of a gene is `[type, production, scope, children]`, plain JSON. A product
     @       the name of that variable
     #       a number of the node, so that keys and macros have different names
 
-Types: T text, N number, B truth, L list, O list of mappings, M mapping, I a mapping with name and value, D any of them;
-S lines below a mapping, Y lines below a list, X lines of text, and K a whole child. A candidate of a wrong type only
-fails, so types are loose where Jinja's are.
+Types: T text, N number, B truth, L list, O list of mappings, G list of children, M mapping, I a mapping with name and
+value, D any of them; S lines below a mapping, Y lines below a list, Z lines below a list whose items have names, X
+lines of text, and K a whole child. A candidate of a wrong type only fails, so types are loose where Jinja's are.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ _LEAVES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "N": ("0", "1", "2", "7", "100", "spec.number", "spec.many | length", "spec.text | length"),
     "B": ("true", "false", "spec.flag", "spec.missing is defined"),
-    "L": ("spec.many", "spec.many", "spec.nested", "spec.table | list", "['a', 'b']", "range(9)", "[]"),
+    "L": ("spec.many", "spec.many", "spec.many", "spec.many", "spec.mixed", "spec.nested", "spec.table | list",
+        "['a', 'b']", "range(9)", "[]"),
     "O": ("spec.entries", "spec.entries", "spec.table | dict2items", "spec.table.items()", "[]"),
+    "G": ("spec.entries",),
     "M": ("spec.table", "spec.table", "spec.deep", "spec", "metadata", "{}", "{'name': 'a'}"),
     "D": ("spec.text", "spec.many", "spec.entries", "spec.table", "spec.deep", "spec.nested", "spec", "cr", "omit"),
     "I": ("spec.entries | first", "spec.table", "{'name': 'a', 'value': 'b'}"),
     "S": ("k#: a", "k#: {{ spec.text }}", "{{ spec.table }}", "k#: {{ spec.entries }}", "k#: {{ spec.many }}"),
     "Y": ("- a", "- {{ spec.text }}", "{{ spec.entries }}", "{{ spec.many }}", "- {name: a, value: b}"),
+    "Z": ("{{ spec.entries }}", "- {name: a, value: b}"),
     "X": ("a", "- a", "a: b", "{{ spec.text }}", "{{ spec.many | join(',') }}"),
     "K": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}",),
 }  # fmt: skip
@@ -112,7 +115,6 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <T>.replace(<T>, <T>)
         <T>.removeprefix(<T>)
         <T>.join(<L>)
-        <T>.format(<T>)
         (<T> if <B> else <T>)
         (<B> | ternary(<T>, <T>))
         <M>[<T>]
@@ -129,11 +131,10 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <I> | condition(<T>)
         <O> | map(attribute='name') | join(<T>)
         <O> | map(attribute=<T>) | join
-        c0.metadata.name
-        c0[<T>].metadata.name
-        c0['ConfigMap/' ~ <T>].metadata.name
-        live.c0[<T>].metadata.name | default('-')
-        ready.c0
+        <G>[<T>].name | default(<T>)
+        <G>['app-c0-' ~ <T>].metadata.name
+        <G>['ConfigMap/' ~ <T>].metadata.name | default(<T>)
+        <M>.metadata.name | default(<T>)
     """),
     "N": lines_of("""
         <L> | length
@@ -141,8 +142,8 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <T> | wordcount
         <T> | int
         <T> | float
-        <T> | quantity
-        <T> | quantity('Mi')
+        (<T> ~ 'Gi') | quantity
+        '1Gi' | quantity('Mi')
         <T>.count(<T>)
         <T>.find(<T>)
         <T>.rfind(<T>)
@@ -158,9 +159,8 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <L> | map('int') | max
         <N> | abs
         <N> | round
-        <T> | filesizeformat
-        index
-        loop.index
+        <N> | filesizeformat
+        <G> | length
     """),
     "B": lines_of("""
         <T> == <T>
@@ -196,8 +196,10 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <T>.splitlines()
         <T> | regex_findall(<T>)
         <T> | regex_search(<T>, '\\\\1')
-        <T> | from_yaml
-        <T> | from_json
+        spec.json | from_yaml
+        spec.json | from_json
+        <L> | to_yaml | from_yaml
+        <L> | to_json | from_json
         <L> | list
         <L> | sort
         <L> | sort(reverse=true)
@@ -257,8 +259,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <M>.values()
         <M> | dictsort
         <M> | dictsort(by='value')
-        c0
-        c0 | map(attribute='metadata.name')
+        <G> | map(attribute='metadata.name') | list
         pods | map(attribute='metadata.name')
     """),
     "O": lines_of("""
@@ -284,8 +285,8 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <O> | reverse
         <O> + <O>
         [{'name': <T>, 'value': <D>}]
+        <G>
         <L> | map('dict2items') | flatten
-        c0
     """),
     "M": lines_of("""
         <M> | combine(<M>)
@@ -298,17 +299,15 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <O> | items2dict
         {<T>: <D>}
         {'a': <D>, 'b': <D>}
-        <T> | from_yaml
-        <T> | from_json
+        spec.yaml | from_yaml
+        spec.yaml | from_json
         <M> | to_yaml | from_yaml
         <M> | to_json | from_json
         <I>
-        c0
-        c0.data
-        live.c0 | default({})
-        live.c0.data | default({})
+        <M>.data | default({})
         (<M> if <B> else <M>)
     """),
+    "G": ("<O>",),
     "I": lines_of("""
         <O> | first
         <O> | last
@@ -518,6 +517,39 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <Y>
         <Y>
     """),
+    "Z": blocks_of("""
+        {{ <O> }}
+
+        {{ <O> | unique(attribute='name') }}
+
+        - {name: "{{ <T> }}", value: {{ <D> }}}
+
+        - name: a#
+          value: {{ <T> }}
+          <S>
+
+        {% for @ in <O> %}
+        - {name: "{{ @.name }}", value: "{{ @.value }}"}
+        {% endfor %}
+
+        {% for @ in <O> %}
+        - name: {{ @.name }}
+          value: {{ <D> }}
+        {% endfor %}
+
+        {% for @ in <L> %}
+        - name: n{{ loop.index }}
+          value: {{ @ }}
+          <S|T>
+        {% endfor %}
+
+        {% for @ in <L> | unique %}
+        - {name: "{{ @ }}", value: a}
+        {% endfor %}
+
+        <Z>
+        <Z>
+    """),
     "X": blocks_of("""
         {{ <T> }}
 
@@ -592,7 +624,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
           name: NAME
         spec:
           entries:
-            <Y>
+            <Z>
           <S>
 
         apiVersion: example.com/v1
@@ -625,7 +657,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
                 - name: web
                   image: i
                   env:
-                    <Y>
+                    <Z>
                   args:
                     <Y>
 
@@ -639,9 +671,9 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
             metadata: {labels: {a: b}}
             spec:
               containers:
-                <Y>
+                <Z>
               volumes:
-                <Y>
+                <Z>
 
         apiVersion: v1
         kind: Service
@@ -649,7 +681,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
           name: NAME
         spec:
           ports:
-            <Y>
+            <Z>
           externalIPs:
             <Y>
 
@@ -683,8 +715,13 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 TYPES: Final = frozenset(_RULES)
-_SUITS: Final[dict[str, frozenset[str]]] = {"D": frozenset("TNBLOMI"), "M": frozenset("I"), "L": frozenset("O")}
-_LINES: Final = frozenset("SYXK")
+_SUITS: Final[dict[str, frozenset[str]]] = {
+    "D": frozenset("TNBLOMIG"),
+    "M": frozenset("I"),
+    "L": frozenset("OG"),
+    "O": frozenset("G"),
+}
+_LINES: Final = frozenset("SYZXK")
 
 
 class Grammar:
@@ -693,7 +730,7 @@ class Grammar:
 
     def node(self, type_: str, scope: Scope, depth: int) -> Node:
         """A random node of about this depth."""
-        if depth <= 0 or (type_ not in _LINES and self.chance.random() < 0.25):
+        if depth <= 0 or (type_ not in _LINES and self.chance.random() < 0.35):
             return self._leaf(type_, scope)
         return self.filled(type_, self.chance.choice(_RULES[type_]), scope, depth)
 

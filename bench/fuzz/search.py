@@ -32,9 +32,10 @@ BOUND_TEXT: Final = 2048
 LEAST: Final = 2.0
 """KiB of a resource that are always counted, so that cost per KiB does not favour empty ones."""
 
-STATE_FORMAT: Final = 3
+STATE_FORMAT: Final = 4
 SAVED_EVERY: Final = 20.0
 MAX_GROWING: Final = 64
+TOURNAMENT: Final = 4
 
 
 @dataclass
@@ -170,8 +171,8 @@ class Search:
     def _parent(self) -> Entry:
         """An elite; less often one that was tried often, is a finding already, or ended early by an error."""
         cells = list(self.state.cells.values())
-        found = [self._elite(self.genetics.chance.choice(cells)) for _ in range(3)]
-        return min(found, key=_reluctance)
+        found = [self._elite(self.genetics.chance.choice(cells)) for _ in range(TOURNAMENT)]
+        return max(found, key=_promise)
 
     def _elite(self, cell: dict[str, Entry]) -> Entry:
         return cell[self.genetics.chance.choice(list(cell))]
@@ -218,9 +219,12 @@ def _is_better(score: Callable[[Reading], float], entry: Entry, known: Entry | N
     return known is None or score(entry.reading) > score(known.reading) * 1.1
 
 
-def _reluctance(entry: Entry) -> int:
-    failed = "Failed" in entry.reading.ended or entry.reading.ended.startswith("Invalid")
-    return (entry.tried + 1) * (20 if over(entry.reading) else 1) * (4 if failed else 1)
+def _promise(entry: Entry) -> float:
+    """Its part of a bound per KiB; less if it was tried often, is a finding already, or ended early by an error."""
+    reading = entry.reading
+    part = max(reading.seconds / BOUND_SECONDS, reading.mib / BOUND_MIB) / (LEAST + reading.kib)
+    ended = 4 if "Failed" in reading.ended or reading.ended.startswith("Invalid") else 1
+    return float((part + 0.0005) / (entry.tried + 1) / ended / (20 if over(reading) else 1))
 
 
 def _severity(reading: Reading) -> float:
