@@ -225,6 +225,7 @@ class Genetics:
             "change": chance.choice(["none", *CHANGES]),
             "others": chance.choice(["none", "none", *CHANGES]),
             "shown": chance.random() < 0.15,
+            "age": 0,
             "let": lets,
             "children": children,
             "part": self._node("S", [], 1),
@@ -276,7 +277,7 @@ class Genetics:
 
     def mutated(self, gene: Gene, other: Gene | None) -> Gene:
         """The gene with one to three changes; with nodes of the other one."""
-        found: Gene = copy.deepcopy(gene)
+        found: Gene = {**copy.deepcopy(gene), "age": gene["age"] + 1}
         for _ in range(self.chance.choice([1, 1, 2, 3])):
             change: Callable[[Gene, Gene | None], None] = self.chance.choice(
                 [self._node_changed, self._node_changed, self._crossed, self._shape_changed, self._sizes_changed,
@@ -352,11 +353,11 @@ class Genetics:
         """The gene with larger sizes: all of them, and each alone."""
         used = [name for name in _used(gene) if _EXPRESSION.search(_shape(gene, name)[0])]
         names = [used, *([each] for each in used)] if len(used) > 1 else [used]
-        return [found for group in names if (found := _grown(gene, group)) != gene]
+        return [_grown(gene, group) for group in names if group]
 
 
 def _grown(gene: Gene, names: list[str]) -> Gene:
-    found: Gene = copy.deepcopy(gene)
+    found: Gene = {**copy.deepcopy(gene), "age": gene["age"] + 1}
     for name in names:
         shape = _shape(found, name)
         shape[1] = min(LARGEST, shape[1] * 4)

@@ -48,6 +48,10 @@ OBJECT_WEIGHT: Final = 8
 """Bytes of Python objects for a byte of JSON: what the children and their stores may take beyond the bound."""
 
 
+ENOUGH_SAMPLES: Final = 3
+"""In a function, to call it hot: with fewer, chance decides."""
+
+
 class UnusableError(Exception):
     """The case is outside the bound's terms: the rule is rejected, or the resource is too large."""
 
@@ -319,4 +323,5 @@ class Samples:
 
     @property
     def hot(self) -> str:
-        return self.counts.most_common(1)[0][0] if self.counts else ""
+        [(name, count)] = self.counts.most_common(1) or [("", 0)]
+        return name if count >= ENOUGH_SAMPLES else ""

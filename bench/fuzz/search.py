@@ -32,7 +32,7 @@ BOUND_TEXT: Final = 2048
 LEAST: Final = 2.0
 """KiB of a resource that are always counted, so that cost per KiB does not favour empty ones."""
 
-STATE_FORMAT: Final = 4
+STATE_FORMAT: Final = 5
 SAVED_EVERY: Final = 20.0
 MAX_GROWING: Final = 64
 TOURNAMENT: Final = 4
@@ -162,7 +162,7 @@ class Search:
         chance = self.genetics.chance
         if self.growing and chance.random() < 0.6:
             return self.growing.popleft()
-        if not self.state.cells or chance.random() < 0.15:
+        if not self.state.cells or chance.random() < 0.3:
             return self.genetics.random()
         parent = self._parent()
         parent.tried += 1
@@ -192,8 +192,14 @@ class Search:
         better = [name for name, score in OBJECTIVES.items() if _is_better(score, entry, cell.get(name))]
         for name in better:
             cell[name] = entry
-        if any(name in _GROWN for name in better) and not over(reading):
+        if over(reading):
+            return
+        if any(name in _GROWN for name in better):
             self.growing.extend(self.genetics.grown(gene))
+        elif not gene["age"] and not _failed(reading):  # its cost may be seen only in larger sizes
+            self.growing.extend(
+                each for found in self.genetics.grown(gene)[:1] for each in self.genetics.grown(found)[:1]
+            )
 
     def _find(self, entry: Entry) -> None:
         bound = over(entry.reading)
@@ -223,8 +229,11 @@ def _promise(entry: Entry) -> float:
     """Its part of a bound per KiB; less if it was tried often, is a finding already, or ended early by an error."""
     reading = entry.reading
     part = max(reading.seconds / BOUND_SECONDS, reading.mib / BOUND_MIB) / (LEAST + reading.kib)
-    ended = 4 if "Failed" in reading.ended or reading.ended.startswith("Invalid") else 1
-    return float((part + 0.0005) / (entry.tried + 1) / ended / (20 if over(reading) else 1))
+    return float((part + 0.0005) / (entry.tried + 1) / (10 if _failed(reading) else 1) / (20 if over(reading) else 1))
+
+
+def _failed(reading: Reading) -> bool:
+    return "Failed" in reading.ended or reading.ended.startswith("Invalid")
 
 
 def _severity(reading: Reading) -> float:
