@@ -1,4 +1,5 @@
-"""The exceptions. A message says what is wrong, where, and what to do; it never contains a value of a Secret."""
+"""The exceptions. A message says what is wrong, where, and what to do. If it quotes a value, the exception also has a
+form without it, `redacted`, for objects that may hold values of Secrets."""
 
 from __future__ import annotations
 
@@ -46,8 +47,9 @@ class RuleError(RuleopError):
 class RenderError(RuleopError):
     """A template or expression that cannot be evaluated for this CR."""
 
-    def __init__(self, message: str, site: Site, *, expression: str = "") -> None:
+    def __init__(self, message: str, site: Site, *, expression: str = "", redacted: str = "") -> None:
         super().__init__(f"{site}: {message}")
         self.message = message
+        self.redacted = redacted or message
         self.site = site
         self.expression = expression

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.changes.failures import public_message, reason_of
+from ruleop.planning.changes.failures import public_error, public_message, reason_of
 from ruleop.planning.child.children import Children
 from ruleop.planning.child.pruning import held_back, prune
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion
@@ -141,7 +141,7 @@ class _Planner:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
             except RenderError as error:
-                return Problem("spec", "RenderFailed", error.message, error.site)
+                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
@@ -291,6 +291,7 @@ class _Planner:
             uid=self.owner.uid,
             rule=self.rule.title,
             rule_digest=self.rule.digest,
+            public_words=self.rule.public_words,
             generation=self.resource["metadata"].get("generation"),
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),

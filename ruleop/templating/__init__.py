@@ -5,11 +5,13 @@ from ruleop.templating.compile.environment import TemplateFunction
 from ruleop.templating.compile.library import Library
 from ruleop.templating.compile.other_tools import instead_of
 from ruleop.templating.compile.references import SAME_ITEMS, Reference
+from ruleop.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots
 from ruleop.templating.tree.resource_reader import read_resources
 from ruleop.templating.tree.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.tree.yaml_writer import yaml_document, yaml_text
 from ruleop.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.values.text import SlotPlace
 from ruleop.templating.values.undefined import (
     OMIT,
     Announced,
@@ -44,6 +46,7 @@ __all__ = [
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
+    "SECRET_FUNCTIONS",
     "Announced",
     "Broken",
     "Disabled",
@@ -64,6 +67,7 @@ __all__ = [
     "Origin",
     "Reference",
     "RuleErrors",
+    "SlotPlace",
     "StringTemplate",
     "TemplateFunction",
     "TextTemplate",
@@ -78,6 +82,7 @@ __all__ = [
     "read_resources",
     "read_yaml",
     "resolve_scalar",
+    "secret_slots",
     "view",
     "yaml_document",
     "yaml_text",
