@@ -2,6 +2,7 @@
 
 from ruleop.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.compile.environment import TemplateFunction
+from ruleop.templating.compile.hiding import HIDDEN, render_hidden
 from ruleop.templating.compile.library import Library
 from ruleop.templating.compile.other_tools import instead_of
 from ruleop.templating.compile.references import SAME_ITEMS, Reference
@@ -42,6 +43,7 @@ FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
 
 __all__ = [
     "FUNCTIONS",
+    "HIDDEN",
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
@@ -81,6 +83,7 @@ __all__ = [
     "plain",
     "read_resources",
     "read_yaml",
+    "render_hidden",
     "resolve_scalar",
     "secret_slots",
     "view",

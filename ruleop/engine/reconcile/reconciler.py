@@ -194,7 +194,7 @@ class Reconciler:
     def _planned(self, current: _Pass, observed: Observed) -> Plan:
         rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
         if files is None:
-            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+            return plan(rule, current.resource, observed, current.history, foresee=foresee, masks=False)
         recorder = Recorder(observed)
         planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
         files.write(

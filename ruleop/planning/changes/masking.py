@@ -31,11 +31,6 @@ def is_secret(obj: Object) -> bool:
     return Kind.of(obj) == _SECRET
 
 
-def masked(obj: Object) -> Object:
-    """The object, without the values of a Secret."""
-    return masked_pair(obj, obj)[0]
-
-
 def masked_pair(before: Object, after: Object) -> tuple[Object, Object]:
     """Two versions of one object, masked; fields that differ still differ."""
     if not is_secret(before) and not is_secret(after):
@@ -51,6 +46,24 @@ def masked_pair(before: Object, after: Object) -> tuple[Object, Object]:
             if holder:
                 side["metadata"] = {**side["metadata"], "annotations": {**each, **holder["annotations"]}}
     return old, new
+
+
+def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
+    before, after = old.get(field), new.get(field)
+    left: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
+    right: Mapping[str, Any] = after if isinstance(after, Mapping) else {}
+    if isinstance(before, Mapping):
+        old[field] = {name: _masked_value(value, right.get(name), BEFORE) for name, value in left.items()}
+    elif before is not None:
+        old[field] = _masked_value(before, after, BEFORE)  # not a mapping: invalid, but it may hold a password
+    if isinstance(after, Mapping):
+        new[field] = {name: _masked_value(value, left.get(name), AFTER) for name, value in right.items()}
+    elif after is not None:
+        new[field] = _masked_value(after, before, AFTER)
+
+
+def _masked_value(value: Any, other: Any, word: str) -> str:
+    return MASK if value == other else word
 
 
 def public_path(path: str, words: Container[str]) -> str:
@@ -73,21 +86,3 @@ def public_path(path: str, words: Container[str]) -> str:
         return "[" + ",".join(f"{shown(name)}{sign}{shown(value)}" for name, sign, value in pairs) + "]"
 
     return _STEP.sub(step, path)
-
-
-def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
-    before, after = old.get(field), new.get(field)
-    left: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
-    right: Mapping[str, Any] = after if isinstance(after, Mapping) else {}
-    if isinstance(before, Mapping):
-        old[field] = {name: _masked_value(value, right.get(name), BEFORE) for name, value in left.items()}
-    elif before is not None:
-        old[field] = _masked_value(before, after, BEFORE)  # not a mapping: invalid, but it may hold a password
-    if isinstance(after, Mapping):
-        new[field] = {name: _masked_value(value, left.get(name), AFTER) for name, value in right.items()}
-    elif after is not None:
-        new[field] = _masked_value(after, before, AFTER)
-
-
-def _masked_value(value: Any, other: Any, word: str) -> str:
-    return MASK if value == other else word

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import Kind, Object
 from ruleop.planning.changes.differences import NOTHING, Difference, differences, shortened
-from ruleop.planning.changes.masking import masked_pair, public_path
+from ruleop.planning.changes.masking import public_path
+from ruleop.planning.changes.masks import Masks
 from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
@@ -104,14 +105,14 @@ def desired_object(action: Create | Change) -> Object:
     return action.merged if isinstance(action, Patch) else action.object
 
 
-def changes(action: Action, kinds: Kinds) -> list[Difference]:
+def changes(action: Action, kinds: Kinds, masks: Masks = Masks.NONE) -> list[Difference]:
     """The fields that the action changes in an existing object, with values of Secrets masked.
 
     Fields that a server-side apply removes are not included: only the server knows them.
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
-    before, after = masked_pair(action.live, desired_object(action))
+    before, after = masks.pair(action.live, desired_object(action))
     return differences(before, after, kinds.info(Kind.of(after)).shape, partial=isinstance(action, ServerSideApply))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,16 @@ from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
+from ruleop.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
-from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
+from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
 
 if TYPE_CHECKING:
+    from ruleop.planning.changes.hidden_fields import Hidden
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.rendering.scope import Scope
     from ruleop.rules import Child
@@ -41,6 +43,7 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
+    hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
     def digest(self) -> str:
@@ -141,7 +144,25 @@ def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desi
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
-    return [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+    desired = [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+    if not scope.masks or not child.from_secret:
+        return desired
+    marked = _marked(child, names, len(documents))
+    hidden = (
+        Whole.VALUE if other is None else hidden_fields(document, other)
+        for document, other in zip(documents, marked, strict=True)
+    )
+    return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+
+
+def _marked(child: Child, names: Mapping[str, Any], count: int) -> list[JSON]:
+    """The documents with marks in place of values of Secrets; None for each if that cannot be rendered, for example
+    because a value becomes the name of a field twice."""
+    try:
+        marked = render_hidden(child.body, names, child.from_secret)
+    except RenderError:
+        return [None] * count
+    return marked if len(marked) == count else [None] * count
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
