@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ruleop.planning import History
+from ruleop.planning import History, plan
 from ruleop.report.plan_text import as_json, show, text_of
 from ruleop.rules import ProjectErrors
 from tests.planning.harness import Harness, key
@@ -36,8 +36,6 @@ children:
 """
 OWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: own}\ndata: {v: '{{ source.data.v }}'}\n"
 COPY = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: copy}\ndata: {again: 'x{{ c.data.a }}'}\n"
-LIB = "{% macro shown(x) %}<{{ x }}>{% endmacro %}\n{% macro plain() %}{{ source.data.v | b64decode }}{% endmacro %}\n"
-PART = "{{ source.data.v | b64decode }}-{{ spec.app }}\n"
 
 
 def secret(value: str, name: str = "source") -> dict[str, Any]:
@@ -62,9 +60,7 @@ def parts(value: str) -> set[str]:
 
 
 def harness(body: str, value: str = MARK) -> Harness:
-    files = {"own": OWN, "copy": COPY, "lib.j2": LIB, "part.j2": PART, "c": body}
-    found = Harness.of(WATCH, {"app": "shop-app", "tags": {"x": "one"}}, **{"c": body, "own": OWN, "copy": COPY})
-    del files
+    found = Harness.of(WATCH, {"app": "shop-app", "tags": {"x": "one"}}, c=body, own=OWN, copy=COPY)
     found.add(secret(value))
     return found
 
@@ -145,6 +141,12 @@ BEFORE = {
     "{# unpacked #}\n": "{% for x, y in [['a', VALUE]] %}{{ y }}{% endfor %}",
 }
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  annotations:\n    plain: '{{ spec.app }}'\n"
+DEPLOYMENT = (
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
+    "      containers:\n      - name: app\n        image: '{{ spec.app }}'\n        env:\n"
+    "        - {name: PLAIN, value: '{{ spec.app }}'}\n        - {name: P, value: '{PRINTED}'}\n"
+    "        args: ['--x', '{PRINTED}']\n"
+)
 BODIES = st.sampled_from(
     [
         HEAD + "data:\n  b: '{{ spec.app }}'\n  a: {PRINTED}\n",
@@ -152,10 +154,7 @@ BODIES = st.sampled_from(
         HEAD + "    note: 'x{PRINTED}'\ndata: {a: a}\n",
         HEAD + "data:\n  a: |\n    user = {{ spec.app }}\n    password = {PRINTED}\n",
         HEAD + "data:\n  a: a\n  'k-{PRINTED}': b\n",
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
-        "      containers:\n      - name: app\n        image: '{{ spec.app }}'\n        env:\n"
-        "        - {name: PLAIN, value: '{{ spec.app }}'}\n        - {name: P, value: '{PRINTED}'}\n"
-        "        args: ['--x', '{PRINTED}']\n",
+        DEPLOYMENT,
     ]
 )
 
@@ -192,7 +191,8 @@ def changed(text: str) -> str:
     found = harness(text, OLD)
     found.settle()
     found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
-    found.edit({"app": "other"}) if hasattr(found, "edit") else found.resource["spec"].update(app="other")  # type: ignore[index]
+    assert found.resource is not None
+    found.resource["spec"].update(app="other")
     planned = found.plan(History.NONE)
     assert found.resource is not None
     return text_of(show(planned, found.resource, found))
@@ -239,7 +239,5 @@ def test_values_of_the_cr_are_not_masked() -> None:
 @pytest.mark.parametrize("child", ["own", "c"])
 def test_the_operator_does_not_look_for_masks(child: str) -> None:
     found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
-    from ruleop.planning import plan
-
     assert found.resource is not None
     assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None

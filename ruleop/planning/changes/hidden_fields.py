@@ -16,14 +16,13 @@ from ruleop.planning.changes.masking import AFTER, BEFORE, MASK
 from ruleop.planning.model.marks import APPLIED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.kinds import Object
 
 _NOTHING: Final = object()
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_RENDERED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-
 
 
 class Whole(Enum):
@@ -53,6 +52,30 @@ def hidden_fields(rendered: Any, marked: Any) -> Hidden | None:
         items = tuple((item, hidden_fields(item, other)) for item, other in zip(rendered, marked, strict=True))
         return HiddenItems(items) if any(hidden is not None for _, hidden in items) else None
     return None if rendered == marked else Whole.VALUE
+
+
+def hidden_texts(rendered: Any, hidden: Hidden) -> Iterator[str]:
+    """The strings of a rendered object that are hidden."""
+    if isinstance(hidden, Whole):
+        yield from leaves_of(rendered)
+    elif isinstance(hidden, HiddenItems):
+        for item, inner in hidden.items:
+            if inner is not None:
+                yield from hidden_texts(item, inner)
+    else:
+        for name, inner in hidden.items():
+            if inner is Whole.NAMED:
+                yield name
+            yield from hidden_texts(rendered[name], inner)
+
+
+def leaves_of(value: Any) -> Iterator[str]:
+    """The strings in plain data, without names of fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for member in value.values() if isinstance(value, Mapping) else value:
+            yield from leaves_of(member)
 
 
 def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object, Object]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import orjson
 
 from ruleop.kinds import Object, ObjectKey
-from ruleop.planning.changes.hidden_fields import covered_pair
+from ruleop.planning.changes.hidden_fields import covered_pair, leaves_of
 from ruleop.planning.changes.masking import AFTER, BEFORE, MASK, masked_pair
 
 if TYPE_CHECKING:
@@ -128,18 +128,10 @@ def _pieces(text: str) -> Iterator[str]:
             return
 
 
-def leaves_of(value: Any) -> Iterator[str]:
-    """The strings in plain data, without names of fields."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list)):
-        for member in value.values() if isinstance(value, Mapping) else value:
-            yield from leaves_of(member)
-
-
-def known_values(secrets: Iterable[Object], public: Container[str]) -> frozenset[str]:
-    """The values of these Secrets that are long enough to be masked, and not public."""
-    found = {value for secret in secrets for value in secret_values(secret)}
+def known_values(secrets: Iterable[Object], computed: Iterable[str], public: Container[str]) -> frozenset[str]:
+    """The values of these Secrets and what was computed from them, if they are long enough to be masked, and not
+    public."""
+    found = {value for secret in secrets for value in secret_values(secret)}.union(computed)
     return frozenset(value for value in found if len(value) >= SHORTEST and value not in public)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleopError
+from ruleop.planning.changes.hidden_fields import hidden_texts, leaves_of
 from ruleop.planning.changes.masking import is_secret
-from ruleop.planning.changes.masks import Masks, known_values, leaves_of, secret_values
+from ruleop.planning.changes.masks import Masks, known_values, secret_values
 from ruleop.rules import SECRET
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ def masks_of(rule: Rule, resource: Object, scope: Scope, children: Children) -> 
         if not child.reads_secret and is_secret(each.desired.rendered):
             public |= set(secret_values(each.desired.rendered))
     hidden = {each.desired.key: each.desired.hidden for _, each in plans if each.desired.hidden is not None}
-    return Masks(hidden, known_values(secrets, public))
+    computed = {
+        text
+        for _, each in plans
+        if each.desired.hidden is not None
+        for text in hidden_texts(each.desired.rendered, each.desired.hidden)
+    }
+    return Masks(hidden, known_values(secrets, computed, public))
 
 
 def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
