@@ -83,10 +83,17 @@ def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object,
     fields: Hidden = hidden
     if isinstance(hidden, Whole):
         fields = {name: Whole.VALUE for name in {*before, *after} if name not in _IDENTITY}
-    joined = _joined((fields, {"metadata": {"annotations": {APPLIED: Whole.VALUE}}}))  # it has names of fields
-    assert joined is not None
-    old, new = _covered(_without_removed(before, after), after, joined)
+    if _hides_names(hidden):  # the record of applied fields has them
+        fields = _joined((fields, {"metadata": {"annotations": {APPLIED: Whole.VALUE}}})) or fields
+    old, new = _covered(_without_removed(before, after), after, fields)
     return old, new
+
+
+def _hides_names(hidden: Hidden) -> bool:
+    """Whether names of fields, or fields of list items, which may be their keys, come from a Secret."""
+    if isinstance(hidden, dict):
+        return any(map(_hides_names, hidden.values()))
+    return isinstance(hidden, HiddenItems) or hidden is Whole.NAMED
 
 
 def _covered(before: Any, after: Any, hidden: Hidden) -> tuple[Any, Any]:
