@@ -236,8 +236,16 @@ def test_values_of_the_cr_are_not_masked() -> None:
     assert "shop-app" in json.dumps(as_json(planned, found.resource))
 
 
-@pytest.mark.parametrize("child", ["own", "c"])
-def test_the_operator_does_not_look_for_masks(child: str) -> None:
+def test_generated_values_are_masked_in_other_kinds_too() -> None:
+    text = HEAD + "data: {p: '{{ random_password(24) }}', app: '{{ spec.app }}'}\n"
+    found = Harness.of("children: {c: {template: c.yaml, apply: {strategy: create-only}}}", {"app": "x"}, c=text)
+    planned = found.plan(History.NONE)
+    assert found.resource is not None
+    (action,) = as_json(planned, found.resource)["actions"]
+    assert action["object"]["data"] == {"p": "***", "app": "x"}
+
+
+def test_the_operator_does_not_look_for_masks() -> None:
     found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
     assert found.resource is not None
     assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None

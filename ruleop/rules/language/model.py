@@ -149,9 +149,11 @@ class Rule:
 
     @property
     def reads_secret(self) -> bool:
-        """Whether the rule has or observes Secrets, so that its expressions may read one."""
-        return any(child.secret for child in self.every_child()) or any(
-            observe.kind.versionless == SECRET for observe in self.observe.values()
+        """Whether the rule has or observes Secrets, so that its expressions may read one, or generates secret values."""
+        return (
+            bool(self.public_words)
+            or any(child.secret for child in self.every_child())
+            or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
 
     def every_child(self) -> tuple[Child, ...]:
