@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import jsonpatch
 
 from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves, shortened
-from ruleop.planning.changes.masks import Masks
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
 from ruleop.planning.model.actions import (
     Action,
@@ -360,7 +360,7 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
 
 
 def _masks_of(plan: Plan) -> Masks:
-    return plan.masks if plan.masks is not None else Masks.NONE
+    return plan.masks if plan.masks is not None else NO_MASKS
 
 
 def _with_masked_texts(plan: Plan) -> Plan:
@@ -390,7 +390,7 @@ def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
     return None if requeue is None else {"seconds": requeue.seconds, "reason": requeue.reason}
 
 
-def json_patch(before: Object, after: Object, masks: Masks = Masks.NONE) -> list[dict[str, Any]]:
+def json_patch(before: Object, after: Object, masks: Masks = NO_MASKS) -> list[dict[str, Any]]:
     """The RFC 6902 patch from one version of an object to another, independent of the order of fields. Values of
     Secrets are masked."""
     old, new = masks.pair(before, after)

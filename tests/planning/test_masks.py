@@ -13,7 +13,6 @@ import json
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

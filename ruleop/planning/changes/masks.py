@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -39,8 +39,6 @@ _QUOTES: Final = "'\" ,"
 @dataclass(frozen=True)
 class Masks:
     """What is masked in a plan besides the data of Secrets."""
-
-    NONE: ClassVar[Masks]
 
     hidden: Mapping[ObjectKey, Hidden] = field(default_factory=dict)
     values: frozenset[str] = frozenset()
@@ -99,7 +97,7 @@ class Masks:
         return (BEFORE, AFTER) if left == right and before != after else (left, right)
 
 
-Masks.NONE = Masks()
+NO_MASKS: Final = Masks()
 
 
 def secret_values(secret: Object) -> Iterator[str]:

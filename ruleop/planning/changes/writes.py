@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ruleop.kinds import Kind, Object
 from ruleop.planning.changes.differences import NOTHING, Difference, differences, shortened
 from ruleop.planning.changes.masking import public_path
-from ruleop.planning.changes.masks import Masks
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
@@ -105,7 +105,7 @@ def desired_object(action: Create | Change) -> Object:
     return action.merged if isinstance(action, Patch) else action.object
 
 
-def changes(action: Action, kinds: Kinds, masks: Masks = Masks.NONE) -> list[Difference]:
+def changes(action: Action, kinds: Kinds, masks: Masks = NO_MASKS) -> list[Difference]:
     """The fields that the action changes in an existing object, with values of Secrets masked.
 
     Fields that a server-side apply removes are not included: only the server knows them.

@@ -149,7 +149,7 @@ class Rule:
 
     @property
     def reads_secret(self) -> bool:
-        """Whether the rule has or observes Secrets, so that its expressions may read one, or generates secret values."""
+        """Whether the rule has or observes Secrets, which its expressions may read, or generates secret values."""
         return (
             bool(self.public_words)
             or any(child.secret for child in self.every_child())
