@@ -11,13 +11,12 @@ import contextlib
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from ruleop.errors import RuleopError
+from ruleop.errors import RuleopError, traceback_lines
 from ruleop.printable import printable_lines
 from ruleop.schema.nearest import did_you_mean
 
@@ -162,7 +161,7 @@ def _print_error(text: str) -> None:
 
 def _internal_error(error: Exception, args: list[str]) -> int:
     if os.environ.get(DEBUG) or "--debug" in args:
-        _print_error("".join(traceback.format_exception(error)).rstrip())
+        _print_error("\n".join(traceback_lines(error)))
     else:
         _print_error(
             f"ruleop: internal error ({type(error).__name__}); your project is not the cause. "

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.changes.failures import public_message, reason_of
+from ruleop.planning.changes.failures import public_error, public_message, reason_of
 from ruleop.planning.child.children import Children
+from ruleop.planning.child.known_secrets import masks_of
 from ruleop.planning.child.pruning import held_back, prune
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.planning.events import HEALTHY, transition_events
@@ -76,18 +77,26 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
 
 
 def plan(
-    rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True
+    rule: Rule,
+    resource: Object,
+    observed: Observed,
+    history: History = History.NONE,
+    *,
+    foresee: bool = True,
+    masks: bool = True,
 ) -> Plan:
     """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
-    changed."""
+    changed. `masks`: find what has to be masked when the plan is shown; the operator only carries it out."""
     try:
-        return _Planner(rule, resource, observed, history, foresee=foresee).plan()
+        return _Planner(rule, resource, observed, history, foresee=foresee, masks=masks).plan()
     except RecursionError:  # expected: an object may be nested deeper than Python's stack
         raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
 
 
 class _Planner:
-    def __init__(self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool) -> None:
+    def __init__(
+        self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool, masks: bool
+    ) -> None:
         if history.conflicting:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
@@ -95,7 +104,7 @@ class _Planner:
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource)
-        self.scope = Scope(rule, resource, observed)
+        self.scope = Scope(rule, resource, observed, masks=masks and rule.reads_secret)
         self.paused = is_paused(resource)
         work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
         self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
@@ -141,7 +150,7 @@ class _Planner:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
             except RenderError as error:
-                return Problem("spec", "RenderFailed", error.message, error.site)
+                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
@@ -286,11 +295,14 @@ class _Planner:
                 "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
                 "complete": complete and not self.observed.held_until,
             }
+        if self.scope.masks:
+            found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
         return Plan(
             resource=ObjectKey.of(self.resource),
             uid=self.owner.uid,
             rule=self.rule.title,
             rule_digest=self.rule.digest,
+            public_words=self.rule.public_words,
             generation=self.resource["metadata"].get("generation"),
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import RuleopError
+from ruleop.errors import Cause, RuleopError
 from ruleop.merge import Learned
 from ruleop.offline.recording import read_document
 from ruleop.offline.redaction import Redaction
@@ -192,3 +192,56 @@ def test_the_names_of_what_is_done_are_in_the_summary():
         "actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"],
         "quiet": False,
     }
+
+
+READER = """
+observe: {source: {version: v1, kind: Secret, name: source}}
+children:
+  a: {template: a.yaml}
+  b: {template: b.yaml}
+"""
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {v: '{{ VALUE }}'}\n"
+
+
+def reading() -> Harness:
+    """A ConfigMap that is computed from a Secret, and another."""
+    harness = Harness.of(
+        READER,
+        {"v": "1"},
+        a=CONFIG.replace("NAME", "a").replace("VALUE", "source.data.v | b64decode | upper"),
+        b=CONFIG.replace("NAME", "b").replace("VALUE", "spec.v"),
+    )
+    harness.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "source", "namespace": "shop"},
+            "data": {"v": "cGw0bnQzZHY0bHUz"},
+        }
+    )
+    harness.settle()
+    return harness
+
+
+def test_nothing_is_recorded_of_objects_that_are_computed_from_a_secret():
+    harness = reading()
+    learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
+    failed = Failed(Failure.IMMUTABLE, "PL4NT3D is invalid", redacted="invalid", causes=(Cause("a", "b", "PL4NT3D"),))
+    keys = (key("a"), key("b"), key("source", "Secret"))
+    history = History(
+        learned=dict.fromkeys(keys, learned),
+        refusals={each: Refusal(failed, "", 0.0) for each in keys},
+    )
+    document = document_of(harness.rule, harness.resource, harness.observed(), history)
+    found = read_document(document).history
+    assert set(found.learned) == {key("b")}
+    messages = {each.name: refusal.failed.message for each, refusal in found.refusals.items()}
+    assert messages == {"a": "invalid", "b": "PL4NT3D is invalid", "source": "invalid"}
+    assert found.refusals[key("a")].failed.causes == (Cause("a", "b"),)
+
+
+def test_a_value_that_is_computed_from_a_secret_is_not_recorded():
+    harness = reading()
+    assert harness.objects[key("a")]["data"]["v"] == "PL4NT3DV4LU3"
+    document = document_of(harness.rule, harness.resource, harness.observed(), History.NONE)
+    assert b"PL4NT3DV4LU3" not in orjson.dumps(document)

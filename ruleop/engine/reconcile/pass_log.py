@@ -76,7 +76,7 @@ class PassLog:
             verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
-            self._wrote(verb, action, request, field_paths(changed, plan.uid))
+            self._wrote(verb, action, request, field_paths(changed, plan.uid, _words(action, plan)))
 
     def _wrote(self, verb: Verb, action: Action, request: Request, paths: tuple[str, ...]) -> None:
         if isinstance(action, FinalizerAction):
@@ -175,9 +175,14 @@ class PassLog:
             changed = changes(action, self.kinds)
             verb = history.synced.verb(action, plan.uid, changed)
             on = action.finalizer if isinstance(action, FinalizerAction) else action.key
-            yield f"{verb.do} {on}", field_paths(changed, plan.uid)
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid, _words(action, plan))
         if plan.status is not None and plan.status.patch is not None:
             yield f"write the status of {plan.resource}", status_fields(plan, resource)
+
+
+def _words(action: Action, plan: Plan) -> frozenset[str] | None:
+    """The public names in the action's object; None: all are public."""
+    return None if isinstance(action, FinalizerAction) else plan.public_words.get(action.child)
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class PassPlanning:
     def _planned(self, current: CurrentPass, observed: Observed) -> Plan:
         rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
         if files is None:
-            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+            return plan(rule, current.resource, observed, current.history, foresee=foresee, masks=False)
         recorder = Recorder(observed)
         planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
         files.write(

@@ -10,18 +10,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import structlog
 
-from ruleop.errors import RuleopError
+from ruleop.errors import traceback_lines
 from ruleop.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import MutableMapping
 
 Format = Literal["text", "json"]
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -77,22 +76,8 @@ def _format_exception(_logger: Any, _method: str, event: MutableMapping[str, Any
         else None
     )
     if error is not None:
-        event["exception"] = "\n".join(_lines_of(error))
+        event["exception"] = "\n".join(traceback_lines(error))
     return event
-
-
-def _lines_of(error: BaseException) -> Iterator[str]:
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        message = f": {found}" if isinstance(found, RuleopError) else ""
-        yield f"{type(found).__name__}{message}"
-        for frame in reversed(traceback.extract_tb(found.__traceback__)):
-            yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
-        if found is not None:
-            yield "caused by"
 
 
 def _redact_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

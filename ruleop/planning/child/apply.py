@@ -37,7 +37,8 @@ from ruleop.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.planning.changes.failures import refused_changes
+from ruleop.planning.changes.failures import refused_changes, shown_path
+from ruleop.planning.changes.masking import public_path
 from ruleop.planning.changes.writes import changes, desired_object
 from ruleop.planning.model.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
 from ruleop.planning.model.marks import (
@@ -178,7 +179,7 @@ def with_field_conflict(
         return replace(applied, conflict_message=drift.message)
     message = drift.message
     if decision is Decision.REPORT:
-        message = _conflict_message(applied.action, drift.managed, observed, by_server=drift.altered)
+        message = _conflict_message(child, applied.action, drift.managed, observed, by_server=drift.altered)
     conflict = FieldConflict(desired.key, child.id, fields, message, new=decision is Decision.REPORT)
     if fields == WHOLE_OBJECT:
         raise HeldBack(conflict)
@@ -190,9 +191,14 @@ def with_field_conflict(
 
 
 def _conflict_message(
-    action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool
+    child: Child,
+    action: Correction,
+    managed: tuple[Mapping[str, Any], ...] | None,
+    observed: Observed,
+    *,
+    by_server: bool,
 ) -> str:
-    paths = [each.path for each in changes(action, observed.kinds)]
+    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changes(action, observed.kinds)))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
@@ -224,11 +230,23 @@ def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
     try:
         return normalise_desired(marked, desired.kind)
     except UnwritableError as error:
-        raise ChildFails(f"the {desired.kind.kind} {desired.key.name!r} {error}", child.body.site) from None
+        title = f"the {desired.kind.kind}"
+        raise ChildFails(
+            f"{title} {desired.key.name!r} {error}", child.body.site, redacted=f"{title} {error}"
+        ) from None
 
 
 def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
-    return ChildFails(f"the {desired.kind.kind} {desired.key.name!r}: {error}", child.body.site, reason="ApplyFailed")
+    title, words = f"the {desired.kind.kind}", str(error)
+    if isinstance(error, MergeError):
+        path = public_path(error.path, child.words)
+        words = f"{path}: {error.redacted}" if path else error.redacted
+    return ChildFails(
+        f"{title} {desired.key.name!r}: {error}",
+        child.body.site,
+        reason="ApplyFailed",
+        redacted=f"{title}: {words}",
+    )
 
 
 def _record_text(child: Child, desired: Desired, fields: FieldSet, strategy: str) -> str:
@@ -326,7 +344,7 @@ def _update(
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
         return _recreate_or_fail(
-            child, desired, history, live, refused_changes(live, result, shape, failed), failed=failed
+            child, desired, history, live, refused_changes(child, live, result, shape, failed), failed=failed
         )
     why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
     if strategy == "server-side" and not removes_items_of_others(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
-from ruleop.planning.changes.failures import changes_in_words, public_message, reason_of
+from ruleop.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.planning.changes.list_conflicts import conflict_in_words
 from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message, with_field_conflict
 from ruleop.planning.child.child_plan import (
@@ -202,7 +202,11 @@ class Children:
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
         by_items = child.for_each is not None or holder.child.for_each is not None
         message = self._add_failure(
-            child_plan, ChildFails(f"{key} is rendered twice, {by}", child.body.site), only_this_child=by_items
+            child_plan,
+            ChildFails(
+                f"{key} is rendered twice, {by}", child.body.site, redacted=f"a {key.kind} is rendered twice, {by}"
+            ),
+            only_this_child=by_items,
         )
         object_plan.stop(State.FAILED, message)
         other.stop(State.FAILED, message)
@@ -241,7 +245,7 @@ class Children:
 
     def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
         """Records a failure and returns its message. `only_this_child`: other children are still written."""
-        message = error.message
+        message = public_error(child_plan.child, error)
         if isinstance(error, HeldBack):
             self.report.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
@@ -343,8 +347,9 @@ class Children:
             return _ready_when(child, object_plan.desired.names, live)
         except RenderError as error:
             forbidden = isinstance(error, Waiting) and error.forbidden
-            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", error.message, error.site)
-            return Readiness(False, f"is not ready: {error.message}")
+            message = public_error(child, error)
+            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
+            return Readiness(False, f"is not ready: {message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -427,7 +432,10 @@ def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
     if first.reason != "RenderFailed":
         return first
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
+    which = f"item {index} of forEach{more}"
+    return ChildFails(
+        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
+    )
 
 
 def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:

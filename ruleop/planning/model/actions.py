@@ -7,9 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.merge import FieldSet
+    from ruleop.planning.changes.masks import Masks
     from ruleop.planning.memory.work import Work
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
@@ -228,6 +231,8 @@ class Plan:
     in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
+    public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
+    masks: Masks | None = field(default=None, repr=False, compare=False)  # for showing the plan
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.planning.model.marks import PAUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.kinds import Object
 
@@ -83,6 +83,20 @@ class Conditions:
         """The conditions with a note appended to the message of Ready."""
         message = "; ".join(filter(None, [self.ready.message, note]))
         return replace(self, ready=replace(self.ready, message=message))
+
+    def with_messages(self, change: Callable[[str], str]) -> Conditions:
+        """The conditions with changed messages."""
+
+        def changed(each: Condition) -> Condition:
+            return replace(each, message=change(each.message))
+
+        return Conditions(
+            changed(self.ready),
+            changed(self.reconciling),
+            changed(self.stalled),
+            changed(self.paused) if self.paused is not None else None,
+            tuple(map(changed, self.custom)),
+        )
 
 
 def _as_written(resource: Object, type_: str) -> Condition | None:

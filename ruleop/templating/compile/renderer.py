@@ -16,7 +16,7 @@ from ruleop.templating.values.faults import Fault, RuleErrors, raise_for
 from ruleop.templating.values.text import Dump, Part, Text, flatten_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.kinds import JSON
 
@@ -32,6 +32,7 @@ class Renderer:
         self.names: Mapping[str, Any] = {}
         self.inner_renders = 0
         self.depth = 0
+        self.hide: Callable[[tuple[Part, ...]], tuple[Part, ...]] | None = None  # changes what a template yields
 
     def __enter__(self) -> None:
         """Starts an evaluation with a full budget, which nested evaluations share."""
@@ -46,7 +47,8 @@ class Renderer:
         """The parts that a template yields. Raises `Waiting` or `RenderError`."""
         outer, self.names = self.names, {**self.environment.globals, **scope}
         try:
-            return flatten_parts(template.root_render_func(self._context(template)))
+            parts = flatten_parts(template.root_render_func(self._context(template)))
+            return parts if self.hide is None else self.hide(parts)
         except RecursionError:
             raise RenderError("macros, includes or values are nested too deeply", site) from None
         except MemoryError:

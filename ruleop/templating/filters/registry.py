@@ -107,7 +107,7 @@ def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
 def required(value: Any, message: Any = "a value is required here") -> Any:
     if isinstance(value, UndefinedValue):
         fault = value.fault()
-        raise fault if fault.kind == "later" else Fault(scalar_text(message))
+        raise fault if fault.kind == "later" else Fault(scalar_text(message), redacted="a value is required here")
     if value is None or (isinstance(value, (str, Text)) and not value):
         raise Fault(scalar_text(message))
     return value

@@ -11,6 +11,7 @@ raised.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -21,6 +22,9 @@ from ruleop.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_PUBLIC_ROOTS = frozenset({"cr", "metadata", "spec", "status", "vars"})
 
 
 class Origin(Enum):
@@ -98,7 +102,11 @@ class Missing(UndefinedValue):
         self._hint = other._hint if isinstance(other, Missing) else str  # noqa: SLF001 - the same class
 
     def fault(self) -> Fault:
-        return Fault(f"{self.path()} is not set{self._hint()}; use `default(...)` if it may be missing")
+        path, advice = self.path(), "use `default(...)` if it may be missing"
+        found = f"{path} is not set{self._hint()}; {advice}"
+        # Any other mapping may be computed from a Secret, and the hint has names of its fields
+        is_public = re.split(r"[.\[]", path, maxsplit=1)[0] in _PUBLIC_ROOTS
+        return Fault(found, redacted=found if is_public else f"a field is not set; {advice}")
 
 
 class NoField(UndefinedValue):
