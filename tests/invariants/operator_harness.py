@@ -119,6 +119,7 @@ class OperatorHarness:
         """As the manager does, up to the watches, which have listed nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
+        await self.manager._load_key()
         self.manager.controller_set.start_leading()
         self.manager.controller_set.apply(self.cluster.project)
         for controller in self.controllers:

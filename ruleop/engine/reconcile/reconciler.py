@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ruleop.engine.reconcile.status_debounce import StatusDebounce
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.planning import Outcome
+    from ruleop.planning.model.proofs import Proofs
     from ruleop.rules import Rule
 
 NAMESPACE = Kind("", "v1", "Namespace")
@@ -71,6 +72,16 @@ class Inventory(Protocol):
     def conditions_of(self, kind: GroupKind) -> frozenset[str]: ...
 
 
+class OwnerKey(Protocol):
+    """The key of the proofs in owner annotations."""
+
+    @property
+    def proofs(self) -> Proofs | None: ...
+    async def ensure(self, rule: Rule) -> None:
+        """Returns when the key is known, if the rule needs it."""
+        ...
+
+
 class Queue(Protocol):
     def has_ready(self) -> bool:
         """Whether other CRs of the kind are due."""
@@ -88,11 +99,13 @@ class Environment:
     cache: Cache
     executor: Executor
     inventory: Inventory
+    owner_key: OwnerKey
     events: Events
     metrics: Metrics
     debounce: StatusDebounce
     clock: Clock
     finalizer: str
+    own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
 
@@ -129,8 +142,9 @@ class Reconciler:
         return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
 
     async def reconcile(self, request: Request) -> Result:
-        resource = self.cache.resource(self.key(request))
-        if resource is None:
+        key = self.key(request)
+        resource = self.cache.resource(key)
+        if resource is None or key in self.environment.own:
             self._remove(request)
             return Result()
         rule = choose_rule(self.rules, resource)
@@ -147,13 +161,14 @@ class Reconciler:
             return await self._reconcile(current)
         except _Unsynced:
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        except RuleopError as error:  # the inventory, which comes first, could not be read or written
+        except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, requeue_after=self.executor.classify(error)[1])
         finally:
             self.histories[request] = current.history
 
     async def _reconcile(self, current: _Pass) -> Result:
+        await self.environment.owner_key.ensure(current.rule)
         current.history = await self.live_reads.refresh(current.request, current.history)
         current.namespace_terminating = bool(current.rule.finalize) and await self._is_namespace_terminating(
             current.resource
@@ -186,6 +201,8 @@ class Reconciler:
             retired=known - {each.type for each in rule.conditions} if known else (),
             held_until=self.held_until,
             namespace_terminating=current.namespace_terminating,
+            proofs=self.environment.owner_key.proofs,
+            own=self.environment.own,
         )
         planned = self._planned(current, observed)
         self.metrics.plan_time.observe(time.perf_counter() - start)

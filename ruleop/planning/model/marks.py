@@ -162,7 +162,7 @@ def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
     return Claim(owned=True, annotated=True, orphan=orphan, kept=kept, referenced=referenced, proven=proven)
 
 
-def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs) -> bool:
+def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs | None) -> bool:
     """Whether an object may be a CR's child: a controller ownerReference, or an annotation that is believed, names the
     CR of the label. Anybody can write the label alone."""
     label = (metadata.get("labels") or {}).get(PART_OF)
@@ -175,7 +175,7 @@ def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs) -> bool:
         note is not None
         and note.get("of") == _named(key)
         and label == _label_of(note.get("group"), note.get("kind"), note.get("namespace"), note.get("name"))
-        and (proofs.accept_unproven or _is_proven(note, proofs))
+        and (_is_proven(note, proofs) or (proofs is not None and proofs.accept_unproven))
     )
 
 
