@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.child.apply import Applied, record_of
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
@@ -41,12 +42,12 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
     operator itself are nobody's children."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
+    far, own = rule.reach == "cluster", observed.own
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
         # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
-        near = rule.reach == "cluster" or key.namespace == owner.namespace or claim.proven
-        if claim.owned and near and key not in observed.own:
+        if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
             record = record_of(live)
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
@@ -141,15 +142,18 @@ def shown_of(
     """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
     their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
     object, it is the one with the desired key; while that is unknown, the oldest."""
-    kinds = {kind.versionless for kind in child.kinds}
+    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
     found = [
-        each
-        for each in existing
-        if each.key.group_kind in kinds and (rule.reach == "cluster" or each.key.namespace == owner.namespace)
+        each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
     ]
     if key is not None:
         return [each for each in found if each.key == key]
     return found if child.many or len(found) < 2 else [min(found, key=_age)]
+
+
+@lru_cache(maxsize=1024)
+def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
+    return frozenset(kind.versionless for kind in kinds)
 
 
 def _age(each: Existing) -> tuple[str, ObjectKey]:

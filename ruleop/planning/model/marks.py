@@ -15,6 +15,7 @@ import base64
 import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -38,7 +39,7 @@ SKIP_FINALIZE = f"{RESERVED_PREFIX}skip-finalize"
 RECONCILE_PERIOD = f"{RESERVED_PREFIX}reconcile-period"
 RESERVED = RESERVED_PREFIX
 _PROOF = "proof"
-_MAX_OWNER, _MAX_NOTE = 1024, 4096  # characters; more than the API server's limits for names allow
+_MAX_OWNER, _MAX_NOTE = 1024, 2048  # characters; more than the API server's limits for names allow
 
 
 @lru_cache(maxsize=16_384)
@@ -108,7 +109,7 @@ class Owner:
             and reference.get("uid") == self.uid
             and reference.get("name") == self.name
             and reference.get("kind") == self.kind.kind
-            and _group_of(reference) == self.kind.group
+            and (reference.get("apiVersion") == self.kind.api_version or _group_of(reference) == self.kind.group)
             and self.namespace in {"", child.namespace}
         )
 
@@ -141,13 +142,16 @@ class Claim:
     unproven: bool = False  # the annotation names the CR, and is not believed
 
 
+_BY_REFERENCE = Claim(owned=True, referenced=True)
+
+
 def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
     metadata = live.get("metadata") or {}
     references = metadata.get("ownerReferences") or ()
     for reference in references:
         if reference.get("controller"):
             if owner.is_named_by(reference, key):
-                return Claim(owned=True, referenced=True)
+                return _BY_REFERENCE
             return Claim(owned=False, by=f"{reference.get('kind')}/{reference.get('name')}", referenced=True)
     note, referenced = _note(metadata), bool(references)
     if note is None or note.get("of") != _named(key):
@@ -194,32 +198,36 @@ def named_owner(live: Object) -> tuple[ObjectKey, str] | None:
     return ObjectKey(group, kind, namespace, name), uid
 
 
-def _note(metadata: Object) -> dict[str, Any] | None:
+def _note(metadata: Object) -> Mapping[str, Any] | None:
     text = (metadata.get("annotations") or {}).get(OWNER)
-    if not isinstance(text, str) or len(text) > _MAX_NOTE:
-        return None
+    return _parsed(text) if isinstance(text, str) and len(text) <= _MAX_NOTE else None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Mapping[str, Any] | None:
+    """A pass reads each annotation several times."""
     try:
         note = orjson.loads(text)
     except ValueError:
         return None
     if not isinstance(note, dict) or not all(isinstance(value, (str, bool)) for value in note.values()):
         return None
-    return note
+    return MappingProxyType(note)
 
 
-def _is_proven(note: dict[str, Any], proofs: Proofs | None) -> bool:
+def _is_proven(note: Mapping[str, Any], proofs: Proofs | None) -> bool:
     if proofs is None:
         return True
     proof = note.get(_PROOF)
     return isinstance(proof, str) and proofs.hold(_proven_text(note), proof)
 
 
-def _proven_text(note: dict[str, Any]) -> str:
+def _proven_text(note: Mapping[str, Any]) -> str:
     """The text that is proven: the whole annotation, without the proof."""
     return orjson.dumps({name: value for name, value in note.items() if name != _PROOF}).decode()
 
 
-def _is(note: dict[str, Any], owner: Owner) -> bool:
+def _is(note: Mapping[str, Any], owner: Owner) -> bool:
     return (
         bool(owner.uid)
         and note.get("uid") == owner.uid

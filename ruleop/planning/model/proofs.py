@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 _PURPOSE: Final = b"ruleop.dev/owner\0"
@@ -47,5 +48,6 @@ class KeyedProofs:
         return any(hmac.compare_digest(_digest(key, text).encode(), given) for key in self.keys)
 
 
+@lru_cache(maxsize=4096)
 def _digest(key: bytes, text: str) -> str:
     return hmac.digest(key, _PURPOSE + text.encode(errors="replace"), "sha256")[:_LENGTH].hex()
