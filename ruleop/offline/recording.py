@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.planning import Failed, Kinds, Objects, Plan
+    from ruleop.planning.model.proofs import Proofs
     from ruleop.rules import Observe, Rule
 
 FORMAT: Final = 2
@@ -51,7 +52,8 @@ class Recorder:
     def __init__(self, observed: Observed) -> None:
         self.objects = _RecordedObjects(observed.objects)
         self.kinds = _RecordedKinds(observed.kinds)
-        self.observed = replace(observed, objects=self.objects, kinds=self.kinds)
+        self.proofs = _RecordedProofs(observed.proofs) if observed.proofs is not None else None
+        self.observed = replace(observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs)
 
     def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
         conflicting = (each.obj for each in history.conflicting.values())
@@ -67,6 +69,8 @@ class Recorder:
                 "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
                 "observes": encode(self.kinds.states),
+                "own": encode(sorted(self.observed.own)),
+                "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
             "history": encode(self._without_secrets(rule, history)),
             "foresee": foresee,
@@ -118,6 +122,8 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             kinds=_ReplayedKinds(kinds, decode(seen["observes"])),
             seed=_HIDDEN_SEED,
             retired=frozenset(seen["retired"]),
+            own=frozenset(decode(seen.get("own", []))),
+            proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},
         )
         rule, history = document["rule"], decode(document["history"])
@@ -235,3 +241,47 @@ class _ReplayedKinds:
 
     def state_of(self, observe: Observe) -> Served:
         return self.states.get(observe.id) or self.info(observe.kind).state
+
+
+class _RecordedProofs:
+    """The proofs that planning asked for. A document has no key."""
+
+    def __init__(self, proofs: Proofs) -> None:
+        self.source = proofs
+        self.made: dict[str, str] = {}
+        self.valid: set[tuple[str, str]] = set()
+
+    @property
+    def accept_unproven(self) -> bool:
+        return self.source.accept_unproven
+
+    def of(self, text: str) -> str:
+        found = self.made[text] = self.source.of(text)
+        return found
+
+    def hold(self, text: str, proof: str) -> bool:
+        holds = self.source.hold(text, proof)
+        if holds:
+            self.valid.add((text, proof))
+        return holds
+
+    def answers(self) -> dict[str, Any]:
+        return {
+            "made": sorted(map(list, self.made.items())),
+            "valid": sorted(map(list, self.valid)),
+            "acceptUnproven": self.accept_unproven,
+        }
+
+
+class _ReplayedProofs:
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.made = dict(answers["made"])
+        self.valid = {(text, proof) for text, proof in answers["valid"]}
+        self.accept_unproven = bool(answers["acceptUnproven"])
+
+    def of(self, text: str) -> str:
+        found: str = self.made.get(text, "")
+        return found
+
+    def hold(self, text: str, proof: str) -> bool:
+        return (text, proof) in self.valid

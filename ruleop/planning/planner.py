@@ -51,7 +51,7 @@ from ruleop.planning.status import (
 from ruleop.templating import Disabled, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.planning.model.actions import Event
     from ruleop.planning.model.observed import Objects, Observed
@@ -103,13 +103,20 @@ class _Planner:
         self.period, self.period_note = reconcile_period(rule, resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
-        self.owner = Owner.of(resource)
-        self.scope = Scope(rule, resource, observed, masks=masks and rule.reads_secret)
+        self.owner = Owner.of(resource, observed.proofs)
+        self.masks = masks and rule.reads_secret
         self.paused = is_paused(resource)
-        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
-        self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
+        self._begin({})
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
+
+    def _begin(self, desired_keys: Mapping[str, ObjectKey]) -> None:
+        rule, resource, observed, history = self.rule, self.resource, self.observed, self.history
+        self.scope = Scope(rule, resource, observed, masks=self.masks)
+        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
+        self.children = Children(
+            rule, observed, history, self.scope, self.owner, work, paused=self.paused, desired_keys=desired_keys
+        )
 
     def _without_expired_refusals(self, history: History) -> History:
         """The history without expired refusals: their writes are retried."""
@@ -128,13 +135,20 @@ class _Planner:
     def plan(self) -> Plan:
         if self.resource["metadata"].get("deletionTimestamp"):
             return self._deleting()
+        problem = self._plan_children()
+        if desired_keys := self.children.misread():
+            self._begin(desired_keys)
+            problem = self._plan_children()
+        return self._reconciled() if problem is None else self._invalid_plan(problem)
+
+    def _plan_children(self) -> Problem | None:
+        """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
         problem = self._invalid()
-        if problem is not None:
-            return self._invalid_plan(problem)
-        self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
-        return self._reconciled()
+        if problem is None:
+            self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+        return problem
 
     # -- validation ----------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,11 @@ from ruleop.errors import Cause, RuleopError
 from ruleop.merge import Learned
 from ruleop.offline.recording import read_document
 from ruleop.offline.redaction import Redaction
-from ruleop.planning import Failed, Failure, FixedObjects, History, Observed
+from ruleop.planning import Failed, Failure, FixedObjects, History, Observed, plan
 from ruleop.planning.changes.drift import Reverted
 from ruleop.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.planning.model.marks import OWNER
+from ruleop.planning.model.proofs import KeyedProofs
 from ruleop.schema.shape import UNKNOWN
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
@@ -71,6 +73,25 @@ def test_no_value_of_a_conflicting_secret_is_recorded():
 
 def test_a_seed_is_not_recorded():
     assert "seed" not in recorded(Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
+
+
+def test_a_recorded_pass_has_its_proofs_and_no_key():
+    body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
+    harness = Harness.of(body, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    proofs = KeyedProofs((CANARY.encode(),))
+    actions = harness.plan(proofs=proofs).actions
+    harness.execute(actions)
+    observed = harness.observed(proofs=proofs, own=frozenset({key("inventory", namespace="far")}))
+    planned = plan(harness.rule, harness.resource, observed)
+    assert planned.actions == ()
+    assert CANARY not in json.dumps(document_of(harness.rule, harness.resource, observed, History.NONE))
+    assert replayed(harness.rule, harness.resource, observed, History.NONE, planned).actions == ()
+    note = harness.objects[key("a", namespace="far")]["metadata"]["annotations"]
+    note[OWNER] = note[OWNER].replace('"proof":"', '"proof":"0')
+    observed = harness.observed(proofs=proofs)
+    planned = plan(harness.rule, harness.resource, observed)
+    assert planned.problems[0].reason == "ErrResourceExists"
+    assert replayed(harness.rule, harness.resource, observed, History.NONE, planned).problems == planned.problems
 
 
 def test_a_recorded_pass_is_planned_as_it_was():

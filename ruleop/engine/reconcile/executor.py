@@ -39,10 +39,11 @@ from ruleop.planning.model.actions import OWN_FINALIZER
 from ruleop.planning.model.marks import claim_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ruleop.engine.cache.own_writes import OwnWrites
     from ruleop.merge import FieldSet
+    from ruleop.planning.model.proofs import Proofs
 
 
 MAX_CONCURRENT_WRITES = 8
@@ -83,11 +84,20 @@ class Classifier(Protocol):
 
 
 class Executor:
-    def __init__(self, api: Api, stores: Stores, classify: Classifier, own_writes: OwnWrites) -> None:
+    def __init__(
+        self,
+        api: Api,
+        stores: Stores,
+        classify: Classifier,
+        own_writes: OwnWrites,
+        *,
+        proofs: Callable[[], Proofs | None] = lambda: None,
+    ) -> None:
         self.api = api
         self.stores = stores
         self.classify = classify
         self.own_writes = own_writes
+        self.proofs = proofs
 
     async def refresh(self, kind: Kind, key: ObjectKey) -> Object | None:
         """Reads an object live, and puts it into the stores."""
@@ -161,6 +171,7 @@ class _Run:
             executor.own_writes,
         )
         self.resource = resource
+        self.proofs = executor.proofs
         self.outcome = Outcome()
         self.not_provided: set[str | None] = set()  # needs that are not met, because their action failed
         self.slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
@@ -229,7 +240,8 @@ class _Run:
         if live is None:
             self.outcome.gone.append(action)
             return self._gone(action)
-        if not _same_version(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).owned:
+        owner = Owner.of(self.resource, self.proofs())
+        if not _same_version(live, action.live) or not claim_on(live, action.key, owner).owned:
             self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False

@@ -39,6 +39,7 @@ class PassPlanning:
 
     async def begin(self, current: CurrentPass) -> None:
         """Reads live what no store holds and the pass needs in any case."""
+        await self.environment.owner_key.ensure(current.rule)
         current.history = await self.live_reads.refresh(current.request, current.history)
         if current.rule.finalize:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
@@ -60,6 +61,8 @@ class PassPlanning:
             retired=known - {each.type for each in rule.conditions} if known else (),
             held_until=current.held_until,
             namespace_terminating=current.namespace_terminating,
+            proofs=self.environment.owner_key.proofs,
+            own=self.environment.own,
         )
         planned = self._planned(current, observed)
         self.metrics.plan_time.observe(time.perf_counter() - start)

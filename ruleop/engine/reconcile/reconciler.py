@@ -67,8 +67,9 @@ class Reconciler:
         return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
 
     async def reconcile(self, request: Request) -> Result:
-        resource = self.cache.resource(self.key(request))
-        if resource is None:
+        key = self.key(request)
+        resource = self.cache.resource(key)
+        if resource is None or key in self.environment.own:
             self._remove(request)
             return Result()
         rule = choose_rule(self.rules, resource)
@@ -88,7 +89,7 @@ class Reconciler:
             return await self._conclude(current, planned, outcome)
         except Unsynced:
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        except RuleopError as error:  # the inventory, which comes first, could not be read or written
+        except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, requeue_after=self.environment.executor.classify(error)[1])
         finally:

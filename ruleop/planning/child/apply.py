@@ -131,6 +131,8 @@ def apply(
     reference_owner: bool,
 ) -> Applied:
     """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
+    if desired.key in observed.own:
+        raise ChildFails(f"{desired.key} belongs to the operator itself, and no rule can write it", child.body.site)
     live = observed.objects.get(desired.key, version=desired.kind.version)
     state = desired.info.state_in(desired.key.namespace)
     if state is Served.PENDING:  # an object that is not in the cache may exist
@@ -208,6 +210,8 @@ def _conflict_message(
 
 def name_conflict_message(name: str, kind: str, claim: Claim) -> str:
     whose = f" (it belongs to {claim.by})" if claim.by else ""
+    if claim.unproven:
+        whose = f" (its annotation {OWNER} has no valid proof)"
     return f'Resource "{name}" already exists and is not managed by {kind}{whose}'
 
 
@@ -324,7 +328,9 @@ def _update(
 ) -> Applied:
     record = None if adopting else record_of(live)
     marked = _normalised(
-        child, desired, with_marks(desired, owner, reference=reference, managed=_may_set_managed_by(live, record))
+        child,
+        desired,
+        with_marks(desired, owner, reference=reference, managed=_may_set_managed_by(live, record), live=live),
     )
     ignore = _ignored_paths(child, desired)
     fields, shape = record.fields if record is not None else None, _shape_of(desired)
@@ -439,7 +445,7 @@ def _update_marks(
     child: Child, desired: Desired, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool
 ) -> Applied:
     """An existing create-only child: only ruleop's own metadata is updated."""
-    record = record_of(live)
+    record, note = record_of(live), owner.annotation(desired.key, orphan=desired.orphan, live=live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
@@ -449,7 +455,7 @@ def _update_marks(
     if reference is not None:
         owned = versions == [reference["apiVersion"]]
     else:
-        owned = not versions and annotations.get(OWNER) == owner.annotation(desired.key, orphan=desired.orphan)
+        owned = not versions and annotations.get(OWNER) == note
     if marked and owned:
         return Applied(live, in_step=True)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
@@ -458,7 +464,7 @@ def _update_marks(
     if reference is not None:
         references.append(reference)
     else:
-        notes[OWNER] = owner.annotation(desired.key, orphan=desired.orphan)
+        notes[OWNER] = note
     new = {key: value for key, value in metadata.items() if key != "ownerReferences"}
     new |= {"labels": {MANAGED_BY: RULEOP, **labels, PART_OF: owner.part_of}, "annotations": notes}
     if references:
@@ -481,7 +487,7 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
 
 def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
     """A patch that protects an orphan from the garbage collector while `finalize` still needs it."""
-    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True)}
+    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True, live=live)}
     return _metadata_patch(
         child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes
     )

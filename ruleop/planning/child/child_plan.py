@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.child.apply import Applied, record_of
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
@@ -15,6 +16,8 @@ from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ruleop.errors import Site
     from ruleop.planning.model.observed import Observed
     from ruleop.rules import Child, Rule
@@ -35,13 +38,16 @@ class Existing:
 
 
 def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
-    """All objects that the CR owns, sorted by key; each in the version that its child's template uses."""
+    """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
+    operator itself are nobody's children."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
+    far, own = rule.reach == "cluster", observed.own
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
-        if claim.owned:
+        # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
+        if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
             record = record_of(live)
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
@@ -128,6 +134,31 @@ class PassReport:
 
 
 # -- the value of a child in templates ---------------------------------------------------------------------------------
+
+
+def shown_of(
+    rule: Rule, owner: Owner, child: Child, existing: Iterable[Existing], key: ObjectKey | None
+) -> list[Existing]:
+    """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
+    their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
+    object, it is the one with the desired key; while that is unknown, the oldest."""
+    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
+    found = [
+        each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
+    ]
+    if key is not None:
+        return [each for each in found if each.key == key]
+    return found if child.many or len(found) < 2 else [min(found, key=_age)]
+
+
+@lru_cache(maxsize=1024)
+def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
+    return frozenset(kind.versionless for kind in kinds)
+
+
+def _age(each: Existing) -> tuple[str, ObjectKey]:
+    """The API server sets creationTimestamp, so an object cannot be made to look older."""
+    return each.live["metadata"].get("creationTimestamp") or "", each.key
 
 
 def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:

@@ -6,8 +6,10 @@ child waits or fails, its existing objects stay as they are, and children that d
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
 from ruleop.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
@@ -22,6 +24,7 @@ from ruleop.planning.child.child_plan import (
     existing_of,
     existing_view,
     planned_view,
+    shown_of,
 )
 from ruleop.planning.child.readiness import READY, Readiness, readiness
 from ruleop.planning.model.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from ruleop.planning.memory.work import Work
     from ruleop.rules import Child, Rule
 
+_NOTHING: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
+
 
 class Children:
     def __init__(
@@ -54,7 +59,9 @@ class Children:
         work: Work | None,
         *,
         paused: bool = False,
+        desired_keys: Mapping[str, ObjectKey] = _NOTHING,
     ) -> None:
+        """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
         self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
@@ -63,21 +70,46 @@ class Children:
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self._by_id: dict[str, list[Existing]] = {}
+        self._shown: dict[str, list[Existing]] = {}
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child():
-            if child.many or child.id in self._by_id:
+            existing = self._by_id.get(child.id)
+            if existing:
+                self._shown[child.id] = shown_of(rule, owner, child, existing, desired_keys.get(child.id))
+            if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
 
     def _of(self, child: Child) -> list[Existing]:
-        return self._by_id.get(child.id, [])
+        """The existing objects that templates can read as this child."""
+        return self._shown.get(child.id, [])
+
+    def misread(self) -> dict[str, ObjectKey]:
+        """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
+        or somebody made an object that claims to be this child."""
+        found: dict[str, ObjectKey] = {}
+        for id_, child_plan in self.plans.items():
+            key = child_plan.objects[0].desired.key if child_plan.objects and not child_plan.child.many else None
+            if key is not None and any(each.key != key for each in self._of(child_plan.child)):
+                found[id_] = key
+        return found
 
     def use_existing(self, children: Iterable[Child]) -> None:
         """Gives templates the existing objects of children that are not planned in this pass."""
         for child in children:
+            self._find_desired(child)
             self.scope.names[child.id] = existing_view(child, self._of(child), Origin.LATER)
             self.scope.ready[child.id] = self._is_ready(child)
+
+    def _find_desired(self, child: Child) -> None:
+        """Several objects claim to be this child, which is not planned: the one with the rendered key is meant."""
+        existing = self._by_id.get(child.id, ())
+        if child.many or len(existing) < 2:
+            return
+        with contextlib.suppress(ChildWaits, ChildFails):
+            for desired in render(child, self.scope, self.scope.names, 0):
+                self._shown[child.id] = shown_of(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
         if child.ready_when is None or child.for_each is not None:  # the value of `item` is unknown

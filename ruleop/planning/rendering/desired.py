@@ -286,7 +286,9 @@ def _namespace_of(
     return place, rendered != place
 
 
-def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
+def with_marks(
+    desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool, live: Object | None = None
+) -> dict[str, Any]:
     """The rendered object with its owner and labels. `reference`: the ownerReference; None: it is not allowed here, and
     the annotation names the owner. `managed`: whether ruleop sets the label managed-by (not if somebody else set it).
     """
@@ -302,7 +304,7 @@ def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] |
     else:
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
-            OWNER: owner.annotation(desired.key, orphan=desired.orphan),
+            OWNER: owner.annotation(desired.key, orphan=desired.orphan, live=live),
         }
     return {**rendered, "metadata": metadata}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
+from ruleop.rules.checks.adoption import warn_of_adoption
 from ruleop.rules.checks.child_bodies import check_bodies
 from ruleop.rules.checks.crds import check_definition, check_kinds, read_crds
 from ruleop.rules.checks.job_ttl import warn_of_job_ttl
@@ -173,6 +174,7 @@ class _Loading:
         check_kinds(draft, crds, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)
         warn_of_job_ttl(draft_parts, self.reading.templates, findings)
+        warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
 
     def _digest(self) -> str:
         """The digest of every file and every variable that was read."""
