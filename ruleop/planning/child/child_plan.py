@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.planning.model.observed import Observed
     from ruleop.rules import Child, Rule
+    from ruleop.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,9 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
-    """All objects that the CR owns, sorted by key; each in the version that its child's template uses."""
+def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
+    """All objects that the CR owns, sorted by key; each in the version that its child's template uses. It yields after
+    each object that it has read."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
     for live in observed.objects.children(owner.part_of):
@@ -46,6 +48,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
+        yield
     return [found[key] for key in sorted(found)]
 
 

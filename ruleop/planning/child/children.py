@@ -7,7 +7,7 @@ child waits or fails, its existing objects stay as they are, and children that d
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
 from ruleop.planning.changes.failures import changes_in_words, public_message, reason_of
@@ -19,7 +19,6 @@ from ruleop.planning.child.child_plan import (
     ObjectPlan,
     PassReport,
     existing_is_ready,
-    existing_of,
     existing_view,
     planned_view,
 )
@@ -33,14 +32,19 @@ from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, 
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
+from ruleop.templating.values.budget import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.memory.history import History
     from ruleop.planning.memory.work import Work
     from ruleop.rules import Child, Rule
+    from ruleop.steps import Steps
+
+OBJECT_UNITS: Final = 40
+"""Units of the comparison of one object, without those for its size."""
 
 
 class Children:
@@ -51,6 +55,7 @@ class Children:
         history: History,
         scope: Scope,
         owner: Owner,
+        existing: list[Existing],
         work: Work | None,
         *,
         paused: bool = False,
@@ -58,7 +63,7 @@ class Children:
         self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
-        self.existing = existing_of(rule, owner, observed)
+        self.existing = existing
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
@@ -90,28 +95,33 @@ class Children:
 
     # -- one child -----------------------------------------------------------------------------------------------------
 
-    def plan_all(self, children: Iterable[Child]) -> None:
+    def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
         for child in children:
-            self._plan_child(child)
+            yield from self._plan_child(child)
         self._wait_for_namespaces()
 
-    def _plan_child(self, child: Child) -> None:
+    def _plan_child(self, child: Child) -> Iterator[None]:
         child_plan = self.plans[child.id] = ChildPlan(child)
         try:
-            desired = self._desired_objects(child_plan)
+            desired = yield from self._desired_objects(child_plan)
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
                 self._plan_object(child_plan, each)
+                yield
         except ChildWaits as wait:
             child_plan.incomplete = True
             self._add_wait(child_plan, wait)
         except ChildFails as error:
             child_plan.incomplete = True
             self._add_failure(child_plan, error)
+        except Exhausted as limit:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site))
         for object_plan in child_plan.objects:
             if object_plan.applied is not None:
                 object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
+                yield
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
@@ -120,7 +130,7 @@ class Children:
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
 
-    def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
+    def _desired_objects(self, child_plan: ChildPlan) -> Steps[list[Desired] | None]:
         """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
         other items."""
         child, names = child_plan.child, self.scope.names
@@ -148,6 +158,7 @@ class Children:
                 if error.limit:
                     raise
                 bad.append((index, error))
+            yield
         if bad:
             child_plan.incomplete = True
             self._add_failure(child_plan, _items_error(bad), only_this_child=True)
@@ -163,6 +174,9 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
+        size = size_of(desired.rendered)
+        METER.keep(2 * size)
+        METER.spend(OBJECT_UNITS + (size >> 3))
         try:
             reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
             applied = apply(
@@ -187,6 +201,8 @@ class Children:
             error = ChildFails(child_plan.unreadable, child_plan.child.body.site, reason="Forbidden")
             object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
         except ChildFails as error:
+            if error.limit:
+                raise
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),

@@ -34,8 +34,8 @@ class Renderer:
         self.depth = 0
 
     def __enter__(self) -> None:
-        """Starts an evaluation with a full budget, which nested evaluations share."""
-        if not self.depth:
+        """Starts an evaluation. Outside a pass it has a full account, which nested evaluations share."""
+        if not self.depth and not METER.in_pass:
             METER.refill()
         self.depth += 1
 

@@ -1,19 +1,42 @@
-"""Limits the cost of a render. The author of the operator writes the templates, but tenants choose the values that
-drive their loops, so every pass of a loop, every call and every byte of output is counted.
+"""Limits the cost of a pass over one custom resource. The author of the operator writes the rules, but tenants choose
+the values that drive their loops, so everything that is evaluated on a resource's behalf is counted: loops, calls,
+text, objects, and the comparison of objects.
+
+There are two quantities. Units are time: one is at most about half a microsecond. Bytes are memory: texts and data that
+were made, whether they are still used or not, because nobody knows when Python frees them. An account is filled once
+for a pass, not for each render, so whatever multiplies renders does not multiply the account. When it is used up, the
+pass fails.
 
 For operations that could be huge (`'x' * n`, `10 ** n`, padding, replacing) the cost is checked *before* the work,
 because Python cannot interrupt it. The alternative, a process per render, would cost more than everything else.
 
-There is one counter, `METER`, because text and data, which do not know the template, count as well. It is reset when a
-render starts, and nested evaluations (a `let` that the template reads) share it. If two threads rendered at once, each
-would reset the counter of both: the limit would be less exact, nothing worse.
+There is one counter, `METER`, because text and data, which do not know the template, count as well. It charges the
+current account; a pass that lets others run in between takes its account with it. Outside a pass, each evaluation has a
+full account, which nested evaluations (a `let` that the template reads) share. If two threads rendered at once, each
+would charge the account of the other: the limit would be less exact, nothing worse.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
 from ruleop.templating.values.faults import Fault
 
-FUEL = 2_000_000  # one unit is a loop pass, an item or 64 bytes, at most about a microsecond
+if TYPE_CHECKING:
+    from typing import Self
+
+FUEL: Final = 1_500_000
+"""Units of a pass. One is at most about half a microsecond."""
+
+MEMORY: Final = 48 * 1024 * 1024
+"""Bytes of a pass."""
+
+RESERVE: Final = 100_000
+RESERVED_MEMORY: Final = 4 * 1024 * 1024
+"""What the status may use if the children have used up everything: it reports that."""
+
 MAX_TEXT = 3 * 1024 * 1024  # one string, or the whole text: the API server accepts no larger request
 MAX_OUTPUT = 16 * 1024 * 1024  # all objects of one render, which may be thousands
 MAX_ITEMS = 100_000  # one list
@@ -23,6 +46,7 @@ MAX_INDENT = 200  # columns of padding
 MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
 MAX_NODES = 400_000  # of measured data
 NODE = 32  # the weight of a mapping, list, number or key in characters
+NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
 
 
 class Exhausted(Fault):
@@ -31,30 +55,93 @@ class Exhausted(Fault):
     kind = "limit"
 
 
-class Meter:
-    """The remaining budget of the current render."""
+class Account:
+    """The remaining units and bytes of one pass."""
 
-    __slots__ = ("fuel",)
+    __slots__ = ("fuel", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
+        self.memory = MEMORY
+
+    @property
+    def units(self) -> int:
+        """The units that were used."""
+        return FUEL - self.fuel
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that were used."""
+        return MEMORY - self.memory
+
+
+class Meter:
+    """Charges the current account. Its remaining units and bytes are kept here while it is current."""
+
+    __slots__ = ("_account", "_own", "fuel", "memory")
+
+    def __init__(self) -> None:
+        self._own = self._account = Account()
+        self.fuel = FUEL
+        self.memory = MEMORY
+
+    @property
+    def in_pass(self) -> bool:
+        return self._account is not self._own
+
+    def switch(self, account: Account | None) -> Account:
+        """Charges this account from now on; None: that of evaluations outside a pass. Returns the one before."""
+        before = self._account
+        before.fuel, before.memory = self.fuel, self.memory
+        self._account = account or self._own
+        self.fuel, self.memory = self._account.fuel, self._account.memory
+        return before
 
     def refill(self) -> None:
         self.fuel = FUEL
+        self.memory = MEMORY
+
+    def ensure_reserve(self) -> None:
+        """Gives the pass what the report about it takes, if it has less left."""
+        self.fuel = max(self.fuel, RESERVE)
+        self.memory = max(self.memory, RESERVED_MEMORY)
+
+    def charge(self, amount: int) -> None:
+        """Charges for work that is done in any case. What comes after it fails if nothing is left."""
+        self.fuel -= amount
 
     def spend(self, amount: int) -> None:
         self.fuel -= amount
         if self.fuel < 0:
             raise Exhausted(
-                "the template does too much work for one object (loops, calls and text together); "
-                "limit the values that drive its loops, for example with `maximum` or `maxItems` in the CRD's schema"
+                f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
+                "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
+                "CRD's schema"
             )
 
+    def keep(self, size: int) -> None:
+        """Charges for bytes of memory."""
+        self.memory -= size
+        if self.memory < 0:
+            raise Exhausted(
+                f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
+                "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
+                "schema"
+            )
+
+    def read(self, length: int) -> None:
+        """Charges for reading text of this length."""
+        self.spend(1 + (length >> 6))
+
     def text(self, length: int) -> None:
-        """Charges for making or reading text of this length."""
+        """Charges for making text of this length."""
         if length > MAX_TEXT:
             raise Exhausted(f"text of {length:,} characters; at most {MAX_TEXT:,} are allowed")
-        self.spend(1 + (length >> 6))
+        self.fuel -= 1 + (length >> 6)
+        self.memory -= length
+        if self.fuel < 0 or self.memory < 0:
+            self.spend(0)
+            self.keep(0)
 
     def search_back(self, text: str, sought: str) -> None:
         """Charges for a search from the end, which is quadratic in Python. (From the start it is linear.)"""
@@ -68,10 +155,35 @@ class Meter:
         """Charges for making or walking a list of this length."""
         if count > MAX_ITEMS:
             raise Exhausted(f"a list of {count:,} items; at most {MAX_ITEMS:,} are allowed")
+        self.keep(count << 4)
         self.spend(1 + count)
 
 
 METER = Meter()
+
+
+class charged_to:  # noqa: N801 - used like a function; a class, because a generator is slow
+    """`with charged_to(account):` charges an account, and then the one before again."""
+
+    __slots__ = ("_account", "_before")
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def __enter__(self) -> Self:
+        self._before = METER.switch(self._account)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        METER.switch(self._before)
+
+
+def size_of(data: object) -> int:
+    """The size of JSON data: the length of its text. The encoder finds it much faster than Python code could."""
+    try:
+        return len(orjson.dumps(data))
+    except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
+        return weigh(data)
 
 
 def width(value: object, what: str) -> int:
