@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
+from ruleop.messages import shortened
 from ruleop.planning import Event, FinalizerAction
-from ruleop.planning.changes.differences import shortened
 from ruleop.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
 
 if TYPE_CHECKING:

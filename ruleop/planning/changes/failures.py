@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow, shortened
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
 from ruleop.planning.changes.masking import masked_pair
 from ruleop.planning.model.marks import APPLIED
 from ruleop.planning.model.outcome import Failed, Failure
@@ -64,10 +65,10 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
         return ""
     described = [
         each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
-        for each in changes
+        for each in changes[:MAX_CHANGES]
     ]
-    more = f" and {len(described) - MAX_CHANGES} more" if len(described) > MAX_CHANGES else ""
-    return f"; rejected change: {', '.join(described[:MAX_CHANGES])}{more}"
+    more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
+    return f"; rejected change: {', '.join(described)}{more}"
 
 
 def _value(value: Value) -> str:

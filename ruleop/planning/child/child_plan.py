@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.child.apply import Applied, record_of
@@ -110,24 +110,39 @@ def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
+MAX_ALIKE: Final = 16
+"""Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a
+`forEach` may all have one."""
+
+
 @dataclass(slots=True)
 class PassReport:
-    """The problems, waits, reads and conflicts of a pass, without duplicates."""
+    """The problems, waits, reads and conflicts of a pass, without duplicates. Of many alike the first are listed, and
+    the last of these says that there are more."""
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
+    _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason
 
     def add_problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
-        found = Problem(child, reason, message, site)
-        if found not in self.problems:
-            self.problems.append(found)
+        if self._is_new(child, reason, message, site):
+            self.problems.append(Problem(child, reason, self._listed(child, reason, message), site))
 
     def add_wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
-        found = Wait(child, for_what, site, why)
-        if found not in self.waits:
-            self.waits.append(found)
+        if self._is_new(child, f"wait/{why}", for_what, site):
+            self.waits.append(Wait(child, self._listed(child, f"wait/{why}", for_what), site, why))
+
+    def _is_new(self, child: str, reason: str, message: str, site: Site | None) -> bool:
+        known = self._alike.setdefault((child, reason), set())
+        if (message, site) in known or len(known) > MAX_ALIKE:
+            return False
+        known.add((message, site))
+        return True
+
+    def _listed(self, child: str, reason: str, message: str) -> str:
+        return message if len(self._alike[child, reason]) <= MAX_ALIKE else "more of this kind"
 
 
 # -- the value of a child in templates ---------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ class Children:
         other.stop(State.FAILED, message)
         holder.blocks_pruning = True
         holder.message = holder.message or message
-        holder.settle()
+        holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
 
     def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:

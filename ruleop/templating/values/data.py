@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.errors import RenderError
+from ruleop.messages import shortened
 from ruleop.schema.nearest import nearest
 from ruleop.templating.values.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
 from ruleop.templating.values.faults import Fault, fault_of
@@ -25,6 +27,9 @@ from ruleop.templating.values.undefined import OMIT, Broken, Later, Missing, Not
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
+
+HINT_UNITS = 200
+"""Units of the search for similar names. Most messages have none: the value is replaced by a `default`."""
 
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
@@ -54,12 +59,13 @@ class View:
 
     def _missing_hint(self, key: object) -> str:
         """The end of the message about a missing key: the similar or existing names."""
+        METER.spend(HINT_UNITS)
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
         close = nearest(key, self.data) if isinstance(key, str) else None
         if close:
             return f" (did you mean {join_path(self.path(), close)}?)"
-        names = ", ".join(str(name) for name in list(self.data)[:8])
+        names = ", ".join(shortened(str(name)) for name in islice(self.data, 8))
         return f" ({self.path()} has {names})" if names else f" ({self.path()} is empty)"
 
     def wrap(self, key: object, value: Any) -> Any:
@@ -154,16 +160,32 @@ class ObjectsView(ListView):
     """A list of objects that are also accessible by name or `Kind/name`. A string is never a position: an object may be
     named 1."""
 
-    __slots__ = ()
+    __slots__ = ("_positions",)
+
+    def __init__(self, data: Any, key: object, origin: Origin = Origin.GIVEN, parent: View | None = None) -> None:
+        super().__init__(data, key, origin, parent)
+        self._positions: dict[str, int] | None = None
 
     def field(self, key: object) -> Any:
         if isinstance(key, str):
-            kind, _, name = key.rpartition("/")
-            for number, obj in enumerate(self.data):
-                if obj.get("metadata", {}).get("name") == name and kind in {"", obj.get("kind")}:
-                    return self.wrap(number, obj)
-            return self.missing(key)
+            number = self._position(key)
+            return self.missing(key) if number is None else self.wrap(number, self.data[number])
         return ListView.field(self, key)
+
+    def _position(self, key: str) -> int | None:
+        """The position of the first object with this name. All names are indexed at the first access."""
+        if self._positions is None:
+            self._positions = self._indexed()
+        return self._positions.get(key.removeprefix("/"))
+
+    def _indexed(self) -> dict[str, int]:
+        METER.items(2 * len(self.data))
+        found: dict[str, int] = {}
+        for number, obj in enumerate(self.data):
+            name = obj.get("metadata", {}).get("name")
+            found.setdefault(str(name), number)
+            found.setdefault(f"{obj.get('kind')}/{name}", number)
+        return found
 
 
 PARTIAL = frozenset({"apiVersion", "kind", "metadata"})

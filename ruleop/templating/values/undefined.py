@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from jinja2.runtime import Undefined
 
+from ruleop.messages import shortened
 from ruleop.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
@@ -217,6 +218,8 @@ OMIT = Omit("omit")
 
 
 def join_path(path: str, key: object) -> str:
-    if isinstance(key, str) and key.isidentifier():
-        return f"{path}.{key}"
+    if isinstance(key, str):
+        key = shortened(key)
+        if key.isidentifier():
+            return f"{path}.{key}"
     return f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[...]"
