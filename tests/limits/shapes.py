@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ruleop.planning import History
+from ruleop.planning import History, Plan
 from ruleop.planning.changes.drift import ENOUGH, FIRST, Reverted
+from ruleop.planning.changes.writes import changes, field_paths
 from ruleop.planning.planner import Planning
+from ruleop.templating.values.budget import Account
 from tests.planning.harness import Harness
 
 Json = dict[str, Any]
@@ -33,12 +35,31 @@ class Shape:
     def harness(self) -> Harness:
         return Harness.of(self.body, self.spec(), **self.files)
 
-    def planning(self) -> Planning:
-        """The pass, which is to be measured."""
+    def prepared(self) -> Pass:
         harness = self.harness()
         history = self.prepare(harness)
         assert harness.resource is not None
-        return Planning(harness.rule, harness.resource, harness.observed(), history)
+        planning = Planning(harness.rule, harness.resource, harness.observed(), history)
+        return Pass(harness, planning)
+
+
+@dataclass
+class Pass:
+    """One pass, which is to be measured."""
+
+    harness: Harness
+    planning: Planning
+
+    def run(self) -> Plan:
+        """Plans, and describes the plan as the log does."""
+        planned = self.planning.finish()
+        for action in planned.actions:
+            field_paths(changes(action, self.harness), planned.uid)
+        return planned
+
+    @property
+    def account(self) -> Account:
+        return self.planning.account
 
 
 WORK = "too much work"
@@ -93,8 +114,7 @@ def in_conflict(harness: Harness) -> History:
     created(harness)
     (found,) = harness.objects.values()
     container = found["spec"]["template"]["spec"]["containers"][0]
-    for each in container["env"]:
-        each["value"] += "!"
+    container["env"][-1]["value"] += "!"
     harness.put(found)
     keys = {f'k:{{"name":"{each["name"]}"}}': {"f:value": {}} for each in container["env"]}
     fields: Json = {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:env": keys}}}}}}

@@ -167,8 +167,8 @@ def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> It
                 [label.strip("[]") for label in common[1]],
             )
     elif shape.list_type == "set":
-        known, wanted = (set(map(canonical, items)) for items in (before, after))
-        yield from (Difference(path, item, NOTHING) for item in before if canonical(item) not in wanted)
+        known, desired = (set(map(canonical, items)) for items in (before, after))
+        yield from (Difference(path, item, NOTHING) for item in before if canonical(item) not in desired)
         yield from (Difference(path, NOTHING, item) for item in after if canonical(item) not in known)
     elif len(before) == len(after):
         for index, (left, right) in enumerate(zip(before, after, strict=True)):

@@ -13,6 +13,7 @@ from ruleop.planning.model.marks import Claim, Owner, claim_on
 from ruleop.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
+from ruleop.templating.values.budget import METER
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
@@ -48,6 +49,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Exis
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
+        METER.charge(EXISTING_UNITS)
         yield
     return [found[key] for key in sorted(found)]
 
@@ -109,6 +111,9 @@ class ChildPlan:
 def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
+
+EXISTING_UNITS: Final = 20
+"""Units of one existing object."""
 
 MAX_ALIKE: Final = 16
 """Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a

@@ -32,7 +32,7 @@ from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, 
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
-from ruleop.templating.values.budget import METER, Exhausted, size_of
+from ruleop.templating.values.budget import METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,8 +43,11 @@ if TYPE_CHECKING:
     from ruleop.rules import Child, Rule
     from ruleop.steps import Steps
 
-OBJECT_UNITS: Final = 40
+OBJECT_UNITS: Final = 80
 """Units of the comparison of one object, without those for its size."""
+
+ITEM_UNITS: Final = 20
+"""Units of one item of `forEach`, without those of its templates."""
 
 
 class Children:
@@ -145,7 +148,8 @@ class Children:
             desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
-        bad: list[tuple[int, ChildFails]] = []
+        first: tuple[int, ChildFails] | None = None
+        failed = 0
         for index, item_names in items_of(child, self.scope):
             try:
                 if is_enabled(child, item_names):
@@ -157,11 +161,12 @@ class Children:
             except ChildFails as error:
                 if error.limit:
                     raise
-                bad.append((index, error))
+                first, failed = first or (index, error), failed + 1
+            METER.charge(ITEM_UNITS)
             yield
-        if bad:
+        if first is not None:
             child_plan.incomplete = True
-            self._add_failure(child_plan, _items_error(bad), only_this_child=True)
+            self._add_failure(child_plan, _items_error(*first, failed), only_this_child=True)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -174,9 +179,7 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
-        size = size_of(desired.rendered)
-        METER.keep(2 * size)
-        METER.spend(OBJECT_UNITS + (size >> 3))
+        METER.spend(OBJECT_UNITS + (desired.size >> 3))
         try:
             reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
             applied = apply(
@@ -436,13 +439,12 @@ class Children:
         )
 
 
-def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
+def _items_error(index: int, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
-    is reported without an item."""
-    index, first = bad[0]
+    is reported without an item. `index`: of the first one."""
     if first.reason != "RenderFailed":
         return first
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    more = f" (and {failed - 1} more)" if failed > 1 else ""
     return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
 
 

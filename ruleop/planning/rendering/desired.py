@@ -22,6 +22,8 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
+from ruleop.templating.values.budget import METER, Exhausted, size_of
+from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.planning.model.observed import Kinds
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Child
 
 MAX_OBJECTS = 5000
+DOCUMENT_UNITS = 20  # of the checks of one rendered object
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
+    size: int = 0  # of its text; 0 if it was rendered for an earlier plan
 
     @property
     def digest(self) -> str:
@@ -69,9 +73,13 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     assert child.for_each is not None
     site = child.for_each.site
     try:
-        entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
+        value = child.for_each.value(scope.names)
+        entries = list(islice(_entries(value, site), MAX_OBJECTS + 1))
+        METER.retain(retained_bytes(entries))
     except RenderError as error:
         raise child_error(error) from None
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, site, limit=True) from None
     if len(entries) > MAX_OBJECTS:
         raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
@@ -141,7 +149,11 @@ def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desi
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
-    return [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+    try:
+        METER.spend(DOCUMENT_UNITS * len(documents))
+        return [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, child.body.site, limit=True) from None
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
@@ -188,7 +200,9 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    return Desired(key, kind, document, info, names, orphan)
+    size = size_of(document)
+    METER.retain(size + (size >> 1))
+    return Desired(key, kind, document, info, names, orphan, size)
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from textwrap import TextWrapper
@@ -176,16 +177,18 @@ def regex_replace(
     value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
 ) -> str:
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
+    groups = Counter(name or int(number) for name, number in _GROUP.findall(new))
     for match in _matches(pattern, text, Flags(ignorecase, multiline)):
         try:
+            size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
+            METER.text(length + size if length + size > MAX_TEXT else size)
+            METER.spend(4 + (len(new) >> 4))
             expanded = match.expand(new)
         except (re2.error, LookupError, ValueError):
             raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
         pieces += [text[at : match.start()], expanded]
         at = match.end()
         length += len(expanded)
-        if length > MAX_TEXT:
-            METER.text(length)
     METER.text(length + len(text))
     return "".join([*pieces, text[at:]])
 

@@ -122,9 +122,10 @@ class Skeletons:
 def parse(layout: Layout, name: str) -> Skeleton:
     """The skeleton of a layout. Raises `Unreadable` with sites in the template."""
 
-    METER.spend(len(layout.text) >> 1)
+    METER.parse(layout.text)
     nodes, mistakes = read_yaml(layout.text, name, locate=_no_site)
     if mistakes:
+        METER.parse(layout.text)
         raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"{len(nodes):,} documents; at most {MAX_DOCUMENTS:,} are allowed")
@@ -135,26 +136,37 @@ def _no_site(_line: int, _column: int) -> Site:
     return _NO_SITE
 
 
+@dataclass(frozen=True, slots=True)
+class _PlacedSite(Site):
+    """A site in a template, with the line of the text that came from it."""
+
+    text_line: int = 0
+
+
 def _template_mistakes(layout: Layout, name: str) -> list[RuleError]:
     """The mistakes with their sites in the template. The text is read again, so that valid texts do not pay for
     sites."""
     sites = layout.sites()
 
     def locate(line: int, _column: int) -> Site:
-        return (sites[line - 1] if line <= len(sites) else None) or Site(name)
+        site = (sites[line - 1] if line <= len(sites) else None) or Site(name)
+        return _PlacedSite(site.path, site.line, site.column, line)
 
     _, placed = read_yaml(layout.text, name, locate=locate)
-    _, by_line = read_yaml(layout.text, name, locate=lambda line, _column: Site("", line))
-    for line in (by_line[0].site.line, by_line[0].site.line - 1):
+    first = placed[0].site
+    assert isinstance(first, _PlacedSite)
+    for line in (first.text_line, first.text_line - 1):
         alone = layout.alone_on_line(line)
-        if alone is not None and by_line[0].message.startswith("not YAML"):
+        if alone is not None and placed[0].message.startswith("not YAML"):
             message = (
                 f"{{{{ {alone.place.expression} }}}} is alone on its line among entries of another type: "
                 f"it is {_describe(alone.value)} here; "
                 "a mapping can be spread among keys and a list among items, and captured text must fit its position"
             )
             return [RuleError(message, alone.place.site)]
-    return [RuleError(_ANY_MARK.sub("{{ ... }}", mistake.message), mistake.site) for mistake in placed]
+    return [
+        RuleError(_ANY_MARK.sub("{{ ... }}", each.message), Site(each.site.path, each.site.line)) for each in placed
+    ]
 
 
 def _describe(value: Any) -> str:

@@ -3,9 +3,9 @@ the values that drive their loops, so everything that is evaluated on a resource
 text, objects, and the comparison of objects.
 
 There are two quantities. Units are time: one is at most about half a microsecond. Bytes are memory: texts and data that
-were made, whether they are still used or not, because nobody knows when Python frees them. An account is filled once
-for a pass, not for each render, so whatever multiplies renders does not multiply the account. When it is used up, the
-pass fails.
+a render makes, whether they are still used or not, because nobody knows when Python frees them; after the render, those
+that are retained. An account is filled once for a pass, not for each render, so whatever multiplies renders does not
+multiply the account. When it is used up, the pass fails.
 
 For operations that could be huge (`'x' * n`, `10 ** n`, padding, replacing) the cost is checked *before* the work,
 because Python cannot interrupt it. The alternative, a process per render, would cost more than everything else.
@@ -18,6 +18,7 @@ would charge the account of the other: the limit would be less exact, nothing wo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -37,6 +38,9 @@ RESERVE: Final = 100_000
 RESERVED_MEMORY: Final = 4 * 1024 * 1024
 """What the status may use if the children have used up everything: it reports that."""
 
+HINTS: Final = 32
+"""Messages of a pass that say which name was probably meant."""
+
 MAX_TEXT = 3 * 1024 * 1024  # one string, or the whole text: the API server accepts no larger request
 MAX_OUTPUT = 16 * 1024 * 1024  # all objects of one render, which may be thousands
 MAX_ITEMS = 100_000  # one list
@@ -49,6 +53,9 @@ NODE = 32  # the weight of a mapping, list, number or key in characters
 NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
 
 
+_SIGNS_OF_VALUES: Final = (",", ":", "-", "[", "{", "?", "...")
+
+
 class Exhausted(Fault):
     """A limit was exceeded. Unlike other faults it ends the render at once, even if the value would not be used."""
 
@@ -58,11 +65,12 @@ class Exhausted(Fault):
 class Account:
     """The remaining units and bytes of one pass."""
 
-    __slots__ = ("fuel", "memory")
+    __slots__ = ("fuel", "hints", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
+        self.hints = HINTS
 
     @property
     def units(self) -> int:
@@ -78,10 +86,11 @@ class Account:
 class Meter:
     """Charges the current account. Its remaining units and bytes are kept here while it is current."""
 
-    __slots__ = ("_account", "_own", "fuel", "memory")
+    __slots__ = ("_account", "_own", "_retained", "fuel", "memory")
 
     def __init__(self) -> None:
         self._own = self._account = Account()
+        self._retained = 0
         self.fuel = FUEL
         self.memory = MEMORY
 
@@ -100,6 +109,25 @@ class Meter:
     def refill(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
+        self._own.hints = HINTS
+
+    def takes_hint(self) -> bool:
+        """Whether a message may have a hint, which is costly to find. Only few messages of a pass are ever shown."""
+        self._account.hints -= 1
+        return self._account.hints >= 0
+
+    def begin_render(self) -> int:
+        """What `end_render` needs."""
+        return self.memory + self._retained
+
+    def end_render(self, before: int) -> None:
+        """Gives back the bytes that were made since, apart from those that were retained."""
+        self.memory = before - self._retained
+
+    def retain(self, size: int) -> None:
+        """Charges for bytes that outlive the current render."""
+        self._retained += size
+        self.keep(size)
 
     def ensure_reserve(self) -> None:
         """Gives the pass what the report about it takes, if it has less left."""
@@ -143,6 +171,13 @@ class Meter:
             self.spend(0)
             self.keep(0)
 
+    def parse(self, text: str) -> None:
+        """Charges for parsing text as YAML. Each value in it needs one of these signs, and most of the time and memory
+        goes into values."""
+        values = sum(map(text.count, _SIGNS_OF_VALUES))
+        self.keep(len(text) + 500 * values)
+        self.spend(1 + (len(text) >> 6) + 14 * values)
+
     def search_back(self, text: str, sought: str) -> None:
         """Charges for a search from the end, which is quadratic in Python. (From the start it is linear.)"""
         self.spend(max(0, len(text) - len(sought)) * len(sought) >> 12)
@@ -150,6 +185,14 @@ class Meter:
     def strip(self, text: str, chars: str | None) -> None:
         """Charges for stripping `chars` from `text`."""
         self.spend(len(text) * len(chars or "") >> 15)
+
+    def made(self, text: str) -> None:
+        """Charges for a text that was made, by the bytes that it takes."""
+        length = len(text)
+        if length > MAX_TEXT:
+            raise Exhausted(f"text of {length:,} characters; at most {MAX_TEXT:,} are allowed")
+        self.keep(length if text.isascii() else sys.getsizeof(text))
+        self.spend(length >> 6)
 
     def items(self, count: int) -> None:
         """Charges for making or walking a list of this length."""
@@ -179,9 +222,11 @@ class charged_to:  # noqa: N801 - used like a function; a class, because a gener
 
 
 def size_of(data: object) -> int:
-    """The size of JSON data: the length of its text. The encoder finds it much faster than Python code could."""
+    """The size of JSON data in bytes, approximately: the encoder finds it much faster than Python code could. In a
+    string with one wide character, Python needs four bytes for each."""
     try:
-        return len(orjson.dumps(data))
+        text = orjson.dumps(data)
+        return len(text) if text.isascii() else 4 * len(text)
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         return weigh(data)
 
@@ -197,6 +242,12 @@ def width(value: object, what: str) -> int:
 def weigh(data: object) -> int:
     """The approximate number of characters of JSON data. Charges for the walk, and raises Exhausted for too many
     values."""
+    return measure(data)[1]
+
+
+def measure(data: object) -> tuple[int, int]:
+    """The number of values in JSON data and the approximate number of its characters. Charges for the walk, and raises
+    Exhausted for too many values."""
     weight, nodes, stack = 0, 0, [data]
     while stack:
         value = stack.pop()
@@ -212,5 +263,5 @@ def weigh(data: object) -> int:
             stack.extend(value)
         if nodes > MAX_NODES:
             raise Exhausted(f"data of more than {MAX_NODES:,} values")
-    METER.spend(1 + (nodes >> 2) + (weight >> 8))
-    return weight
+    METER.spend(1 + (nodes >> 1) + (weight >> 8))
+    return nodes, weight

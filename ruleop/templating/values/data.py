@@ -10,6 +10,7 @@ has an origin and a path, and returns the matching kind of `UndefinedValue`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -21,15 +22,15 @@ import orjson
 from ruleop.errors import RenderError
 from ruleop.messages import shortened
 from ruleop.schema.nearest import nearest
-from ruleop.templating.values.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.templating.values.budget import MAX_DEPTH, MAX_NODES, MAX_OUTPUT, METER, NODE, NODE_BYTES, Exhausted, weigh
 from ruleop.templating.values.faults import Fault, fault_of
 from ruleop.templating.values.undefined import OMIT, Broken, Later, Missing, NotLive, Origin, UndefinedValue, join_path
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
 
-HINT_UNITS = 200
-"""Units of the search for similar names. Most messages have none: the value is replaced by a `default`."""
+HINT_UNITS = 10_000
+"""Units of the search for similar names. Most values that are missing are replaced by a `default`, and need none."""
 
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
@@ -59,7 +60,9 @@ class View:
 
     def _missing_hint(self, key: object) -> str:
         """The end of the message about a missing key: the similar or existing names."""
-        METER.spend(HINT_UNITS)
+        if not METER.takes_hint():
+            return ""
+        METER.charge(HINT_UNITS)
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
         close = nearest(key, self.data) if isinstance(key, str) else None
@@ -248,6 +251,27 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
     """A view of an object, or of a list of objects, of which only the metadata is known."""
     return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
+
+
+def retained_bytes(value: Any) -> int:
+    """The bytes of a value that outlives its render, approximately. The data of a view is not its own. Charges for the
+    walk."""
+    size, count, seen, stack = 0, 0, set(), [value]
+    while stack:
+        found = stack.pop()
+        count += 1
+        if isinstance(found, str):
+            size += sys.getsizeof(found)
+        elif not isinstance(found, (dict, list, tuple)):
+            size += NODE_BYTES
+        elif id(found) not in seen:
+            seen.add(id(found))
+            size += sys.getsizeof(found)
+            stack.extend(found.values() if isinstance(found, dict) else found)
+        if count > MAX_NODES:
+            raise Exhausted(f"data of more than {MAX_NODES:,} values")
+    METER.spend(count >> 1)
+    return size
 
 
 def plain(value: Any) -> JSON:
