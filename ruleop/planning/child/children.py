@@ -23,7 +23,16 @@ from ruleop.planning.child.child_plan import (
     planned_view,
 )
 from ruleop.planning.child.readiness import READY, Readiness, readiness
-from ruleop.planning.model.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
+from ruleop.planning.model.actions import (
+    Action,
+    ChildReport,
+    Create,
+    Delete,
+    Patch,
+    Replace,
+    ServerSideApply,
+    State,
+)
 from ruleop.planning.model.marks import Claim, Owner
 from ruleop.planning.model.observed import Observed, Served
 from ruleop.planning.model.outcome import Failed, Failure
@@ -32,7 +41,7 @@ from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, 
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
-from ruleop.templating.values.budget import METER, Exhausted
+from ruleop.templating.values.budget import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +53,9 @@ if TYPE_CHECKING:
     from ruleop.steps import Steps
 
 OBJECT_UNITS: Final = 80
-"""Units of the comparison of one object, without those for its size."""
+VALUE_UNITS: Final = 3
+CHANGE_UNITS: Final = 5
+"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
 
 ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
@@ -179,7 +190,7 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
-        METER.spend(OBJECT_UNITS + (desired.size >> 3))
+        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
             applied = apply(
@@ -194,6 +205,8 @@ class Children:
             if desired.key in self.history.drift:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
+                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
+                    METER.charge(CHANGE_UNITS * (desired.values + size_of(applied.action.live)[1]))
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

@@ -22,7 +22,7 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
-from ruleop.templating.values.budget import METER, Exhausted, size_of
+from ruleop.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
 from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
-    size: int = 0  # of its text; 0 if it was rendered for an earlier plan
+    values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
 
     @property
     def digest(self) -> str:
@@ -200,9 +200,9 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    size = size_of(document)
-    METER.retain(size + (size >> 1))
-    return Desired(key, kind, document, info, names, orphan, size)
+    size, values = size_of(document)
+    METER.retain(2 * size + NODE_BYTES * values)
+    return Desired(key, kind, document, info, names, orphan, values)
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
