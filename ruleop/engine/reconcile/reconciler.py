@@ -8,8 +8,8 @@ being written, after them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ruleop.engine.cache.expectations import Expectations
 from ruleop.engine.cache.index import Index
@@ -18,18 +18,30 @@ from ruleop.engine.queue.result import IMMEDIATELY, Result
 from ruleop.engine.reconcile.live_reads import LiveReads
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.reconcile.status_debounce import CHANGED, WRITTEN
+from ruleop.engine.reconcile.turns import Turns
 from ruleop.engine.reconcile.unmatched import Unmatched
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.offline.recording import Recorder
 from ruleop.permissions import grant, place
-from ruleop.planning import Failure, History, Kinds, Objects, Observed, Owner, Plan, RemoveFinalizer, choose_rule, plan
+from ruleop.planning import (
+    Failure,
+    History,
+    Kinds,
+    Objects,
+    Observed,
+    Owner,
+    Plan,
+    Planning,
+    RemoveFinalizer,
+    choose_rule,
+)
 from ruleop.planning.events import write_events
 from ruleop.planning.model.marks import is_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ruleop.engine.clock import Clock
     from ruleop.engine.queue.request import Request
@@ -40,6 +52,9 @@ if TYPE_CHECKING:
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.planning import Outcome
     from ruleop.rules import Rule
+    from ruleop.steps import Steps
+
+T = TypeVar("T")
 
 NAMESPACE = Kind("", "v1", "Namespace")
 MAX_REPLANS = 5
@@ -95,6 +110,7 @@ class Environment:
     finalizer: str
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(slots=True)
@@ -106,6 +122,7 @@ class _Pass:
     resource: Object
     history: History
     namespace_terminating: bool = False
+    paused: bool = False  # a plan of this pass took several turns of the loop
     status_in: float | None = None  # seconds until the status is written, if it is delayed
 
 
@@ -171,10 +188,8 @@ class Reconciler:
 
     # -- planning ------------------------------------------------------------------------------------------------------
 
-    def _plan(self, current: _Pass) -> Plan:
-        if not self.cache.is_synced(self.kind.versionless):
-            raise _Unsynced
-        start, rule = time.perf_counter(), current.rule
+    async def _plan(self, current: _Pass) -> Plan:
+        rule = current.rule
         known = self.environment.inventory.conditions_of(rule.kind.versionless)
         observed = Observed(
             objects=ParsedObjects(self.cache),
@@ -187,32 +202,53 @@ class Reconciler:
             held_until=self.held_until,
             namespace_terminating=current.namespace_terminating,
         )
-        planned = self._planned(current, observed)
-        self.metrics.plan_time.observe(time.perf_counter() - start)
-        return planned
-
-    def _planned(self, current: _Pass, observed: Observed) -> Plan:
-        rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
+        files, foresee = self.environment.pass_files, self.environment.dry_run
         if files is None:
-            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+            return await self._planned(
+                current, Planning(rule, current.resource, observed, current.history, foresee=foresee)
+            )
         recorder = Recorder(observed)
-        planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        planned = await self._planned(
+            current, Planning(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        )
         files.write(
             self.key(current.request),
             recorder.document(rule, current.resource, current.history, planned, foresee=foresee),
         )
         return planned
 
+    async def _planned(self, current: _Pass, planning: Planning) -> Plan:
+        """Plans, a large plan in several turns of the loop. What it reads later may be newer than what it read first;
+        the preconditions of its writes refer to what it has read."""
+        seconds = 0.0
+
+        def advance(is_time_up: Callable[[], bool]) -> Plan | None:
+            nonlocal seconds
+            if not self.cache.is_synced(self.kind.versionless):
+                raise _Unsynced
+            start = time.perf_counter()
+            found = planning.run(is_time_up)
+            seconds += time.perf_counter() - start
+            current.paused = found is None or current.paused
+            return found
+
+        planned = await self.environment.turns.finish(advance)
+        self.metrics.plan_time.observe(seconds)
+        return planned
+
     async def _plan_actions(self, current: _Pass) -> Plan:
         """Plans, and repeats this after the live reads that the plan asks for."""
-        planned, news = self._plan(current), True
+        part_of = Owner.of(current.resource).part_of
+        self.index.add(current.request, part_of)
+        planned, news = await self._plan(current), True
         while planned.reads and news:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
             if news:
-                planned = self._plan(current)
-        current.history = current.history.with_plan(planned, self.clock.monotonic())
+                planned = await self._plan(current)
+        current.history = await self._in_turns(current.history.with_plan(planned, self.clock.monotonic()))
         self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
-        self.index.update(current.request, Owner.of(current.resource).part_of, planned.watches)
+        if self.index.update(current.request, part_of, planned.watches) and current.paused:
+            planned = await self._plan(current)  # what it began to watch may have changed since it was read
         return planned
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -242,7 +278,7 @@ class Reconciler:
             return planned, outcome
         # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
         # there is nothing to delay.
-        of_status = self._plan(current)
+        of_status = await self._plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return planned, outcome
         return of_status, outcome
@@ -255,10 +291,12 @@ class Reconciler:
             outcome = await self.executor.execute(planned.actions, current.resource)
         finally:
             others = debounce.end()
-        self.pass_log.wrote(current.request, current.history, planned, outcome)
+        await self._in_turns(self.pass_log.wrote(current.request, current.history, planned, outcome))
         self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self._expect(current.request, outcome.versions)
-        current.history = current.history.after(planned, outcome, self.cache, self.clock.monotonic())
+        current.history = await self._in_turns(
+            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic())
+        )
         return outcome, others
 
     def _may_wait(self, current: _Pass, patience: float) -> bool:
@@ -286,7 +324,7 @@ class Reconciler:
                 await self._write_status(current, planned, resource)
             except RuleopError as error:
                 return await self._status_failed(current, resource, planned, error)
-        return self._report(current, resource, planned, outcome)
+        return await self._report(current, resource, planned, outcome)
 
     async def _write_status(self, current: _Pass, planned: Plan, resource: Object) -> None:
         assert planned.status is not None
@@ -298,14 +336,16 @@ class Reconciler:
         self.pass_log.status_written(current.request, planned, resource)
         self._expect(current.request, {key: answer["metadata"]["resourceVersion"]})
 
-    def _report(self, current: _Pass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
+    async def _report(self, current: _Pass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            self.pass_log.intended(current.request, current.history, planned, resource)
+            await self._in_turns(self.pass_log.intended(current.request, current.history, planned, resource))
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
-        current.history = current.history.after(planned, None, self.cache, self.clock.monotonic())
+        current.history = await self._in_turns(
+            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
+        )
         if outcome is not None and not outcome.clean:
             return Result(failed=True, requeue_after=outcome.retry_after)
         if planned.requeue_after is None:
@@ -349,6 +389,9 @@ class Reconciler:
         if live is None or live["metadata"]["resourceVersion"] == known:
             return Result(failed=True)
         return Result(requeue_after=IMMEDIATELY, reason="the CR has changed")
+
+    async def _in_turns(self, steps: Steps[T]) -> T:
+        return await self.environment.turns.finish_steps(steps)
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
