@@ -101,7 +101,9 @@ class Planning:
         foresee: bool = True,
     ) -> None:
         self.account = Account()
-        self._steps = _Planner(rule, resource, observed, history, foresee=foresee).steps()
+        planner = _Planner(rule, resource, observed, history, foresee=foresee)
+        self._scope = planner.scope
+        self._steps = planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
         """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
@@ -112,6 +114,7 @@ class Planning:
                     if is_time_up():
                         return None
         except StopIteration as end:
+            self._scope.close()
             return cast("Plan", end.value)
         except RecursionError:  # expected: an object may be nested deeper than Python's stack
             raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None

@@ -7,16 +7,19 @@ A shape that a search finds becomes an entry here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruleop.planning import History, Plan
 from ruleop.planning.changes.drift import ENOUGH, FIRST, Reverted
 from ruleop.planning.changes.writes import changes, field_paths
 from ruleop.planning.planner import Planning
-from ruleop.templating.values.budget import Account
 from tests.planning.harness import Harness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.templating.values.budget import Account
 
 Json = dict[str, Any]
 

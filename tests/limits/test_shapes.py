@@ -9,7 +9,6 @@ from ruleop.messages import MAX_MESSAGE
 from ruleop.templating.values.budget import FUEL, MEMORY, RESERVE
 from tests.limits.shapes import SHAPES, Shape
 
-
 LIMITS = ("for one resource (at most", "are allowed")
 
 

@@ -169,6 +169,8 @@ class Reconciler:
             return Result(failed=True, requeue_after=self.executor.classify(error)[1])
         finally:
             self.histories[request] = current.history
+            if current.paused:
+                self.environment.turns.collector_pause.end()
 
     async def _reconcile(self, current: _Pass) -> Result:
         current.history = await self.live_reads.refresh(current.request, current.history)
@@ -229,7 +231,9 @@ class Reconciler:
             start = time.perf_counter()
             found = planning.run(is_time_up)
             seconds += time.perf_counter() - start
-            current.paused = found is None or current.paused
+            if found is None and not current.paused:
+                current.paused = True
+                self.environment.turns.collector_pause.begin()
             return found
 
         planned = await self.environment.turns.finish(advance)

@@ -8,6 +8,7 @@ they never wait.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -21,14 +22,54 @@ T = TypeVar("T")
 SLICE: Final = 0.010
 """Seconds of one turn of the loop that long work may take."""
 
+NEVER: Final = 1_000_000
+LONGEST_PAUSE: Final = 60.0
+
 LEAST: Final = 0.001
 """Seconds that any piece of work may take, even if the turn's time is used up. Ordinary passes take less."""
+
+
+class CollectorPause:
+    """Suspends full collections of the garbage collector while large passes are in progress.
+
+    A full collection looks at every object in one turn of the loop, and the plans of sixteen large passes are millions.
+    They go without the collector when the passes end. Young objects are still collected, and the suspension ends after
+    a minute at the latest, whatever is in progress, so that cycles cannot pile up.
+    """
+
+    def __init__(self) -> None:
+        self._passes = 0
+        self._thresholds: tuple[int, int, int] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """A large pass has begun."""
+        self._passes += 1
+        if self._passes == 1:
+            self._thresholds = gc.get_threshold()
+            gc.set_threshold(*self._thresholds[:2], NEVER)
+            self._timer = asyncio.get_running_loop().call_later(LONGEST_PAUSE, self._end)
+
+    def end(self) -> None:
+        """A large pass has ended."""
+        self._passes -= 1
+        if not self._passes:
+            self._end()
+
+    def _end(self) -> None:
+        if self._thresholds is not None:
+            gc.set_threshold(*self._thresholds)
+            self._thresholds = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Turns:
     """Shares the turns of the loop between all reconcilers."""
 
     def __init__(self) -> None:
+        self.collector_pause = CollectorPause()
         self._ends = 0.0  # of the time for long work in this turn; 0: none was done yet
         self._lock: asyncio.Lock | None = None  # held by the work that continues in later turns
 
