@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ruleop.steps import Steps
 
 OBJECT_UNITS: Final = 80
-VALUE_UNITS: Final = 3
+VALUE_UNITS: Final = 4
 CHANGE_UNITS: Final = 5
 """Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
 

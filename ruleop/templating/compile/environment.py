@@ -67,6 +67,8 @@ MAX_DIGITS = (
     1000  # of an integer literal. Python parses at most 4300 digits; the code generator checks the size of the number
 )
 
+FAULT_UNITS, FAULT_BYTES = 12, 1500  # of a value that could not be computed
+
 _RUNTIME = {
     "OMIT": OMIT,
     "Slot": Slot,
@@ -213,6 +215,8 @@ class Environment(ImmutableSandboxedEnvironment):
             raise error.at(
                 line_of(error.__traceback__.tb_next if error.__traceback__ else None) or place.site, place.expression
             )
+        METER.keep(FAULT_BYTES)
+        METER.spend(FAULT_UNITS)
         fault = as_fault(error)
         within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # inside the slot's own line
         return Broken("", fault.at(within, "") if within else fault)

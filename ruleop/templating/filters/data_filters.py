@@ -186,6 +186,7 @@ def dns_label(value: Any, *others: Any) -> str:
     """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
     upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
     number of parts never have the same name."""
+    METER.spend(16)
     parts = [scalar_text(part) for part in (value, *others)]
     joined = "-".join(parts)
     exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import orjson
@@ -130,6 +130,7 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
         key = comparable(given(key_of(item)))
         return key.lower() if isinstance(key, str) and not case_sensitive else key
 
+    METER.spend(4 * len(value) if isinstance(value, Sized) else 0)
     groups: dict[bytes, list[Any]] = {}
     for item in _sorted([item for item in value if not isinstance(key_of(item), UndefinedValue)], order):
         groups.setdefault(identity(order(item)), []).append(item)

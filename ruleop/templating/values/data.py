@@ -29,6 +29,7 @@ from ruleop.templating.values.undefined import OMIT, Broken, Later, Missing, Not
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
 
+UNDEFINED_UNITS, UNDEFINED_BYTES = 4, 400  # of an undefined value
 HINT_UNITS = 10_000
 """Units of the search for similar names. Most values that are missing are replaced by a `default`, and need none."""
 
@@ -51,6 +52,8 @@ class View:
 
     def missing(self, key: object) -> UndefinedValue:
         """The undefined value for a missing `key`."""
+        METER.keep(UNDEFINED_BYTES)
+        METER.spend(UNDEFINED_UNITS)
         found = (
             _UNDEFINED[self.origin](self.path)
             if self.origin is not Origin.GIVEN

@@ -36,6 +36,7 @@ def given(value: Any) -> Any:
 def operate(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "+" and isinstance(left, (Text, Dump, str)) and isinstance(right, (Text, Dump, str)):
         return joined((left, right))
+    METER.spend(2)
     left, right = given(left), given(right)
     if symbol == "%" and isinstance(left, str):
         if isinstance(right, Mapping):
