@@ -53,7 +53,7 @@ class Scope:
             self.names[observe.id] = Lazy(observe.id, self._observed(observe))
 
     def close(self) -> None:
-        """Lets go of all values. Lazy values refer to the scope, and the scope to them: without this, everything that
+        """Drops all values. Lazy values refer to the scope, and the scope to them: without this, everything that
         the pass has read and made would wait for the garbage collector."""
         for names in (self.names, self.live, self.ready):
             names.clear()
