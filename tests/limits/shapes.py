@@ -129,6 +129,26 @@ def in_conflict(harness: Harness) -> History:
     return replace(History.NONE, drift={action.key: reverted})  # type: ignore[union-attr]
 
 
+def with_ports_of_others(harness: Harness) -> History:
+    """A Service to which another client has added as many ports as the rule sets."""
+    created(harness)
+    (found,) = harness.objects.values()
+    found["spec"]["ports"] += [{"name": f"o{number}", "port": number, "protocol": "UDP"} for number in range(1, 4000)]
+    found["spec"]["ports"][0]["targetPort"] = 1
+    harness.put(found)
+    return History.NONE
+
+
+def with_edited_ports(harness: Harness) -> History:
+    """A Service of which another client has changed the number of each port."""
+    created(harness)
+    (found,) = harness.objects.values()
+    for each in found["spec"]["ports"]:
+        each["port"] += 20_000
+    harness.put(found)
+    return History.NONE
+
+
 def with_other_args(harness: Harness) -> History:
     """A child whose list of equal arguments has another length."""
     created(harness)
@@ -153,6 +173,16 @@ spec:
           image: i
 """
 
+
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata:
+  name: a
+spec:
+  selector: {a: b}
+  ports: {{ spec.ports }}
+"""
 
 SHAPES = [
     Shape(
@@ -282,8 +312,8 @@ SHAPES = [
     Shape(
         "many matches that read the rest of the text",
         FROM_FILE,
-        lambda: {"text": "ab" * 4000, "pattern": "a.*z|a"},
-        "",
+        lambda: {"text": "ab" * 50_000, "pattern": "a.*z|a"},
+        WORK,
         template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
     ),
     Shape(
@@ -350,5 +380,49 @@ SHAPES = [
         "",
         {"a": DEPLOYMENT + "          args: {{ spec.args }}\n"},
         with_other_args,
+    ),
+    Shape(
+        "4,000 ports beside those of another client",
+        FROM_FILE,
+        lambda: {"ports": [{"name": f"p{number}", "port": number} for number in range(1, 4000)]},
+        "",
+        {"a": SERVICE},
+        with_ports_of_others,
+    ),
+    Shape(
+        "4,000 ports whose numbers another client has changed",
+        FROM_FILE,
+        lambda: {"ports": [{"name": f"p{number}", "port": number} for number in range(1, 4000)]},
+        "",
+        {"a": SERVICE},
+        with_edited_ports,
+    ),
+    Shape(
+        "fractions",
+        FROM_FILE,
+        lambda: {"items": [f"{number}.5Gi" for number in range(90_000)]},
+        WORK,
+        template("  a: '{% for x in spec['items'] %}{{ (x | quantity) * 3 / 7 + (x | quantity) }}{% endfor %}'\n"),
+    ),
+    Shape(
+        "groups by an attribute that is missing, in a loop",
+        FROM_FILE,
+        lambda: {"items": texts(5000)},
+        WORK,
+        template("  a: '{% for x in spec['items'] %}{{ spec['items'] | groupby('a', 'x') | length }}{% endfor %}'\n"),
+    ),
+    Shape(
+        "missing values in comments",
+        FROM_FILE,
+        lambda: {"items": texts(90_000)},
+        MEMORY,
+        template("{% for x in spec['items'] %}\n  # {{ spec.q.w }}\n{% endfor %}\n  a: b\n"),
+    ),
+    Shape(
+        "5,000 Deployments",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        {"a": DEPLOYMENT.replace("name: a\n", "name: a-{{ index }}\n", 1)},
     ),
 ]

@@ -9,6 +9,7 @@ import itertools
 
 import pytest
 
+from ruleop.engine.reconcile import reconciler
 from ruleop.engine.reconcile import turns as module
 from ruleop.engine.reconcile.turns import Turns
 from ruleop.planning import Planning, plan
@@ -141,6 +142,27 @@ async def test_several_large_resources_are_reconciled_in_many_turns(clock):
         if key.kind == "Deployment"
     }
     assert images == {"ix"}
+
+
+OBSERVE = """
+observe:
+  seen: {group: "", version: v1, kind: Secret, name: "{{ spec.image }}"}
+"""
+
+
+@in_loop
+async def test_a_large_plan_that_begins_to_watch_something_is_made_again(clock, monkeypatch):
+    """What it watches may have changed between two of its turns, when no event of it was expected yet."""
+    made = []
+    monkeypatch.setattr(reconciler, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))
+    counts = []
+    for more in ("", OBSERVE):
+        large = Large(1, 60, more=more)
+        for _ in range(2):
+            made.clear()
+            await large.reconcile()
+            counts.append(len(made))
+    assert counts == [2, 1, 3, 1]
 
 
 @in_loop

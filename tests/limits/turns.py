@@ -144,8 +144,8 @@ class Clock:
 class Large:
     """A reconciler and some resources with many children each."""
 
-    def __init__(self, resources: int, children: int) -> None:
-        self.project = project(RULE, a=TEMPLATE)
+    def __init__(self, resources: int, children: int, *, more: str = "") -> None:
+        self.project = project(RULE + more, a=TEMPLATE)
         self.cluster = Cluster(OfflineKinds(self.project))
         self.requests = [Request("shop", f"web-{number}") for number in range(resources)]
         for request in self.requests:

@@ -32,9 +32,9 @@ LEAST: Final = 0.001
 class CollectorPause:
     """Suspends full collections of the garbage collector while large passes are in progress.
 
-    A full collection traverses every object in one turn of the loop, and the plans of sixteen large passes are millions.
-    They go without the collector when the passes end. Young objects are still collected, and the suspension ends after
-    a minute at the latest, whatever is in progress, so that cycles cannot pile up.
+    A full collection traverses every object in one turn of the loop, and the plans of sixteen large passes are
+    millions. They go without the collector when the passes end. Young objects are still collected, and the suspension
+    ends after a minute at the latest, whatever is in progress, so that cycles cannot pile up.
     """
 
     def __init__(self) -> None:

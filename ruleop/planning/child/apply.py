@@ -58,6 +58,7 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, U
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
+from ruleop.templating.values.budget import METER, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
+CONFLICT_UNITS = 16  # of each value in an object, to name the fields in conflict and who changes them
 
 
 class Immutable(ChildFails):
@@ -192,6 +194,7 @@ def with_field_conflict(
 def _conflict_message(
     action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool
 ) -> str:
+    METER.charge(CONFLICT_UNITS * size_of(desired_object(action))[1])
     paths = [each.path for each in changes(action, observed.kinds)]
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -106,6 +107,8 @@ def _path(name: str, value: Any) -> str:
 
 
 MATCH_UNITS: Final = 20
+UNITS_PER_SECOND: Final = 2_000_000
+SLACK: Final = 40_000  # units that a search may take uncharged, before its time is charged
 
 # -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 
@@ -157,18 +160,32 @@ def _pattern(pattern: Any, flags: Flags) -> Any:
 
 def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
     """The matches, charged for the slowest of RE2's ways: for each byte of the text a step of each instruction of the
-    pattern, and of its groups. If the pattern has unbounded repetitions, each match is charged for another look at the
-    rest of the text (`a.*z|a`): at 4 ns per byte in RE2's automaton, or in the slow way for patterns for which the
-    automaton may become too large."""
+    pattern, and of its groups. Each further match may take as long again if the pattern has unbounded repetitions and
+    RE2's automaton becomes too large for it.
+
+    It may also search the rest of the text in vain (`a.*z|a`). Nothing shows that but the time of the processor, so
+    a search that takes far more than it was charged is charged for its time.
+    """
     compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
     slow = compiled.programsize * (200 + compiled.groups)
     METER.spend(size * slow // 5000)
     unbounded = _UNBOUNDED.search(compiled.pattern) is not None
-    at_rest = slow if len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern) else 40
-    for match in compiled.finditer(text):
+    again = slow if unbounded and (len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern)) else 0
+    matches, seconds, charged = compiled.finditer(text), 0.0, size * slow // 5000
+    while True:
+        start = time.thread_time()
+        match = next(matches, None)
+        seconds += time.thread_time() - start
+        if match is None:
+            return
         rest = size - size * match.start() // length
-        METER.spend(MATCH_UNITS + (rest if unbounded else min(rest, 256)) * at_rest // 5000)
+        units = MATCH_UNITS + rest * again // 5000
+        taken = int(UNITS_PER_SECOND * seconds)
+        if 2 * taken > 3 * charged + SLACK:
+            units += taken - charged
+        charged += units
+        METER.spend(units)
         yield match
 
 
