@@ -149,6 +149,13 @@ def with_edited_ports(harness: Harness) -> History:
     return History.NONE
 
 
+def with_other_items(harness: Harness) -> History:
+    """The children exist, and the resource is edited so that all of them change."""
+    created(harness)
+    harness.edit({"items": texts(5000, "other-")})
+    return History.NONE
+
+
 def with_other_args(harness: Harness) -> History:
     """A child whose list of equal arguments has another length."""
     created(harness)
@@ -424,5 +431,20 @@ SHAPES = [
         lambda: {"items": texts(5000)},
         "",
         {"a": DEPLOYMENT.replace("name: a\n", "name: a-{{ index }}\n", 1)},
+    ),
+    Shape(
+        "an edit of 5,000 small children",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        of_each("  a: '{{ item }}'\n"),
+        with_other_items,
+    ),
+    Shape(
+        "mappings inside printed mappings",
+        FROM_FILE,
+        lambda: {"items": texts(60_000)},
+        MEMORY,
+        template("{% for x in spec['items'] %}\n  {{ {'k' ~ x: {'v': [[], [], [], [], [], []]}} }}\n{% endfor %}"),
     ),
 ]

@@ -112,7 +112,7 @@ def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
-EXISTING_UNITS: Final = 20
+EXISTING_UNITS: Final = 15
 """Units of one existing object."""
 
 MAX_ALIKE: Final = 16

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ruleop.rules import Child, Rule
     from ruleop.steps import Steps
 
-OBJECT_UNITS: Final = 80
-VALUE_UNITS: Final = 4
-CHANGE_UNITS: Final = 5
+OBJECT_UNITS: Final = 60
+VALUE_UNITS: Final = 3
+CHANGE_UNITS: Final = 8
 """Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
 
 ITEM_UNITS: Final = 20
@@ -206,7 +206,7 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.charge(CHANGE_UNITS * (desired.values + size_of(applied.action.live)[1]))
+                    METER.charge(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

@@ -105,7 +105,7 @@ def to_yaml(value: Any) -> Dump:
 
 def _yaml_within_bounds(data: Any) -> str:
     values, weight = measure(data)
-    METER.keep(8 * weight + 100 * values)
+    METER.keep(8 * weight + 200 * values)
     METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
     text = yaml_text(data)
     METER.text(len(text))

@@ -346,7 +346,8 @@ class _Converter:
         if isinstance(value, View):
             result, weight = plain_and_weight(value)
         elif isinstance(value, Mapping):
-            METER.spend(1 + len(value))
+            METER.keep(250 + 60 * len(value))
+            METER.spend(4 + len(value))
             result = {}
             for key, item in value.items():
                 if item is not OMIT:
@@ -356,6 +357,8 @@ class _Converter:
                     result[name], more = self.of(item, depth + 1)
                     weight += more + NODE
         elif isinstance(value, (list, tuple, range)):
+            METER.keep(NODE_BYTES + 10 * len(value))
+            METER.spend(4)
             result = []
             for item in value:
                 METER.spend(1)
